@@ -143,6 +143,8 @@ RUN_FILES: Mapping[str, str] = {
     "measurements.parquet": "Every figure of every trial. Derived.",
     "estimates.csv": "Every cell and metric with its interval. Derived.",
     "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",
+    "latency_comparisons.csv": "The same of latency percentiles that the answer is not about: a family of their own. "
+    "Derived.",
     "caveats.csv": "Every reason to doubt a figure. Derived.",
     "derived.json": "Checksums of the derived files, and of what they were made from.",
     "notebooks/": "The notebook that made the report, executed.",

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mountlab.analysis import cells
 from mountlab.analysis.cells import (
     MEASUREMENT_COLUMNS,
     PERCENTILE_COLUMNS,
@@ -27,6 +28,7 @@ from mountlab.analysis.cells import (
     without_partial,
 )
 from mountlab.core.errors import ParameterError
+from mountlab.core.findings import Comparison
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Sweep, Trial, Until
 from mountlab.stats import (
@@ -564,6 +566,78 @@ def test_what_a_command_or_a_log_prints_by_few_digits_is_rounded_to_them() -> No
     imported = replace(make(), imported=True)
     logged = frame(imported, {"a/w": {1: 76.6 * 2**20, 2: 76.1 * 2**20}})
     assert figure_steps(imported, logged)["a/w", "write_bandwidth", ""] == pytest.approx(0.1 * 2**20)
+
+
+def of_latencies(sweep: Sweep, rows: pd.DataFrame) -> list[Comparison]:
+    return cells.latency_comparisons(sweep, rows, answered=answer_metrics(sweep, rows))
+
+
+def with_latencies(**own: Any) -> tuple[Sweep, pd.DataFrame]:
+    """Ten blocks of three file systems: c is twice as slow as the others in everything that is kept of latencies."""
+    sweep, rng = make(**own), np.random.default_rng(8)
+    parts = {"write_bandwidth": 1e8} | dict.fromkeys(
+        ("write_latency_p50", "write_latency_p95", "write_latency_p99", "write_latency_p99_9",
+         "write_submission_latency_p99", "sync_latency_p99"), 1e-3,
+    )  # fmt: skip
+    made = []
+    for metric, size in parts.items():
+        slow = 0.5 if metric == "write_bandwidth" else 2.0
+        values = {
+            f"{name}/w": {block: size * by * math.exp(rng.normal(0, 0.02)) for block in range(1, 11)}
+            for name, by in {"a": 1.0, "b": 1.0, "c": slow}.items()
+        }
+        made.append(frame(sweep, values, metric))
+    return sweep, pd.concat(made, ignore_index=True)
+
+
+def test_the_middle_and_the_tail_of_latencies_are_compared_and_less_is_faster() -> None:
+    sweep, rows = with_latencies()
+    found = of_latencies(sweep, rows)
+    metrics = ["write_latency_p50", "write_latency_p99", "write_latency_p99_9", "sync_latency_p99"]
+    assert {each.metric for each in found} == set(metrics)
+    assert {(each.candidate, each.verdict) for each in found if each.candidate == "c"} == {("c", "slower")}
+    assert all(1.9 < each.ratio < 2.1 for each in found if each.candidate == "c")
+    assert {each.method for each in found} == {RATIO_METHOD}
+
+
+def test_the_ratio_of_a_percentile_is_that_of_its_trials_paired_by_block() -> None:
+    sweep, rows = with_latencies()
+    own = rows[rows.metric == "write_latency_p99"].pivot_table(index="block", columns="cell", values="value")
+    wanted = compare(list(zip(own["c/w"], own["a/w"], strict=True)))
+    found = next(each for each in of_latencies(sweep, rows) if (each.metric, each.candidate) ==
+                 ("write_latency_p99", "c"))  # fmt: skip
+    assert (found.ratio, found.low, found.high) == pytest.approx((wanted.ratio, wanted.low, wanted.high))
+
+
+def test_percentiles_are_a_family_of_their_own() -> None:
+    """The answer is as certain with them as without, and they are corrected for one another."""
+    sweep, rows = with_latencies()
+    alone = comparisons(sweep, rows[rows.metric == "write_bandwidth"])
+    assert list(map(repr, comparisons(sweep, rows))) == list(map(repr, alone))
+    together = of_latencies(sweep, rows)
+    assert len(together) == 8
+    few = of_latencies(sweep, rows[rows.metric.isin(["write_bandwidth", "write_latency_p99"])])
+    by_key = {(each.metric, each.candidate): each for each in together}
+    for each in few:
+        same = by_key[each.metric, each.candidate]
+        assert same.p == pytest.approx(each.p)
+        assert same.high_all / same.low_all > each.high_all / each.low_all
+
+
+def test_a_percentile_that_the_answer_is_about_is_in_no_second_family() -> None:
+    sweep, rows = with_latencies(metrics=["write_latency_p99"])
+    assert {each.metric for each in comparisons(sweep, rows)} == {"write_latency_p99"}
+    assert "write_latency_p99" not in {each.metric for each in of_latencies(sweep, rows)}
+
+
+def test_a_percentile_that_one_side_lacks_is_not_compared() -> None:
+    """Too few I/Os in one trial of the baseline: `without_partial` leaves out the percentile of that cell."""
+    sweep, rows = with_latencies()
+    lost = (rows.metric == "write_latency_p99_9") & (rows.cell == "a/w") & (rows.block == 3)
+    found = of_latencies(sweep, without_partial(rows[~lost]))
+    assert "write_latency_p99_9" not in {each.metric for each in found}
+    assert "write_latency_p99" in {each.metric for each in found}
+    assert of_latencies(sweep, rows[rows.metric == "write_bandwidth"]) == []
 
 
 # --- what would decide ------------------------------------------------------------------------------------------------

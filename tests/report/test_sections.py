@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from mountlab.analysis import verdicts
 from mountlab.core import names, numbers
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
@@ -430,8 +431,30 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert told.startswith("In 1 of ")
     assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
     bare = replace(RUN, series={}, moved=[], histograms={})
-    for part in (sections.latencies, sections.inside_trials, sections.device_bytes):
+    for part in (sections.inside_trials, sections.device_bytes):
         assert part(bare).text.startswith(html.NOTHING)
+    without = bare.measurements[~bare.measurements["metric"].str.contains("latency")]
+    assert sections.latencies(replace(bare, measurements=without)).text.startswith(html.NOTHING)
+
+
+def test_latency_percentiles_stand_as_ratios_beside_their_plots() -> None:
+    told = RUN.latency_comparisons
+    assert {each.metric for each in told} == {"read_latency_p99", "write_latency_p99"}
+    part = repr(sections.latencies(RUN))
+    for each in map(verdicts.together, told):
+        assert f"{verdicts.compared_figures(each)} {verdicts.SIGNS[each.verdict]}" in part
+    assert "fio rw=randread: read completion latency" in part
+    assert f"hold for these {len(told)} ratios together, apart from those of the answer" in part
+    assert "p99.9" not in part.split("Below 1 is faster")[0].split("multiples of those")[1]
+
+
+def test_a_percentile_that_the_answer_is_about_stands_in_the_same_table() -> None:
+    own = [replace(each, metric="read_latency_p50") for each in RUN.latency_comparisons[:1]]
+    answered = {**RUN.answer_metrics, verdicts.workload_of(own[0]): ("read_latency_p50",)}
+    part = repr(sections.latencies(changed(comparisons=own, answer_metrics=answered, histograms={})))
+    few = len(RUN.latency_comparisons)
+    assert f"hold for {few} of these ratios together; the others are of the answer" in part
+    assert "n/a" in part, "the other rows have no p50"
 
 
 @pytest.mark.slow

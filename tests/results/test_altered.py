@@ -404,3 +404,24 @@ def test_figures_of_other_parsers_are_made_again(
     assert len(parsed) == 1
     tables.derive_outdated(results / "r1")
     assert len(parsed) == 2
+
+
+@pytest.mark.slow
+def test_tables_of_other_statistics_are_made_again_and_their_figures_are_taken(
+    results: Path, parsed: list[Path]
+) -> None:
+    """A run of an earlier version: derived.json names no tables, and there is no latency_comparisons.csv."""
+    run = results / "r1"
+    said = json.loads((run / derived.FILE).read_text())
+    old = {key: value for key, value in said.items() if key not in ("tables", "checksum")}
+    old["files"].pop("latency_comparisons.csv")
+    (run / derived.FILE).write_text(json.dumps({**old, "checksum": derived._checksum(old)}))
+    (run / "latency_comparisons.csv").unlink()
+    load_run(run)
+    assert not parsed, "its figures are those of today"
+    assert read_verdicts(run)
+    tables.derive_outdated(run)
+    assert (run / "latency_comparisons.csv").read_text().startswith("baseline,candidate,workload,tool")
+    again = len(parsed)
+    tables.derive_outdated(run)
+    assert len(parsed) == again

@@ -10,9 +10,14 @@ from mountlab.core.findings import NoiseSource
 from mountlab.stats import compare_rows, family, power
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.estimates import Floats
-from mountlab.stats.noise import noise_source
+from mountlab.stats.noise import noise_sources
 
 N = 30
+
+
+def noise_source(a: Floats, b: Floats, *, steps: tuple[float, float] = (0.0, 0.0)) -> NoiseSource:
+    """Of one comparison."""
+    return noise_sources(a[None, :], b[None, :], steps=steps)[0]
 
 
 def made(source: NoiseSource, seed: int, n: int = N) -> tuple[Floats, Floats]:
@@ -82,6 +87,14 @@ def test_missing_blocks_are_left_out() -> None:
     a, b = made("one block", 3)
     a[5], b[7] = math.nan, math.nan
     assert noise_source(a, b) == "one block"
+
+
+def test_many_at_once_are_as_each_alone() -> None:
+    kinds: list[NoiseSource] = ["candidate", "one block", "step", "drift", "two modes", "both"]
+    pairs = [made(kind, seed) for seed, kind in enumerate(kinds)]
+    pairs[1][0][4] = math.nan
+    together = noise_sources(*(np.array(side) for side in zip(*pairs, strict=True)))
+    assert together == [noise_source(a, b) for a, b in pairs]
 
 
 # --- how much of it must go -------------------------------------------------------------------------------------------

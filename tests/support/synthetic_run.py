@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from mountlab.analysis.cells import percentile_frame
+from mountlab.analysis.cells import latency_comparisons, percentile_frame
 from mountlab.analysis.memory_use import Use
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure, Verdict
@@ -57,6 +57,11 @@ class SyntheticRun:
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
+
+    @property
+    def latency_comparisons(self) -> list[Comparison]:
+        about, answered = (self.sweep, self.measurements, self.censored), self.answer_metrics
+        return latency_comparisons(*about, answered=answered)
 
     @property
     def percentiles(self) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison, NoiseSource
 from mountlab.core.frames import pd
-from mountlab.core.metrics import PERCENT_OF, Metric, known_metric
+from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF, Metric, known_metric
 from mountlab.core.model import Cell, Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
@@ -24,7 +24,7 @@ from mountlab.stats import compare_rows, estimate_samples, family
 from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
-from mountlab.stats.noise import noise_source
+from mountlab.stats.noise import noise_sources
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
 from mountlab.tools.resolution import Step, printed_step
@@ -46,6 +46,8 @@ Censored = Mapping[str, frozenset[int]]
 """Cell to the counted blocks in which its trial ran into the time limit: trials that are known to be slow, by how much
 is not known."""
 NONE_CENSORED: Censored = {}
+Metrics = Mapping[str, tuple[str, ...]]
+"""Workload label to metrics."""
 
 
 def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame:
@@ -83,16 +85,22 @@ def factor_names(sweep: Sweep) -> list[str]:
 
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
+    present = _metrics_of(sweep, measurements)
+    wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
+    # Of a workload that others ran the options may not be known, by which a tool chooses.
+    own = {w.label: () if sweep.imported else TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
+    return {w.label: wanted[w.label] or own[w.label] for w in sweep.workloads}
+
+
+def _metrics_of(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[str]]:
+    """Workload label to the metrics that any of its cells has."""
     by_cell: dict[str, set[str]] = {}
     for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
         by_cell.setdefault(name, set()).add(metric)
     present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
         present[cell.workload.label] |= by_cell.get(cell.id, set())
-    wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
-    # Of a workload that others ran the options may not be known, by which a tool chooses.
-    own = {w.label: () if sweep.imported else TOOLS[w.tool].main_metrics(w) for w in sweep.workloads}
-    return {w.label: wanted[w.label] or own[w.label] for w in sweep.workloads}
+    return present
 
 
 def _rows_of(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
@@ -363,37 +371,50 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     (stats.adjusted says how); those of equivalence by Holm over the same family. Where a side has trials that ran
     into the time limit the ratio is a median over blocks (stats.censored).
     """
-    asked, ratios, late = compared(sweep, measurements, censored)
+    return _compared_together(sweep, measurements, censored, answer_metrics(sweep, measurements))
+
+
+def latency_comparisons(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, *, answered: Metrics
+) -> list[Comparison]:
+    """The median and the tail of latencies (COMPARED_PERCENTILES) of every file system against the baseline, as
+    `comparisons`, where every trial of both sides has enough I/Os for them; without those that are `answered`.
+
+    They are a family of their own: however many there are, they make nothing of the answer less certain.
+    """
+    metrics = {
+        label: tuple(each for each in COMPARED_PERCENTILES if each in own and each not in answered.get(label, ()))
+        for label, own in _metrics_of(sweep, measurements).items()
+    }
+    found = _compared_together(sweep, measurements, censored, metrics) if any(metrics.values()) else []
+    return [each for each in found if each.n or each.censored]
+
+
+def _compared_together(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
+) -> list[Comparison]:
+    """The comparisons of these metrics as one family."""
+    asked, ratios, late = compared(sweep, measurements, censored, metrics)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
-    sides, noise = (each.sides for each in asked), _Noise(sweep, measurements, asked).source
+    sides = (each.sides for each in asked)
+
+    def noise(places: Sequence[int]) -> list[NoiseSource]:
+        noisy = [asked[place] for place in places]
+        _, (ours, theirs), steps = _by_block(counted(measurements), sweep, noisy)
+        return noise_sources(ours, theirs, steps=steps)
+
     return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), noise=noise))
 
 
-@dataclass(frozen=True)
-class _Noise:
-    """What the noise of comparisons comes from, looked at only where that is asked."""
-
-    sweep: Sweep
-    measurements: pd.DataFrame
-    asked: list[Question]
-
-    def source(self, place: int) -> NoiseSource:
-        _, (ours, theirs), (step, other_step) = self._values
-        rounded = (float(np.ravel(each)[place]) for each in (step, other_step))
-        return noise_source(ours[place], theirs[place], steps=(next(rounded), next(rounded)))
-
-    @cached_property
-    def _values(self) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
-        return _by_block(counted(self.measurements), self.sweep, self.asked)
-
-
 def compared(
-    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, metrics: Metrics | None = None
 ) -> tuple[list[Question], Ratios, NDArray[np.int64]]:
     """What a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in which a
-    side ran into the time limit; nothing without a baseline."""
-    asked = _asked(sweep, measurements, sweep.baseline) if sweep.baseline is not None else []
+    side ran into the time limit; nothing without a baseline. `metrics`: of each workload, those of the answer where
+    none are given."""
+    wanted = answer_metrics(sweep, measurements) if metrics is None else metrics
+    asked = _asked(sweep, measurements, sweep.baseline, wanted) if sweep.baseline is not None else []
     blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
     ratios, late = compare_rows(*sides, steps=steps), _censored_sides(asked, blocks, censored)
     if censored:
@@ -432,8 +453,8 @@ class Question(NamedTuple):
         return cell_id(filesystem, self.workload.label), self.metric, self.label
 
 
-def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str) -> list[Question]:
-    metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
+def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str, metrics: Metrics) -> list[Question]:
+    labels = answer_labels(sweep, counted(measurements))
     return [
         Question(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads

@@ -73,5 +73,9 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def memory(self) -> Sequence[Use]: ...
     @property
+    def latency_comparisons(self) -> Sequence[Comparison]:
+        """Those of the percentiles that the answer is not about: a family of their own."""
+
+    @property
     def percentiles(self) -> pd.DataFrame: ...
     def latencies(self, cell: str) -> Mapping[str, Histogram]: ...

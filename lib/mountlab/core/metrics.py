@@ -41,6 +41,12 @@ PERCENT_OF: dict[str, float] = {
 }
 """Every metric that is a percentile over the I/Os of a trial."""
 
+COMPARED_PERCENTILES = tuple(
+    metric for metric, percent in PERCENT_OF.items() if percent in (50.0, 99.0, 99.9) and "_submission_" not in metric
+)
+"""Percentiles that every run compares, whatever its answer is about: the middle and the tail, of completion, of the
+whole where fio was asked for it, and of flushes. Submission is part of the whole."""
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -16,7 +16,8 @@ from mountlab.report.paper import markdown_text
 
 _FILES = {
     "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",
-    "comparisons.csv": "comparisons", "caveats.csv": "caveats", "measurements.csv": "measurements",
+    "comparisons.csv": "comparisons", "latency_comparisons.csv": "comparisons of latencies",
+    "caveats.csv": "caveats", "measurements.csv": "measurements",
     "measurements.parquet": "measurements (Parquet)", "sweep.yml": "sweep", "box.yml": "box", "run.json": "run.json",
     "trials.jsonl": "journal", "published.json": "published figures", "exclude.yml": "excluded trials",
     "derived.json": "checksums of tables",

@@ -19,6 +19,9 @@ from mountlab.core.frames import pd
 from mountlab.results.stamp import FIGURES, LARGEST, figures_in, truth_bytes
 
 FILE = "derived.json"
+TABLES = 2
+"""Raised whenever the same figures give other tables, or more of them: those of before are derived anew before a
+report. 1: intervals of means reached below zero; no latency_comparisons.csv."""
 _TRIES = 5
 """Another process may write these files while they are read."""
 _DAMAGE = (ValueError, RecursionError, OSError, StoreError)
@@ -34,6 +37,7 @@ class Seal:
     files: Mapping[str, str]
     """Name of a derived file to its SHA-256."""
     figures: int = FIGURES
+    tables: int = 1
 
     def vouches(self, name: str, data: bytes) -> bool:
         """Return whether a derived file is as it was written."""
@@ -53,6 +57,7 @@ def sealed(made_from: Mapping[str, str], files: Mapping[str, bytes]) -> bytes:
     said = {
         "made_from": dict(made_from),
         "figures": FIGURES,
+        "tables": TABLES,
         "files": {name: sha256(data).hexdigest() for name, data in files.items()},
     }
     return json.dumps({**said, "checksum": _checksum(said)}, indent=1).encode()
@@ -67,7 +72,7 @@ def read(run: Path) -> Seal | None:
     try:
         if said.pop("checksum") != _checksum(said):
             raise ValueError("its checksum is another")
-        return Seal(dict(said["made_from"]), dict(said["files"]), int(said["figures"]))
+        return Seal(dict(said["made_from"]), dict(said["files"]), int(said["figures"]), int(said.get("tables", 1)))
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError("not a file of checksums") from error
 
@@ -105,12 +110,14 @@ def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFr
 
 
 def is_made_from(run: Path, truth: Mapping[str, str], *, today: bool = False) -> bool:
-    """Return whether the derived files of a run were made from these files; with `today` by the parsers of today."""
+    """Return whether the derived files of a run were made from these files; with `today` by the parsers and statistics
+    of today."""
     try:
         seal = read(run)
     except _DAMAGE:
         return False
-    return seal is not None and dict(seal.made_from) == dict(truth) and (seal.figures == FIGURES or not today)
+    as_today = seal is not None and (seal.figures, seal.tables) == (FIGURES, TABLES)
+    return seal is not None and dict(seal.made_from) == dict(truth) and (as_today or not today)
 
 
 def _holds(run: Path, name: str, data: bytes) -> bool:

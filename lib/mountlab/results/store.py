@@ -85,6 +85,13 @@ class Run(Shown):
         cells.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
         return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
 
+    @cached_property
+    def latency_comparisons(self) -> Several[Comparison]:
+        """The median and the tail of latencies against the baseline, where there are I/Os enough (cells.
+        latency_comparisons): verdicts and intervals hold for all of these together, apart from `comparisons`."""
+        about, answered = (self.sweep, self.measurements, self.censored), self.answer_metrics
+        return Several(analysis.latency_comparisons(*about, answered=answered))
+
     def __repr__(self) -> str:
         """Without the frames, which would fill a terminal."""
         return f"<Run {shown(self.path)}: {len(self.trials)} trials>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     return {
         "estimates": run.estimates.drop(columns="cell"),
         "comparisons": comparison_frame(run),
+        "latency_comparisons": comparison_frame(run, run.latency_comparisons),
         "caveats": pd.DataFrame(map(asdict, run.caveats), columns=[field.name for field in fields(Caveat)]),
         "trials": with_factors_as_text(run.trials),
         "measurements": with_factors_as_text(run.measurements),
@@ -51,6 +53,7 @@ def columns() -> dict[str, list[str]]:
         "measurements.parquet": list(found["measurements"].columns),
         "estimates.csv": [*found["estimates"].columns, "stopped"],
         "comparisons.csv": list(found["comparisons"].columns),
+        "latency_comparisons.csv": list(found["latency_comparisons"].columns),
         "caveats.csv": list(_CAVEAT_COLUMNS),
     }
 
@@ -61,11 +64,11 @@ def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_derived(run: Run) -> None:
-    """Write measurements.parquet, estimates.csv, comparisons.csv and caveats.csv of a run, and last the file that holds
-    their checksums."""
+    """Write measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and caveats.csv of a run, and
+    last the file that holds their checksums."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
-    text = texts(run, "estimates", "comparisons", "caveats")
+    text = texts(run, "estimates", "comparisons", "latency_comparisons", "caveats")
     csv_files = {f"{name}.csv": each.encode() for name, each in text.items()}
     derived.write(run.path, truth, {MEASUREMENTS: figures, **csv_files})
 
@@ -87,16 +90,18 @@ def derive_outdated(path: Path) -> None:
         derive(path)
 
 
-def comparison_frame(run: Run) -> pd.DataFrame:
-    """One row a comparison, with the columns of comparisons.csv; one column a factor."""
+def comparison_frame(run: Run, compared: Sequence[Comparison] | None = None) -> pd.DataFrame:
+    """One row a comparison (those of the answer where none are given), with the columns of comparisons.csv; one column
+    a factor."""
+    compared = run.comparisons if compared is None else compared
     names = analysis.factor_names(run.sweep)
     own = [
         field.name
         for field in fields(Comparison)
         if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
-        and (field.name != "better" or any(each.better for each in run.comparisons))
+        and (field.name != "better" or any(each.better for each in compared))
     ]
-    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in run.comparisons]
+    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in compared]
     frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
     return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
 

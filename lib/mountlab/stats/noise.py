@@ -10,15 +10,13 @@ trial adds and what making its file system adds cannot be told apart: each cell 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from mountlab.core.findings import NoiseSource
 from mountlab.stats import shape
-from mountlab.stats.comparisons import is_paired, log_step, logarithms
+from mountlab.stats.comparisons import Flags, Steps, is_paired, log_step, logarithms
 from mountlab.stats.estimates import Floats
 
 DOMINANT = 0.5
@@ -26,59 +24,82 @@ DOMINANT = 0.5
 FEWEST = 3
 """Blocks: two values say nothing about where their difference comes from."""
 _SURE = 0.95
+_TINY = 1e-12
+Sources = NDArray[np.object_]
 
 
-def noise_source(candidate: Floats, baseline: Floats, *, steps: tuple[float, float] = (0.0, 0.0)) -> NoiseSource:
-    """Return what most of the spread of a ratio comes from; 'unknown' where too few blocks tell.
+def noise_sources(candidates: Floats, baselines: Floats, *, steps: Steps = (0.0, 0.0)) -> list[NoiseSource]:
+    """Return what most of the spread of each ratio comes from; 'unknown' where too few blocks tell.
 
-    Values of both sides in the order of blocks, NaN where a block has none; `steps`: to what each side is rounded.
+    Values of both sides of shape (comparisons, blocks), in the order of blocks, NaN where a block has none; `steps` as
+    in `compare_rows`.
     """
-    logs = [logarithms(side) for side in (candidate, baseline)]
+    logs = [logarithms(side) for side in (candidates, baselines)]
     known = [~np.isnan(side) for side in logs]
     both = known[0] & known[1]
-    pairs, *counts = (np.array([np.count_nonzero(each)]) for each in (both, *known))
-    if not is_paired(pairs, counts[0], counts[1])[0]:
-        return _of_apart(logs[0][known[0]], logs[1][known[1]])
-    ours, theirs = (side[both] for side in logs)
-    if len(ours) < FEWEST:
-        return "unknown"
-    rounded = [log_step(side[None, :], step)[0] for side, step in zip((candidate, baseline), steps, strict=True)]
-    if (rounded[0] ** 2 + rounded[1] ** 2) / 12 > DOMINANT * (ours - theirs).var(ddof=1):
-        return "rounding"
-    return _of_course(ours - theirs) or _of_sides(ours, theirs)
+    pairs, *counts = (np.count_nonzero(each, axis=1) for each in (both, *known))
+    paired = is_paired(pairs, counts[0], counts[1])
+    rounded = [log_step(side, step) for side, step in zip((candidates, baselines), steps, strict=True)]
+    least = (rounded[0] ** 2 + rounded[1] ** 2) / 12
+    found: Sources = np.full(len(pairs), "unknown", dtype=object)
+    for n in np.unique(pairs[paired & (pairs >= FEWEST)]):
+        own = paired & (pairs == n)
+        ours, theirs = (side[own][both[own]].reshape(-1, n) for side in logs)
+        found[own] = _of_pairs(ours, theirs, least[own])
+    for row in np.flatnonzero(~paired):
+        found[row] = _of_apart(*(side[row][here[row]] for side, here in zip(logs, known, strict=True)))
+    return list(found)
 
 
-def _of_course(ratios: Floats) -> NoiseSource | None:
-    """What the log ratios show over the blocks; None where they are like independent draws of one shape. Each test is
-    that of the caveat of the same name, at its limit."""
-    limits, far = shape.SUSPICIOUS_P, shape.outlier_mask([ratios])[0]
-    if far.any() and _left([ratios[~far]], ratios) < 1 - DOMINANT:
-        return "one block" if far.sum() == 1 else "few blocks"
-    at, step_p = shape.step(ratios.tolist())
-    straight = _correlation(np.arange(len(ratios), dtype=float), ratios) ** 2
-    by_drift = straight if shape.drift(ratios.tolist()) < limits["drift"] else 0.0
-    by_step = 1 - _left([ratios[:at], ratios[at:]], ratios) if step_p < limits["step"] else 0.0
-    if max(by_drift, by_step) > DOMINANT:
-        return "drift" if by_drift > by_step else "step"
-    return "two modes" if shape.two_modes(ratios.tolist()) < limits["two_modes"] else None
+def _of_pairs(ours: Floats, theirs: Floats, least: Floats) -> Sources:
+    """The source of each row of (comparisons, blocks): the first that holds. Each test of the log ratios is that of the
+    caveat of the same name, at its limit; `least`: their variance by rounding."""
+    ratios, limits = ours - theirs, shape.SUSPICIOUS_P
+    far, (at, step_p) = shape.outlier_mask(ratios), shape.steps(ratios)
+    n = ratios.shape[1]
+    places = np.arange(n, dtype=float)
+    outlying = far.any(axis=1) & (_left(ratios, [~far]) < 1 - DOMINANT)
+    before = places < at[:, None]
+    by_step = np.where(step_p < limits["step"], 1 - _left(ratios, [before, ~before]), 0.0)
+    straight = _correlation(np.broadcast_to(places, ratios.shape), ratios) ** 2
+    by_drift = np.where(shape.drift_p(ratios) < limits["drift"], straight, 0.0)
+    cases: dict[NoiseSource, Flags] = {
+        "rounding": least > DOMINANT * ratios.var(axis=1, ddof=1),
+        "one block": outlying & (far.sum(axis=1) == 1),
+        "few blocks": outlying,
+        "drift": (by_drift > DOMINANT) & (by_drift > by_step),
+        "step": by_step > DOMINANT,
+        "two modes": shape.two_modes_p(ratios) < limits["two_modes"],
+    }
+    return np.select(list(cases.values()), list(cases), default=_of_sides(ours, theirs)).astype(object)
 
 
-def _left(parts: Sequence[Floats], whole: Floats) -> float:
-    """The share of the squared deviations of the whole that is left around the means of its parts."""
-    return float(sum(part.var() * len(part) for part in parts) / (whole.var() * len(whole)))
+def _left(rows: Floats, parts: list[Flags]) -> Floats:
+    """The share of the squared deviations of each row that is left around the means of its parts; 1 for a row that does
+    not vary."""
+    whole = rows.var(axis=1) * rows.shape[1]
+    squares = np.zeros(len(rows))
+    for part in parts:
+        counts = part.sum(axis=1)
+        means = np.where(part, rows, 0).sum(axis=1) / np.maximum(counts, 1)
+        squares += (np.where(part, rows - means[:, None], 0) ** 2).sum(axis=1)
+    return np.asarray(np.divide(squares, whole, out=np.ones(len(rows)), where=whole > 0))
 
 
-def _correlation(one: Floats, other: Floats) -> float:
-    """0 where one of them does not vary."""
-    return float(np.corrcoef(one, other)[0, 1]) if one.std() > 0 and other.std() > 0 else 0.0
+def _correlation(one: Floats, other: Floats) -> Floats:
+    """That of each row; 0 where one of them does not vary."""
+    off = [side - side.mean(axis=1, keepdims=True) for side in (one, other)]
+    size = np.sqrt((off[0] ** 2).sum(axis=1) * (off[1] ** 2).sum(axis=1))
+    return np.asarray(np.divide((off[0] * off[1]).sum(axis=1), size, out=np.zeros(len(one)), where=size > 0))
 
 
-def _of_sides(ours: Floats, theirs: Floats) -> NoiseSource:
+def _of_sides(ours: Floats, theirs: Floats) -> Sources:
     """The side whose own part of the variance dominates, where the sides differ by more than chance."""
-    correlation, degrees = _correlation(ours + theirs, ours - theirs), len(ours) - 2
-    t = abs(correlation) * math.sqrt(degrees / max(1 - correlation**2, 1e-12))
-    p = 2 * float(special.stdtr(degrees, -t))
-    return _side(float(ours.var()), float(theirs.var()), p)  # the common part is the same in both
+    correlation, degrees = _correlation(ours + theirs, ours - theirs), ours.shape[1] - 2
+    t = np.abs(correlation) * np.sqrt(degrees / np.maximum(1 - correlation**2, _TINY))
+    larger = ours.var(axis=1) > theirs.var(axis=1)  # the common part is the same in both
+    side = np.where(larger, "candidate", "baseline")
+    return np.where(2 * special.stdtr(degrees, -t) < 1 - _SURE, side, "both").astype(object)
 
 
 def _of_apart(ours: Floats, theirs: Floats) -> NoiseSource:
@@ -86,12 +107,7 @@ def _of_apart(ours: Floats, theirs: Floats) -> NoiseSource:
     if min(len(ours), len(theirs)) < FEWEST:
         return "unknown"
     variances = [float(side.var(ddof=1)) for side in (ours, theirs)]
-    f = variances[0] / variances[1] if variances[1] else math.inf
-    above = float(special.fdtrc(len(ours) - 1, len(theirs) - 1, f))
-    return _side(variances[0] / len(ours), variances[1] / len(theirs), 2 * min(above, 1 - above))
-
-
-def _side(ours: float, theirs: float, p: float) -> NoiseSource:
-    if not p < 1 - _SURE:
+    above = float(special.fdtrc(len(ours) - 1, len(theirs) - 1, variances[0] / max(variances[1], _TINY)))
+    if not 2 * min(above, 1 - above) < 1 - _SURE:
         return "both"
-    return "candidate" if ours > theirs else "baseline"
+    return "candidate" if variances[0] / len(ours) > variances[1] / len(theirs) else "baseline"

@@ -166,16 +166,17 @@ def step(values: Sequence[float]) -> tuple[int, float]:
     drawn with a fixed seed (100,000 at n = 10, at least 1,000), not by his formula for long series; ties make it
     careful. n < 10: index 0 and p NaN. A constant sample: index 0 and p 1.
     """
-    index, p = _steps(_rows([values]))
+    index, p = steps(_rows([values]))
     return int(index[0]), float(p[0])
 
 
 def step_p(samples: ArrayLike) -> Floats:
     """The p value of `step` of many samples: (m, n) values to (m,) p values."""
-    return _steps(_rows(samples))[1]
+    return steps(_rows(samples))[1]
 
 
-def _steps(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+def steps(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """`step` of many samples: (m, n) values to (m,) indices and p values."""
     if rows.shape[1] < FEWEST["step"]:
         return np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.nan)
     difference = np.abs(_rank_sums(_ranks(rows)))

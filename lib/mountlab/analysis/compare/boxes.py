@@ -152,7 +152,9 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
     found = over_boxes(np.array(list(map(_logs_of, answers))))
     sides = (Sides.like(next(each for each in on_each if each)) for on_each in answers)
     joint = family(found, level=level, smallest_effect=smallest_effect)
-    over = comparisons_of(sides, found, joint, level=level, method=OVER_BOXES_METHOD, noise=lambda _: "boxes")
+    over = comparisons_of(
+        sides, found, joint, level=level, method=OVER_BOXES_METHOD, noise=lambda places: ["boxes"] * len(places)
+    )
     further = further_box(found, level)
     blocks = [by_block(counted(run.measurements)) for run in runs]
     spreads = [spread(list(map(_in_blocks, on_each, blocks)), level=level) for on_each in answers]

@@ -52,22 +52,25 @@ def comparisons_of(
     level: float,
     late: Sequence[int] | None = None,
     method: str = "",
-    noise: Callable[[int], NoiseSource | Literal[""]] = lambda _: "",
+    noise: Callable[[Sequence[int]], Sequence[NoiseSource]] | None = None,
 ) -> Iterator[Comparison]:
     """Yield one comparison for each of `sides`, in the order of the ratios.
 
     `late`: in how many blocks a side ran into the time limit. `method`: that of all ratios without such blocks, where
-    it does not depend on whether they are paired. `noise`: place of a ratio that no sensible number of blocks decides
-    to what its noise comes from.
+    it does not depend on whether they are paired. `noise`: places of ratios that no sensible number of blocks decides
+    to what their noise comes from.
     """
     columns = [getattr(together, name).tolist() for name in _COLUMNS]
     censored = [0] * len(ratios.n) if late is None else late
     first = (ratios.ratio.tolist(), ratios.n.tolist(), ratios.paired.tolist(), censored)
-    for place, (about, ratio, n, paired, own_late, *values) in enumerate(zip(sides, *first, *columns, strict=True)):
+    made = []
+    for about, ratio, n, paired, own_late, *values in zip(sides, *first, *columns, strict=True):
         used = SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
         found = {"ratio": ratio, "n": n, "method": used, "censored": own_late}
-        made = _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level)
-        yield made if math.isnan(made.reduce) else replace(made, noise=noise(place))
+        made.append(_comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level))
+    noisy = [place for place, each in enumerate(made) if not math.isnan(each.reduce)]
+    sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
+    yield from (replace(each, noise=sources.get(place, "")) for place, each in enumerate(made))
 
 
 MOST_BOXES = 20

@@ -20,6 +20,7 @@ from mountlab.report.html import Html, Text
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
 from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
+from mountlab.report.sections.tables import latency_ratios
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
 
@@ -194,8 +195,11 @@ def latency_plots(run: RunView) -> Iterator[Plot]:
 
 
 def latencies(run: RunView) -> Html:
-    """The plots of latencies, side by side."""
-    return _side_by_side(run, latency_plots(run), "No latency histogram was kept; fio keeps them.")
+    """The plots of latencies, side by side, and the ratios of their percentiles to those of the baseline."""
+    drawn, ratios = [html.plot(plot) for plot in latency_plots(run)], latency_ratios(run)
+    if not drawn:
+        return ratios or html.nothing("No latency histogram was kept; fio keeps them.")
+    return html.joined(html.columns(*drawn), _not_drawn(run), ratios or "")
 
 
 def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:

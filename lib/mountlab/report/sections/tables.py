@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mountlab.analysis import verdicts
+from mountlab.analysis.answers import answering
 from mountlab.analysis.cells import late_trials
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import caveats
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
+from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
@@ -88,6 +91,66 @@ def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[st
     figures = verdicts.compared_figures(ratio)
     verdict = verdicts.verdict_of(ratio, run.sweep.design.smallest_effect) + verdicts.needed(ratio)
     return (figures.value, figures.interval, verdict if verdicts.has_interval(ratio) else "no interval")
+
+
+def latency_ratios(run: RunView) -> Html | None:
+    """Latency percentiles against the baseline: a sentence and a table with a row for each file system and latency, a
+    column for each percentile; None where there is none."""
+    shown = [verdicts.together(each) for each in run.latency_comparisons]
+    shown += [each for each in answering(run) if each.metric in COMPARED_PERCENTILES]
+    if not shown:
+        return None
+    percents = sorted({PERCENT_OF[each.metric] for each in shown})
+    rows: dict[tuple[str, str], dict[float, Comparison]] = {}
+    for each in sorted(shown, key=lambda each: _place(run, each)):
+        rows.setdefault((_latency_of(each), each.candidate), {})[PERCENT_OF[each.metric]] = each
+    marks = swatches(run)
+    told = (
+        (latency, [marks.get(name, name), *(_percentile_cell(run, own.get(percent)) for percent in percents)])
+        for (latency, name), own in rows.items()
+    )
+    head: Head = ["File system", *(Column(f"p{percent:g}", "interval") for percent in percents)]
+    table = html.grouped_table(head, told, caption=f"Latency percentiles as multiples of those of {run.sweep.baseline}")
+    said = verdicts.summary(shown, run.sweep.design.smallest_effect)
+    note = html.paragraph(_about_latencies(len(run.latency_comparisons), len(shown)), kind="meta")
+    return html.joined(html.paragraph(f"Latency percentiles. {said}"), table, note)
+
+
+def _about_latencies(apart: int, shown: int) -> str:
+    """How to read the table of latency percentiles, of which so many are a family of their own."""
+    which = f"these {apart} ratios together, apart from those of the answer"
+    if apart < shown:
+        which = f"{apart} of these ratios together; the others are of the answer, and hold together with all of it"
+    few = f"{numbers.MISSING}: a trial of either side has too few I/Os for the percentile"
+    return f"Below 1 is faster. Verdicts and intervals hold for {which}. {few}."
+
+
+def _latency_of(comparison: Comparison) -> str:
+    """'fio rw=read: read completion latency', whichever of its percentiles the comparison is of."""
+    noun = names.metric_noun(_median_of(comparison.metric), comparison.label).removeprefix("median ")
+    return f"{verdicts.workload_of(comparison)}: {noun}"
+
+
+def _median_of(metric: str) -> str:
+    """The median of the latency of which a metric is a percentile."""
+    return re.sub(r"_p[0-9_]+$", "_p50", metric)
+
+
+def _place(run: RunView, comparison: Comparison) -> tuple[int, ...]:
+    """Where a comparison stands: by workload, latency and file system, in the order of the sweep."""
+    labels, order = [workload.label for workload in run.sweep.workloads], [fs.name for fs in run.sweep.filesystems]
+    places = (labels, verdicts.workload_of(comparison)), (order, comparison.candidate)
+    by_workload, by_name = (known.index(name) if name in known else len(known) for known, name in places)
+    return by_workload, COMPARED_PERCENTILES.index(_median_of(comparison.metric)), by_name
+
+
+def _percentile_cell(run: RunView, comparison: Comparison | None) -> str:
+    """'0.81 [0.75, 0.88] ▲ faster'."""
+    if comparison is None:
+        return numbers.MISSING
+    figures = verdicts.compared_figures(comparison)
+    sign = verdicts.SIGNS[comparison.verdict] if verdicts.has_interval(comparison) else "no interval"
+    return f"{figures} {sign}"
 
 
 def explained(run: RunView) -> Html:
