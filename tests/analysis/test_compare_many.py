@@ -219,6 +219,13 @@ def test_what_differs_is_told_for_every_run(many: ManyRuns) -> None:
     assert f"{kernel} in A and B, 6.19 in C and D" in compare_many_view.many_text(many)
 
 
+def test_a_run_that_does_not_know_a_fact_has_none_of_its_values() -> None:
+    known, other = {"mds": "Not affected"}, {"mds": "Vulnerable"}
+    runs = [run("a", cpu_mitigations=known), run("b", cpu_mitigations=other), run("c"), run("d", cpu_mitigations=known)]
+    text = compare_many_view.many_text(compare_many(runs))
+    assert "system: mitigations: mds: not affected in A and D, off in B, not known in C" in text
+
+
 @pytest.mark.slow
 def test_few_runs_and_several_respects_are_caveats() -> None:
     several = [run("a"), run("b", kernel="1", cpu_model="x"), run("c")]

@@ -37,10 +37,10 @@ def compared(**changes: Any) -> RunComparison:
 
 
 def areas(found: RunComparison) -> dict[str, list[str]]:
-    named: dict[str, list[str]] = {}
+    named: dict[str, dict[str, None]] = {}
     for each in found.differences:
-        named.setdefault(each.area, []).append(each.what)
-    return named
+        named.setdefault(each.area, {})[each.what] = None
+    return {area: [*own] for area, own in named.items()}
 
 
 def values(made: SyntheticRun, cell: str, metric: str) -> list[float]:
@@ -205,6 +205,64 @@ def test_a_fact_that_differs_is_listed_in_its_area(facts: dict[str, Any], area: 
     assert "sides-differ" not in {each.code for each in found.caveats}, "one respect is what was to be compared"
 
 
+WEAK = {"spectre_v2": "Mitigation: Retpolines", "mds": "Not affected"}
+
+
+def test_a_fact_with_several_values_is_compared_value_by_value() -> None:
+    a = run("a", cpu_mitigations=WEAK, vm_settings={"swappiness": 60, "dirty_ratio": 20})
+    off = {**WEAK, "spectre_v2": "Vulnerable"}
+    b = run("b", seed=2, cpu_mitigations=off, vm_settings={"swappiness": 60, "dirty_ratio": 40})
+    found = compare_runs(a, b)
+    assert [(each.what, each.part) for each in found.differences] == [
+        ("cpu_mitigations", "spectre_v2"),
+        ("vm_settings", "dirty_ratio"),
+    ]
+    text = compare.comparison_text(found)
+    assert "system: mitigations: spectre_v2: on (Retpolines) in A, off in B" in text
+    assert "system: memory settings (vm): dirty_ratio: 20 in A, 40 in B" in text
+
+
+def test_a_weakness_that_one_kernel_does_not_know_is_no_difference_and_a_parameter_that_is_not_set_is() -> None:
+    a = run("a", cpu_mitigations=WEAK, kernel_command_line={"quiet": "set"})
+    more = {**WEAK, "tsa": "Vulnerable"}
+    b = run("b", seed=2, cpu_mitigations=more, kernel_command_line={"quiet": "set", "mitigations": "off"})
+    found = compare_runs(a, b)
+    assert [(each.what, each.part, each.known) for each in found.differences] == [
+        ("cpu_mitigations", "tsa", False),
+        ("kernel_command_line", "mitigations", True),
+    ]
+    text = compare.comparison_text(found)
+    assert "system: kernel command line: mitigations: not set in A, off in B" in text
+    assert "not known of both: mitigations: tsa" in text
+
+
+def test_facts_that_a_run_of_an_earlier_version_did_not_record_are_no_difference() -> None:
+    b = run("b", seed=2, cpu_mitigations=WEAK, session_limits={"memory_bytes": 2**30}, kernel_build="#1 SMP")
+    found = compare_runs(run("a"), b)
+    assert [each for each in found.differences if each.known] == []
+    assert {each.what for each in found.differences} == {"cpu_mitigations", "session_limits", "kernel_build"}
+
+
+def test_the_likeliest_causes_come_first_and_hashes_last() -> None:
+    def facts(number: int) -> dict[str, Any]:
+        config = {"HZ": f"{number}", "sha256": f"{number}" * 16}
+        return {
+            "kernel_config": config, "kernel_build": f"#{number}", "cpu_microcode": f"0x{number}",
+            "kernel": f"6.{number}", "cpu_governor": f"governor {number}", "cpu_mitigations": {"mds": f"{number}"},
+            "huge_pages": {"enabled": f"{number}"}, "session_limits": {"tasks": number},
+            "machine_model": {"product": f"R65{number}"},
+        }  # fmt: skip
+
+    found = compare_runs(run("a", **facts(1)), run("b", seed=2, **facts(2)))
+    order = [f"{each.what} {each.part}".strip() for each in found.differences]
+    assert order == [
+        "kernel", "cpu_mitigations mds", "huge_pages enabled", "kernel_config HZ", "cpu_governor",
+        "machine_model product", "cpu_microcode", "session_limits tasks", "kernel_config sha256", "kernel_build",
+    ]  # fmt: skip
+    answer = repr(compare.answer(found))
+    assert "system (kernel, mitigations, transparent huge pages, kernel configuration, kernel build)" in answer
+
+
 def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     b = run("b", seed=2)
     filesystems = [replace(fs, options=("relatime",)) if fs.name == "ext4" else fs for fs in b.sweep.filesystems]
@@ -237,7 +295,7 @@ def test_what_one_run_does_not_know_is_no_difference() -> None:
     found = compared(power="mains", cpu_model=None)
     assert [each for each in found.differences if each.known] == []
     assert {each.what for each in found.differences} == {"cpu_model", "power"}
-    assert "not known of both: cpu model, power" in compare.comparison_text(found)
+    assert "not known of both: processor, power" in compare.comparison_text(found)
     assert "sides-alike" in {each.code for each in found.caveats}
 
 
@@ -380,7 +438,9 @@ def test_json_holds_every_ratio_and_no_nan() -> None:
     found = compare_runs(run("a", blocks=1), run("b", blocks=1, seed=2, kernel="6.19.1"))
     read = json.loads(json.dumps(compare.comparison_json(found), allow_nan=False))
     assert (read["a"], read["b"]) == ("a", "b")
-    assert read["differences"] == [{"area": "system", "what": "kernel", "a": "6.18.5", "b": "6.19.1", "known": True}]
+    assert read["differences"] == [
+        {"area": "system", "what": "kernel", "part": "", "a": "6.18.5", "b": "6.19.1", "known": True}
+    ]
     assert len(read["ratios"]) == len(found.ratios)
     assert read["ratios"][0]["low"] is None
     assert read["ratios"][0]["ratio"] == pytest.approx(found.ratios[0].comparison.ratio)

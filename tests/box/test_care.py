@@ -77,6 +77,15 @@ def test_a_fit_box_has_nothing_to_mend() -> None:
     assert found["mount root"].seen == "/srv/m: 90.0 GiB free on ext4"
 
 
+def test_a_kernel_that_looks_for_its_own_mistakes_and_a_limit_of_memory_are_said() -> None:
+    limited = {"session_limits": {"memory_bytes": GIB}, "kernel_config": {"KASAN": "y", "HZ": "250", "LOCKDEP": "n"}}
+    found = rows(**limited)
+    assert (found["kernel"].state, found["memory"].state) == ("limited", "limited")
+    assert "it looks for its own mistakes (KASAN), which takes time" in found["kernel"].seen
+    assert found["memory"].seen.endswith("; the session may use 1.00 GiB")
+    assert rows(session_limits={"memory_bytes": 16 * GIB})["memory"].state == "ok", "more than the box has"
+
+
 def test_a_root_that_a_run_would_refuse_is_said_with_the_way_out() -> None:
     argv = ("sh", "-c", roots_script(), OPEN, "look", "/srv/m", "/dev/shm/o")
     said = "refused: /srv/m holds what Mountlab did not make: thesis.tex\nnext: move that elsewhere\n"

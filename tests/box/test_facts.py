@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mountlab.box import fact_parsers, facts
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.fact_words import FACT_WORDS
 from mountlab.core.model import Box, Program
 from mountlab.filesystems.evidence import unescape
 
@@ -32,7 +33,7 @@ def test_every_fact_is_complete() -> None:
     names = [fact.name for fact in facts.FACTS]
     assert len(set(names)) == len(names)
     for fact in facts.FACTS:
-        assert fact.label
+        assert fact.name in FACT_WORDS
         assert fact.script.strip()
 
 

@@ -593,6 +593,8 @@ KNOWN: dict[str, Any] = {
     "rights": "root", "virtualization": "none", "emulated": False, "power": "mains", "cpu_governor": "performance",
     "swap_used_bytes": 0, "page_bytes": 4096, "memory_bytes": 16 * 1024**3,
     "block_devices": [{"name": "vda", "type": "disk", "rotational": True, "parent": None}],
+    "kernel_config": {"KASAN": "n"}, "session_limits": {"memory_bytes": "no limit"},
+    "reclaim": {"damon": "not running"},
 }  # fmt: skip
 """The facts of a box that hides nothing, and of which nothing speaks against it."""
 TEN = [100e6, 101e6, 99e6, 100.5e6, 99.5e6, 100.2e6, 98.9e6, 101.3e6, 99.9e6, 100.8e6]

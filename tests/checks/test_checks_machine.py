@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from checks.test_checks import CHAIN, EXT4, KNOWN, MIB, QUIET, READ, WRITE, build, found, make, moved, quiet, the_only
-from mountlab.checks import Evidence, find_caveats
+from mountlab.checks import Evidence, find_caveats, foresee
 from mountlab.core.findings import OptionEvidence
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
@@ -129,6 +129,40 @@ def test_swap_in_use_is_noted() -> None:
 
 def test_no_swap_in_use() -> None:
     assert found("swap-in-use", quiet()) == []
+
+
+def test_a_debug_kernel_is_a_warning_that_names_its_options() -> None:
+    caveat = the_only("debug-kernel", knowing(kernel_config={"KASAN": "y", "PROVE_LOCKING": "y", "DEBUG_LIST": "y"}))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert "(KASAN, PROVE_LOCKING)" in caveat.message
+    assert found("debug-kernel", quiet()) == []
+
+
+def test_a_session_that_may_use_less_memory_than_there_is_data_is_a_warning() -> None:
+    caveat = the_only("memory-limited", knowing(session_limits={"memory_bytes": MIB}))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert "may use 1.00 MiB of the box's memory" in caveat.message
+    assert found("memory-limited", knowing(session_limits={"memory_bytes": 15 * 1024**3})) == [], "the data fit"
+    assert found("memory-limited", quiet()) == []
+
+
+def test_data_that_fit_the_box_and_not_the_session_are_not_said_to_stay_in_the_cache() -> None:
+    again = make(workloads={"r": {**READ, "cache": "as_is"}})
+    facts = {**KNOWN, "session_limits": {"memory_bytes": MIB}}
+    assert [each.code for each in foresee(again, KNOWN)].count("fits-in-memory") == 1
+    assert "fits-in-memory" not in {each.code for each in foresee(again, facts)}
+
+
+def test_a_kernel_that_takes_pages_away_is_noted() -> None:
+    caveat = the_only("pages-taken", knowing(reclaim={"damon": "running (pageout)"}))
+    assert (caveat.severity, caveat.scope) == ("note", "run")
+    assert found("pages-taken", knowing(reclaim={"damon": "running (stat)"})) == [], "it only watches"
+
+
+@pytest.mark.parametrize("fact", ["kernel_config", "session_limits", "reclaim"])
+def test_a_run_that_did_not_record_such_facts_says_that_it_could_not_look(fact: str) -> None:
+    blind = find_caveats(knowing(**{fact: None})).not_checked
+    assert f"the box does not tell ({fact})" in blind.values()
 
 
 @pytest.mark.parametrize(("step", "words"), [(3600.0, "3600 s forwards"), (-0.2, "200 ms backwards")])

@@ -240,6 +240,14 @@ def test_figures_versions_and_our_own_marks_are_left(published: Path) -> None:
     assert [text for text in KEPT if text not in everything] == []
 
 
+def test_a_bundle_tells_what_the_kernel_was_set_to_and_not_where_its_parameters_point(published: Path) -> None:
+    facts = json.loads((published / "run.json").read_text())["facts"]
+    told = facts["kernel_command_line"]
+    assert (told["mitigations"], told["isolcpus"]) == ("off", "2-7")
+    assert {told[name] for name in ("root", "ip", "hostname", "user", "nfsroot", "password")} == {"not kept"}
+    assert facts["firmware"]["version"] == "1.10.2.1", "a version, though it looks like an address"
+
+
 def test_what_was_replaced_is_counted_and_not_told(bundle: Path) -> None:
     told = json.loads((bundle / "identities.json").read_text())["replaced"]
     counts = {each["kind"]: (each["different"], each["times"]) for each in told}

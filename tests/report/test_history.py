@@ -104,6 +104,36 @@ def test_what_had_been_so_before_is_less_likely_the_cause() -> None:
     assert told[1].endswith("; but it had been so before.")
 
 
+def test_one_value_of_a_fact_is_named_with_the_fact() -> None:
+    facts = [{"mitigations: spectre_v2": "on (Retpolines)" if place < 8 else "off"} for place in range(16)]
+    history = made(stepped(16, 8), facts=facts)
+    told = "There mitigations: spectre_v2 changed from on (Retpolines) to off, as in no run before."
+    assert turn_sentences(history, history.changes[0]) == [told]
+
+
+def test_as_data_a_run_has_its_facts_but_for_single_values_that_never_change() -> None:
+    steady = {"kernel": "6.1", "control group: tasks": "5"}
+    facts = [{**steady, "mitigations: mds": "on" if place < 8 else "off"} for place in range(16)]
+    (told,) = history_json([made(stepped(16, 8), facts=facts)])["histories"]
+    assert told["runs"][0]["facts"] == {"kernel": "6.1", "mitigations: mds": "on"}
+
+
+@pytest.mark.slow
+def test_facts_of_run_directories_reach_the_history_value_by_value(tmp_path: Path) -> None:
+    for number in range(3):
+        own = shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / f"tour{number}")
+        more = {"cpu_mitigations": {"mds": "Vulnerable"}, "disk_settings": {"vda": {"write_cache": f"write {number}"}}}
+        edit(own, lambda info, more=more, day=number + 1: (  # type: ignore[misc]
+            info.update(run_id=f"tour{day}", created_at=f"2026-11-0{day}T00:00:00+00:00"),
+            info["facts"].update(more if day > 1 else {}),
+        ))  # fmt: skip
+    first, *later = load_years(tmp_path, Wanted(sweep="tour")).histories[0].points
+    assert not any(name.startswith(("mitigations", "disk vda: write")) for name in first.facts), "it was not recorded"
+    assert first.facts["kernel"].startswith("6.")
+    assert [point.facts["mitigations: mds"] for point in later] == ["off", "off"]
+    assert [point.facts["disk vda: write cache"] for point in later] == ["write 1", "write 2"]
+
+
 def test_mountlabs_own_commits_are_a_range_too() -> None:
     facts = [{"Mountlab's commit": "a" * 40 if place < 8 else f"{'b' * 40}+changes"} for place in range(16)]
     history = made(stepped(16, 8), facts=facts)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from mountlab.analysis import verdicts
 from mountlab.core import names, numbers
+from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.report import html, sections, sentences
@@ -224,14 +225,51 @@ def test_published_figures_with_their_source_and_a_warning() -> None:
     ],
 )
 def test_facts_as_people_read_them(key: str, value: object, text: str) -> None:
-    assert sections.fact_text(key, value) == text
+    assert fact_text(key, value) == text
 
 
 def test_the_box_is_described() -> None:
     text = repr(sections.box(RUN))
-    assert "CPU AMD EPYC 9R14" in text
+    assert "Processor AMD EPYC 9R14" in text
     assert "Memory 23.3 GiB" in text
     assert "fio fio-3.33 /usr/bin/fio" in text
+
+
+def boxed(**facts: Any) -> str:
+    return repr(sections.box(replace(RUN, info={**RUN.info, "facts": facts})))
+
+
+def test_facts_stand_in_groups_and_what_says_nothing_is_left_out() -> None:
+    text = boxed(
+        kernel="6.1", cpu_model="EPYC", room={}, device_ids={}, swap_bytes=0, memory_bytes=2**30, user="",
+        huge_pages={"enabled": "madvise"}, from_another_version="x",
+    )  # fmt: skip
+    assert text == (
+        "Processor Processor EPYC Memory Memory 1.00 GiB Transparent huge pages enabled: madvise Kernel Kernel 6.1 "
+        "Mountlab's own From another version x"
+    )
+
+
+def test_what_the_box_does_not_tell_is_one_sentence() -> None:
+    text = boxed(kernel="6.1", cpu_governor=None, disk_links=None)
+    assert text == "Kernel Kernel 6.1 The box does not tell: frequency governor, links to the disks."
+
+
+def test_mitigations_are_summed_up_and_limits_are_said_in_a_line() -> None:
+    weak = {"mds": "Not affected", "retbleed": "Vulnerable", "spectre_v2": "Mitigation: IBRS"}
+    weak |= {f"w{number}": "Not affected" for number in range(4)}
+    assert "Mitigations 1 on (spectre_v2), 1 off (retbleed), 5 not affected mds: not affected" in boxed(
+        cpu_mitigations=weak
+    )
+    free = {"memory_bytes": "no limit", "processors": 1.5, "processors_allowed": "all", "tasks": "no limit"}
+    said = "processor time: 1.5; no limit of memory, processors it may run on and tasks"
+    assert boxed(session_limits=free) == f"Limits of the session Control group {said}"
+
+
+def test_a_disk_stands_in_the_table_with_its_firmware_and_settings() -> None:
+    disk = {"name": "vda", "model": "fast", "size_bytes": 2**30}
+    text = boxed(block_devices=[disk], disk_settings={"vda": {"firmware": "2.0.1", "write_cache": "write back"}})
+    assert "Name Model Size Firmware Write cache vda fast 1.00 GiB 2.0.1 write back" in text
 
 
 def test_what_nobody_knows_of_a_device_takes_no_room() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from mountlab.box.machine_parsers import parse_command_line
 from mountlab.publish.seal_again import seal_again
 from results.test_store import written
 
@@ -17,6 +18,10 @@ SECRETS = (
 )  # fmt: skip
 KEPT = ("6.1.0.9-amd64", "fio 10.1.2.3", "127.0.0.1", "10:20:30", "6d6f756e-746c-6162-9416-09d6b3a552cf")
 """What looks like a name or an address, is none, and stands in the run too."""
+COMMAND_LINE = (
+    "root=UUID=1f0c6c86-50b1-4d5b-9b43-0a4c5f3a7d10 ip=10.20.30.40:::::eth0 hostname=nova7 user=alice mitigations=off "
+    "nfsroot=vault.acme.example:/exports/invoices password=trent isolcpus=2-7 -- eve@filer9"
+)
 NOTES = """\
 alice@nova7.acme.example:/home/alice$ uname -a
 Linux NOVA7 6.1.0.9-amd64 #1 SMP x86_64
@@ -98,6 +103,8 @@ def _info(text: str) -> str:
             }
         ],
         "device_ids": {"data": "boot=0a1b2c3d,8:0,sectors=100,wwid=eui.0025385b71b0a4b3,serial=S4EVNX0M123456"},
+        "kernel_command_line": parse_command_line(COMMAND_LINE),
+        "firmware": {"maker": "Dell Inc.", "version": "1.10.2.1"},
         "devices": {"ext4": "/dev/disk/by-id/nvme-ACME_S4EVNX0M123456: ext4 of José; will be written over"},
     }
     info["parameters"] |= {"box": BOX, "question": "What does alice's nova7 (10.20.30.40) read, José asks?"}

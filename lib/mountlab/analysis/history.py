@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from mountlab.analysis.compare.figures import table_of
+from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Estimate, Verdict
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
@@ -145,20 +146,19 @@ class History:
 
     def turns(self, change: Change) -> list[OtherChange]:
         """What else changed where this change may lie, the likeliest first."""
-        names = dict.fromkeys(name for point in self.points for name in point.facts)
+        different = {id(point.facts): point.facts for point in self.points}  # runs share what is the same
+        names = dict.fromkeys(name for facts in different.values() for name in facts)
         found = [turn for name in names if (turn := self._turn(name, change)) is not None]
         return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
 
     def _turn(self, name: str, change: Change) -> OtherChange | None:
-        values = [point.facts.get(name) for point in self.points]
-        places = [
-            place
-            for place in range(max(change.first, 1), change.last + 1)
-            if values[place - 1] is not None and values[place] is not None and values[place - 1] != values[place]
-        ]
+        near = range(max(change.first, 1), change.last + 1)
+        pairs = ((place, [point.facts.get(name) for point in self.points[place - 1 : place + 1]]) for place in near)
+        places = [place for place, (before, after) in pairs if None not in (before, after) and before != after]
         if not places:
             return None
         at = min(places, key=lambda place: abs(place - change.at))
+        values = [point.facts.get(name) for point in self.points]
         before, after = set(values[change.since : at]), set(values[at : change.until])
         return OtherChange(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
 
@@ -234,4 +234,4 @@ def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, floa
 def _group_name(point: HistoryPoint, by: By) -> str:
     if by in ("year", "month"):
         return f"{point.at:%Y}" if by == "year" else f"{point.at:%Y-%m}"
-    return point.facts.get(by, "not known")
+    return point.facts.get(fact_name(by), "not known")

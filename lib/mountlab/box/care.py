@@ -12,6 +12,7 @@ from typing import Any, Literal
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.facts import UNKNOWN, Facts, roots, show
 from mountlab.box.helper import PROGRAM as HELPER
+from mountlab.box.machine_parsers import debug_options, memory_limit
 from mountlab.box.roots import check as check_roots
 from mountlab.core.errors import BoxError, LeftoverError, PlanError, UnsafeError
 from mountlab.core.model import Box, Program
@@ -68,16 +69,28 @@ def check(
 
 def _machine_rows(facts: Facts) -> Iterator[CheckRow]:
     kernel = f"{show('kernel', facts['kernel'])} on {show('machine', facts['machine'])}, {show('os', facts['os'])}"
-    yield CheckRow("kernel", "ok" if facts["kernel"] else "limited", kernel)
+    debugging = debug_options(facts)
+    if debugging:
+        seen = f"{kernel}; it looks for its own mistakes ({', '.join(debugging)}), which takes time"
+        yield CheckRow("kernel", "limited", seen, "a kernel that was built without them")
+    else:
+        yield CheckRow("kernel", "ok" if facts["kernel"] else "limited", kernel)
+    yield _memory_row(facts)
+
+
+def _memory_row(facts: Facts) -> CheckRow:
     free = facts["memory_available_bytes"]
     seen = (
         f"{show('memory_bytes', facts['memory_bytes'])}, {show('memory_available_bytes', free)} available; "
         f"{show('cpus', facts['cpus'])} x {show('cpu_model', facts['cpu_model'])}"
     )
+    limit = memory_limit(facts)
+    if limit is not None:
+        seen = f"{seen}; the session may use {format_bytes(float(limit))}"
+        return CheckRow("memory", "limited", seen, "raise memory.max of the session's control group")
     if free is not None and free < MIN_MEMORY_BYTES:
-        yield CheckRow("memory", "limited", seen, "end other programs: file systems in memory need room")
-    else:
-        yield CheckRow("memory", "ok", seen)
+        return CheckRow("memory", "limited", seen, "end other programs: file systems in memory need room")
+    return CheckRow("memory", "ok", seen)
 
 
 def _rights_row(box: Box, facts: Facts) -> CheckRow:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.box import fact_parsers as parsers
+from mountlab.box import machine_parsers as machine
+from mountlab.box import machine_scripts as scripts
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Program
@@ -33,8 +35,7 @@ class Fact:
     """
 
     name: str
-    label: str
-    """As reports head it."""
+    """Its words for people are in mountlab.core.fact_words."""
     script: str
     parse: Callable[[str], Any] = str
     show: Callable[[Any], str] = str
@@ -106,7 +107,7 @@ def gather_script(facts: Iterable[Fact], programs: Iterable[Program]) -> str:
     be taken for another's."""
     blocks = [_block(fact.name, fact.script) for fact in facts]
     blocks += [_block("programs", _program_script(program)) for program in programs]
-    return "\n".join([ROOTS_SCRIPT, _FUNCTIONS, *blocks, "exit 0", ""])
+    return "\n".join([ROOTS_SCRIPT, _FUNCTIONS, scripts.FUNCTIONS, *blocks, "exit 0", ""])
 
 
 def _block(name: str, script: str) -> str:
@@ -259,52 +260,70 @@ done
 """
 
 FACTS: tuple[Fact, ...] = (
-    Fact("hostname", "Host", "uname -n"),
-    Fact("kernel", "Kernel", "uname -r"),
-    Fact("os", "Operating system", "cat /etc/os-release || cat /usr/lib/os-release", parsers.parse_os),
-    Fact("machine", "Architecture", "uname -m"),
-    Fact("cpu_model", "Processor", "lscpu || cat /proc/cpuinfo", parsers.parse_cpu_model),
-    Fact("cpus", "Processors in use", "getconf _NPROCESSORS_ONLN || nproc", int),
-    Fact("cpu_governor", "Frequency governor", "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+    Fact("hostname", "uname -n"),
+    Fact("kernel", "uname -r"),
+    Fact("os", "cat /etc/os-release || cat /usr/lib/os-release", parsers.parse_os),
+    Fact("machine", "uname -m"),
+    Fact("cpu_model", "lscpu || cat /proc/cpuinfo", parsers.parse_cpu_model),
+    Fact("cpus", "getconf _NPROCESSORS_ONLN || nproc", int),
+    Fact("cpu_governor", "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
         parsers.parse_governor),
-    Fact("memory_bytes", "Memory", "cat /proc/meminfo", parsers.meminfo("MemTotal"), _show_bytes),
-    Fact("memory_available_bytes", "Memory available", "cat /proc/meminfo", parsers.meminfo("MemAvailable"),
+    Fact("memory_bytes", "cat /proc/meminfo", parsers.meminfo("MemTotal"), _show_bytes),
+    Fact("memory_available_bytes", "cat /proc/meminfo", parsers.meminfo("MemAvailable"),
         _show_bytes),
-    Fact("swap_bytes", "Swap", "cat /proc/meminfo", parsers.meminfo("SwapTotal"), _show_bytes),
-    Fact("swap_used_bytes", "Swap in use", "cat /proc/meminfo", parsers.parse_used_swap, _show_bytes),
-    Fact("page_bytes", "Size of a page", "getconf PAGESIZE", int, _show_bytes),
-    Fact("power", "Power", _POWER, parsers.parse_power),
-    Fact("virtualization", "Virtual machine", _VIRTUALIZATION, parsers.parse_virtualization),
-    Fact("emulated", "Emulated", _EMULATED, parsers.parse_emulated, lambda value: "yes" if value else "no"),
-    Fact("clocksource", "Clock source", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    Fact("boot_id", "Boot", "cat /proc/sys/kernel/random/boot_id"),
-    Fact("user", "User", "id -un"),
-    Fact("uid", "User number", "id -u", int),
-    Fact("mount_root", "Mount root", 'printf "%s" "$mount_root"'),
-    Fact("mount_root_free_bytes", "Free below the mount root", 'free_kib "$mount_root"', parsers.parse_free,
+    Fact("swap_bytes", "cat /proc/meminfo", parsers.meminfo("SwapTotal"), _show_bytes),
+    Fact("swap_used_bytes", "cat /proc/meminfo", parsers.parse_used_swap, _show_bytes),
+    Fact("page_bytes", "getconf PAGESIZE", int, _show_bytes),
+    Fact("power", _POWER, parsers.parse_power),
+    Fact("virtualization", _VIRTUALIZATION, parsers.parse_virtualization),
+    Fact("emulated", _EMULATED, parsers.parse_emulated, lambda value: "yes" if value else "no"),
+    Fact("clocksource", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    Fact("boot_id", "cat /proc/sys/kernel/random/boot_id"),
+    Fact("user", "id -un"),
+    Fact("uid", "id -u", int),
+    Fact("mount_root", 'printf "%s" "$mount_root"'),
+    Fact("mount_root_free_bytes", 'free_kib "$mount_root"', parsers.parse_free,
         _show_bytes),
-    Fact("mount_root_fstype", "File system of the mount root", 'holder "$mount_root"',
+    Fact("mount_root_fstype", 'holder "$mount_root"',
         lambda text: parsers.parse_holder(text).fstype),
-    Fact("mount_root_source", "Device of the mount root", 'holder "$mount_root"',
+    Fact("mount_root_source", 'holder "$mount_root"',
         lambda text: parsers.parse_holder(text).source),
-    Fact("output_root", "Output root", 'printf "%s" "$output_root"'),
-    Fact("output_root_free_bytes", "Free below the output root", 'free_kib "$output_root"', parsers.parse_free,
+    Fact("output_root", 'printf "%s" "$output_root"'),
+    Fact("output_root_free_bytes", 'free_kib "$output_root"', parsers.parse_free,
         _show_bytes),
-    Fact("output_root_fstype", "File system of the output root", 'holder "$output_root"',
+    Fact("output_root_fstype", 'holder "$output_root"',
         lambda text: parsers.parse_holder(text).fstype),
-    Fact("kernel_filesystems", "File systems that the kernel has or can load", _FILESYSTEMS, parsers.parse_words,
+    Fact("kernel_filesystems", _FILESYSTEMS, parsers.parse_words,
         _show_list),
-    Fact("kernel_features", "Devices in memory that the kernel has or can load", _FEATURES, parsers.parse_words,
+    Fact("kernel_features", _FEATURES, parsers.parse_words,
         _show_list),
-    Fact("loop_devices", "Loop devices", "if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
+    Fact("loop_devices", "if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
         lambda text: text == "1", lambda value: "available" if value else "not available"),
-    Fact("block_devices", "Block devices", _BLOCK_DEVICES, parsers.parse_block_devices, _show_devices),
-    Fact("disk_links", "Links to the disks", _LINKS, parsers.parse_links, _show_links),
-    Fact("package_manager", "Package manager", _PACKAGE_MANAGER),
+    Fact("block_devices", _BLOCK_DEVICES, parsers.parse_block_devices, _show_devices),
+    Fact("disk_links", _LINKS, parsers.parse_links, _show_links),
+    Fact("package_manager", _PACKAGE_MANAGER),
+    Fact("machine_model", scripts.MODEL, machine.parse_model),
+    Fact("firmware", scripts.FIRMWARE, machine.parse_firmware),
+    Fact("cpu_microcode", scripts.MICROCODE, machine.parse_different),
+    Fact("cpu_mitigations", scripts.MITIGATIONS, machine.parse_mitigations),
+    Fact("cpu_frequency", scripts.FREQUENCY, machine.parse_frequency),
+    Fact("cpu_idle", scripts.IDLE, machine.parse_idle),
+    Fact("smt", "cat /sys/devices/system/cpu/smt/control", machine.parse_smt),
+    Fact("numa", scripts.NUMA, machine.parse_numa),
+    Fact("huge_pages", scripts.HUGE_PAGES, machine.parse_huge_pages),
+    Fact("swap_areas", scripts.SWAP, machine.parse_swap),
+    Fact("reclaim", scripts.RECLAIM, machine.parse_reclaim),
+    Fact("vm_settings", scripts.VM_SETTINGS, machine.parse_values),
+    Fact("kernel_build", scripts.BUILD),
+    Fact("kernel_command_line", scripts.COMMAND_LINE, machine.parse_command_line),
+    Fact("kernel_config", scripts.KERNEL_CONFIG, machine.parse_kernel_config),
+    Fact("security_modules", scripts.SECURITY, lambda text: text.split("\t")[-1]),
+    Fact("session_limits", scripts.LIMITS, machine.parse_limits),
+    Fact("disk_settings", scripts.DISKS, machine.parse_disks),
 )  # fmt: skip
-"""Every fact, in the order in which reports show them. `rights` and `programs` are added by `gather`."""
+"""Every fact. `rights` and `programs` are added by `gather`."""
 
 _BY_NAME = {fact.name: fact for fact in FACTS} | {
-    "programs": Fact("programs", "Programs", "", show=show_programs),
-    "rights": Fact("rights", "Rights", ""),
+    "programs": Fact("programs", "", show=show_programs),
+    "rights": Fact("rights", ""),
 }

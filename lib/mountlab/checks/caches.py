@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mountlab.box.machine_parsers import memory_limit
 from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
 from mountlab.checks.base import (
     SIDES,
@@ -142,7 +143,7 @@ def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
 
 def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Buffered reads, again and again or of what was just written, of less than the memory holds."""
-    memory = float(facts.get("memory_bytes") or 0)
+    memory = float(memory_limit(facts) or facts.get("memory_bytes") or 0)
     for cell in sweep.cells if memory and not sweep.imported else ():
         size, why = holds_bytes(cell.workload), _why_cached(cell, sweep)
         if why and size < memory and not in_memory(cell.filesystem):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.box.containment import LAST_RESORT
+from mountlab.box.machine_parsers import debug_options, memory_limit
+from mountlab.checks.asked import holds_bytes
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, from_counters, of_trials, share, standing
 from mountlab.core.model import Sweep
 from mountlab.core.units import MIB, format_bytes, format_seconds
@@ -140,6 +142,30 @@ def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
+def limited_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """A control group that may use less memory than a workload has data."""
+    limit = memory_limit(facts)
+    largest = max((holds_bytes(cell.workload) for cell in sweep.cells), default=0)
+    if limit is not None and limit < largest:
+        yield Doubt.of_run(
+            f"the control group of the session may use {format_bytes(float(limit))} of the box's memory, and a "
+            f"workload has {format_bytes(float(largest))} of data: its cache is emptied, and its writes wait, sooner "
+            "than with all of it. Raise memory.max of the session, or take less data than it."
+        )
+
+
+def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """A kernel that takes away pages that were not used for a while."""
+    watching = str((facts.get("reclaim") or {}).get("damon") or "")
+    if "pageout" in watching:
+        yield Doubt.of_run(
+            "DAMON was running with the action pageout when the run began: it takes pages out of the cache, and out of "
+            "file systems in memory where there is swap, that were not used for a while, though memory is free. What "
+            "is read after a pause may come from the device. Stop it while you measure: write `off` to `state` below "
+            "/sys/kernel/mm/damon/admin/kdamonds."
+        )
+
+
 def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
     """Wall clocks that were set while a tool ran."""
     for cell, trials in evidence.seen():
@@ -156,6 +182,19 @@ def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
                 f"{format_seconds(abs(largest))} {'forwards' if largest > 0 else 'backwards'}. A tool that goes by it "
                 "(fs_mark does) is wrong by as much: let the clock settle (chronyc waitsync) and run again.",
             )
+
+
+# --- what the box is --------------------------------------------------------------------------------------------------
+
+
+def debug_kernel(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """A kernel that looks for its own mistakes."""
+    options = debug_options(facts)
+    if options:
+        yield Doubt.of_run(
+            f"the kernel was built to look for its own mistakes ({', '.join(options)}): every call takes longer, and "
+            "file systems in memory lose most by it. Measure with the kernel that will be used."
+        )
 
 
 def virtual_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
@@ -200,6 +239,20 @@ CHECKS = (
         "Take it as what such a machine gives, not as the speed of the hardware.",
         severities=("note",),
         needs="virtualization",
+    ),
+    standing("debug-kernel", debug_kernel, "Measure with the kernel that will be used.", needs="kernel_config"),
+    standing(
+        "memory-limited",
+        limited_memory,
+        "Raise `memory.max` of the session, or take less data.",
+        needs="session_limits",
+    ),
+    standing(
+        "pages-taken",
+        taken_pages,
+        "Stop DAMON while you measure.",
+        severities=("note",),
+        needs="reclaim",
     ),
     standing("on-battery", on_battery, "Plug it in.", needs="power"),
     standing(

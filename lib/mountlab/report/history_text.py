@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from operator import attrgetter
 from statistics import median_low
 from typing import Any
@@ -96,7 +96,8 @@ def _turn_sentence(turn: OtherChange, change: Change) -> str:
     place = "There" if turn.at == change.at else "Near it"
     alone = ", as in no run before" if turn.only_there else "; but it had been so before"
     commits = f" (git log {turn.commits})" if turn.commits else ""
-    return f"{place} the {turn.what} changed from {turn.before} to {turn.after}{alone}{commits}."
+    what = turn.what if ": " in turn.what else f"the {turn.what}"
+    return f"{place} {what} changed from {turn.before} to {turn.after}{alone}{commits}."
 
 
 def sentences(found: Sequence[History]) -> list[str]:
@@ -286,7 +287,7 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
         {
             **asdict(history.key),
             "family": history.family,
-            "runs": [{**asdict(point), "at": point.at.isoformat()} for point in history.points],
+            "runs": _runs_json(history),
             "left_out": [
                 {"run": point.run, "mean": point.mean, "n": point.n, "censored": point.censored}
                 for point in history.left_out
@@ -298,6 +299,20 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
     ]
     read: dict[str, Any] = plain({"level": LEVEL, "sentences": sentences(found), "histories": made})
     return read
+
+
+def _runs_json(history: History) -> list[dict[str, Any]]:
+    """The runs; of facts with several values those values that differ between runs."""
+    first = history.points[0].facts if history.points else {}
+    steady = {name for name in first if ": " in name and len({point.facts.get(name) for point in history.points}) == 1}
+    return [
+        {
+            **asdict(replace(point, facts={})),
+            "facts": {name: value for name, value in point.facts.items() if name not in steady},
+            "at": point.at.isoformat(),
+        }
+        for point in history.points
+    ]
 
 
 def change_json(history: History, change: Change) -> dict[str, Any]:

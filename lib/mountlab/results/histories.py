@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mountlab.analysis.box_facts import AREAS, DISKS, texts
 from mountlab.analysis.history import History, HistoryPoint, Key, histories
 from mountlab.analysis.same_cells import same_workload
 from mountlab.core import numbers
@@ -26,16 +27,12 @@ _POINTS = """
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
-_RUNS = """
-    SELECT run, kernel, os, hostname, cpu_model, cpus::VARCHAR, memory_bytes::VARCHAR, mountlab_version, git_commit,
-        facts->>'cpu_governor', facts->>'clocksource', facts->>'mount_root_source', facts->>'virtualization',
-        (facts->'programs')::VARCHAR
+_KEPT = (*(key for keys in AREAS.values() for key in keys), *DISKS)
+"""The facts that may explain a change."""
+_RUNS = f"""
+    SELECT run, mountlab_version, git_commit, (facts->'programs')::VARCHAR, facts->{[f"/{key}" for key in _KEPT]}
     FROM runs WHERE copy_of IS NULL
-"""
-_FACTS = (
-    "kernel", "os", "host name", "cpu", "cpus", "memory in bytes", "Mountlab", "Mountlab's commit", "cpu governor",
-    "clock source", "device of the mount root", "virtualization",
-)  # fmt: skip
+"""  # noqa: S608  # names of ours
 Say = Callable[[str], None]
 Row = Mapping[str, Any]
 """A row of _POINTS, by the names of its columns."""
@@ -218,13 +215,20 @@ def _points(
 def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
     """Run to what may have changed between it and another."""
     found: dict[str, dict[str, str]] = {}
-    programs: dict[str | None, dict[str, str]] = {}
-    for run, *values, kept in rows.rows:
-        if kept not in programs:
-            programs[kept] = _versions(kept)
-        known = {name: value for name, value in zip(_FACTS, values, strict=True) if value}
-        found[run] = {**known, **programs[kept]}
+    known: dict[tuple[str | None, ...], dict[str, str]] = {}
+    for run, mountlab, commit, programs, kept in rows.rows:
+        same = (mountlab, commit, programs, *(kept or ()))
+        if same not in known:
+            own = {"Mountlab": mountlab, "Mountlab's commit": commit}
+            versions = {name: version for name, version in own.items() if version}
+            known[same] = {**_texts(kept or ()), **versions, **_versions(programs)}
+        found[run] = known[same]
     return found
+
+
+def _texts(kept: Sequence[str | None]) -> dict[str, str]:
+    """The facts of _KEPT by the names that people read."""
+    return texts({key: json.loads(text) for key, text in zip(_KEPT, kept, strict=False) if text})
 
 
 def _versions(kept: str | None) -> dict[str, str]:

@@ -6,25 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from mountlab.analysis.box_facts import AREAS, by_area, is_detail
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.checks.base import of_run
+from mountlab.core.fact_words import words_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.sweep import plan_text
 from mountlab.sweep.feasible import needed_programs
 
-AREAS: dict[str, tuple[str, ...]] = {
-    "system": ("kernel", "os"),
-    "machine": (
-        "hostname", "machine", "cpu_model", "cpus", "cpu_governor", "memory_bytes", "swap_bytes", "power",
-        "clocksource", "page_bytes",
-    ),
-    "virtualisation": ("virtualization", "emulated"),
-    "device": ("mount_root_source", "mount_root_fstype", "disk_links"),
-    "rights": ("rights", "user"),
-}  # fmt: skip
-"""What of the facts about a box is held against each other, by what an owner changes at a time."""
-_OF_A_DISK = ("model", "size_bytes", "rotational", "scheduler", "transport", "logical_sector_bytes")
 _NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict")
 
 
@@ -38,18 +28,28 @@ class Difference:
     """As it was kept in each run."""
     known: bool = True
     """Whether all runs tell. Where one does not, it is not known whether it differs."""
+    part: str = ""
+    """Which value it is, of a fact that has several."""
 
 
 def differences(
     first: ComparedRun, others: Sequence[ComparedRun], common: Sequence[Sequence[Cell]]
 ) -> tuple[Difference, ...]:
-    """What is not the same in all runs, worst known causes first: system, machine, virtualisation, device, tools, then
-    what was asked. `common`: the cells that each other run has in common with the first."""
-    found: dict[tuple[str, str], dict[int, Difference]] = {}
+    """What is not the same in all runs, worst known causes first: system, machine, limits, virtualisation, device,
+    tools, then what was asked. `common`: the cells that each other run has in common with the first."""
+    found: dict[tuple[str, str, str], dict[int, Difference]] = {}
     for place, (other, cells) in enumerate(zip(others, common, strict=True)):
         for each in _of_two(first, other, cells):
-            found.setdefault((each.area, each.what), {})[place] = each
-    return tuple(_of_all(own, len(others)) for own in found.values())
+            found.setdefault((each.area, each.what, each.part), {})[place] = each
+    return tuple(
+        _of_all({**own, **dict(_unknown(found.get((area, what, ""), {})))} if part else own, len(others))
+        for (area, what, part), own in found.items()
+    )
+
+
+def _unknown(whole: Mapping[int, Difference]) -> Iterator[tuple[int, Difference]]:
+    """The runs that do not know a fact at all, and so none of its values."""
+    return ((place, replace(each, values=(each.values[0], None))) for place, each in whole.items() if not each.known)
 
 
 def known_areas(found: Iterable[Difference]) -> list[str]:
@@ -66,8 +66,8 @@ def _of_all(own: Mapping[int, Difference], others: int) -> Difference:
 
 def _of_two(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[Difference]:
     facts = [_facts(each) for each in (a, b)]
-    for area in (*AREAS, "tools"):
-        yield from _of_mappings(area, *(each[area] for each in facts), none_is_unknown=True)
+    of_boxes = [each for area in (*AREAS, "tools") for each in _of_facts(area, *(own[area] for own in facts))]
+    yield from sorted(of_boxes, key=lambda each: is_detail(each.what, each.part))
     for name in dict.fromkeys(cell.filesystem.name for cell in common):
         both = [next(fs for fs in each.sweep.filesystems if fs.name == name) for each in (a, b)]
         yield from _of_mappings(f"file system {name}", *(_asked(fs) for fs in both))
@@ -75,6 +75,19 @@ def _of_two(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[
     for label in dict.fromkeys(cell.workload.label for cell in common):
         yield from _of_mappings(f"workload {label}", *(_of_workload(each.sweep, label) for each in (a, b)))
     yield from _of_mappings("design", *(_design(each.sweep) for each in (a, b)))
+
+
+def _of_facts(area: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Difference]:
+    """What is not the same; of a fact with several values each of them. A run that does not know a fact differs in
+    nothing."""
+    for each in _of_mappings(area, a, b, none_is_unknown=True):
+        whole = [value for value in each.values if isinstance(value, Mapping)]
+        if len(whole) < 2:
+            yield each
+            continue
+        lacking = dict.fromkeys({**whole[0], **whole[1]}, words_of(each.what).lacking or None)
+        parts = _of_mappings(area, *({**lacking, **own} for own in whole), none_is_unknown=True)
+        yield from (replace(part, what=each.what, part=part.what) for part in parts)
 
 
 def _of_mappings(
@@ -89,21 +102,9 @@ def _of_mappings(
 
 def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
     """What is known of the box of a run, by area."""
-    facts = run.info.get("facts", {})
-    found = {area: {key: facts.get(key) for key in keys} for area, keys in AREAS.items()}
+    found = by_area(run.info.get("facts", {}))
     found["machine"] |= {"box": run.info.get("box", {}).get("name")}
-    found["device"] |= _disks(facts)
     return {**found, "tools": _versions(run)}
-
-
-def _disks(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The disks of a box, without those that are made for a file system."""
-    disks = [each for each in facts.get("block_devices") or [] if each.get("type") == "disk" and each.get("size_bytes")]
-    own = [each for each in disks if not str(each.get("name")).startswith(("loop", "zram", "ram"))]
-    return {
-        f"disk {each.get('name')}": {key: each[key] for key in _OF_A_DISK if each.get(key) not in (None, "")}
-        for each in own
-    }
 
 
 def _versions(run: ComparedRun) -> dict[str, Any]:

@@ -4,8 +4,8 @@ A notebook shows them one by one, `report.py` makes a page of the notebook. A pa
 a sentence (html.nothing); on the page it is left out together with its heading.
 """
 
-from mountlab.core.fact_words import fact_text
-from mountlab.report.sections.about import box, left_out, options, parameters, reproduce, stopping, trials, versions
+from mountlab.report.sections.about import left_out, options, parameters, reproduce, stopping, trials, versions
+from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.clients import clients
 from mountlab.report.sections.either import answer, caveats, every_trial, overview, run_order
 from mountlab.report.sections.figures import (
@@ -23,7 +23,7 @@ from mountlab.report.sections.tables import explained, tables
 
 __all__ = [
     "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
-    "explained", "fact_text", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
+    "explained", "facts", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
     "not_checked", "options", "overview", "parameters", "published", "question", "reproduce", "responses",
     "run_order", "stopping", "tables", "trials", "versions",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,6 @@ import yaml
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import stated_facts
 from mountlab.core import numbers
-from mountlab.core.fact_words import fact_text
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import moment, swatches
@@ -90,47 +89,6 @@ def _trial_row(run: RunView, row: Mapping[Any, Any]) -> list[Text]:
     took = numbers.number(float(row["elapsed_s"]), 2)
     known = [str(row[key]) for key in ("trial_id", "block", "filesystem")]
     return [*known, workload, status, reason, moment(row["started_at"]), took]
-
-
-_FACT_NAMES = {
-    "hostname": "Host name", "cpu_model": "CPU", "cpus": "CPUs", "os": "Operating system", "uid": "User id",
-    "cpu_governor": "CPU governor", "mount_root": "Mount root", "output_root": "Output root", "boot_id": "Boot id",
-}  # fmt: skip
-_FACT_TABLES = ("programs", "block_devices", "clients", "peers", stated_facts.KEY)
-
-
-def box(run: RunView) -> Html:
-    """What the box is, as it was found when the run began."""
-    facts = run.info.get("facts", {})
-    plain = {_fact_name(key): fact_text(key, value) for key, value in facts.items() if key not in _FACT_TABLES}
-    programs = facts.get("programs") or {}
-    rows = [[name, str(found.get("version", "")), str(found.get("path", ""))] for name, found in programs.items()]
-    head: Head = ["Program", "Version", Column("Path", "code")]
-    listed = html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
-    disks = _devices(facts.get("block_devices") or [])
-    return html.joined(html.definitions(plain), disks, listed, _clients(facts.get("clients") or {}))
-
-
-def _clients(clients: Mapping[str, Mapping[str, Any]]) -> Html | str:
-    """What the further boxes are from which workloads were driven."""
-    told = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
-    rows = [[name, *(fact_text(key, facts.get(key)) for key in told)] for name, facts in clients.items()]
-    head = ["Client", *map(_fact_name, told)]
-    return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
-
-
-def _fact_name(key: str) -> str:
-    name = key.removesuffix("_bytes").replace("_", " ")
-    return _FACT_NAMES.get(key, name[:1].upper() + name[1:])
-
-
-def _devices(devices: Sequence[Mapping[str, Any]]) -> Text:
-    """The block devices, with the columns in which something is known of one of them."""
-    keys = dict.fromkeys(key for device in devices for key in device if device[key] not in (None, "", []))
-    if not keys:
-        return ""
-    rows = [[fact_text(key, device.get(key)) for key in keys] for device in devices]
-    return html.table([_fact_name(key) for key in keys], [Rows(rows)], caption="Block devices of the box")
 
 
 def versions(run: RunView) -> Html:

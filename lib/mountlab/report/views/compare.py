@@ -17,6 +17,7 @@ from mountlab.analysis.compare.ratios import CellRatio
 from mountlab.analysis.compare.two import RunComparison
 from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
+from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Comparison
 from mountlab.core.json import plain
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
@@ -84,7 +85,14 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
         "level": compared.level,
         "smallest_effect": compared.smallest_effect,
         "differences": [
-            {"area": each.area, "what": each.what, "a": each.values[0], "b": each.values[1], "known": each.known}
+            {
+                "area": each.area,
+                "what": each.what,
+                "part": each.part,
+                "a": each.values[0],
+                "b": each.values[1],
+                "known": each.known,
+            }
             for each in compared.differences
         ],
         "ratios": [
@@ -130,10 +138,10 @@ def answer(compared: RunComparison) -> Html:
 
 def _difference_line(compared: RunComparison) -> str:
     """'system (kernel); device (scheduler, model).'"""
-    by_area: dict[str, list[str]] = {}
+    by_area: dict[str, dict[str, None]] = {}
     for each in compared.differences:
         if each.known:
-            by_area.setdefault(each.area, []).append(difference_name(each))
+            by_area.setdefault(each.area, {})[fact_name(each.what)] = None
     named = [f"{area} ({', '.join(names)})" for area, names in by_area.items()]
     return f"{'; '.join(named)}." if named else "nothing that was kept."
 

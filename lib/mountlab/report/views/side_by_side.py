@@ -18,7 +18,7 @@ from mountlab.analysis.compare.two import RunComparison
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.checks.caveats import grouped
 from mountlab.core import numbers
-from mountlab.core.fact_words import fact_text
+from mountlab.core.fact_words import fact_name, fact_text
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned
@@ -133,14 +133,14 @@ def how_many_differ(beyond: Sequence[object], of: str) -> str:
 
 
 def difference_name(difference: Difference) -> str:
-    """A key of facts or parameters as people read it."""
-    return difference.what.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+    """A fact, one of its values, or a key of the parameters as people read it."""
+    return fact_name(difference.what, difference.part)
 
 
 def difference_values(difference: Difference) -> list[str]:
     """What each run has kept of it; 'not known' where runs cannot all tell and this one does not."""
     return [
-        fact_text(difference.what, value) if difference.known or value is not None else "not known"
+        fact_text(difference.what, value, difference.part) if difference.known or value is not None else "not known"
         for value in difference.values
     ]
 

@@ -1,0 +1,128 @@
+"""The box: its facts in groups, named for people. What the box does not tell is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mountlab.analysis.run_view import RunView
+from mountlab.box.machine_parsers import ALL, NO_LIMIT
+from mountlab.checks import stated_facts
+from mountlab.core import numbers
+from mountlab.core.fact_words import (
+    FACT_WORDS,
+    GROUPS,
+    fact_name,
+    fact_text,
+    heading,
+    mitigation_text,
+    part_name,
+    words_of,
+)
+from mountlab.report import html
+from mountlab.report.html import Column, Head, Html, Rows, Text
+
+Facts = Mapping[str, Any]
+
+_TABLES = ("programs", "block_devices", "disk_settings", "clients", stated_facts.KEY)
+"""Facts that have a table of their own, or are shown elsewhere."""
+_MOST_PARTS = 6
+"""A fact with more values than these lists them behind a summary."""
+_OF_A_CLIENT = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
+
+
+def box(run: RunView) -> Html:
+    """What the box is, as it was found when the run began."""
+    return facts(run.info.get("facts", {}))
+
+
+def facts(found: Facts) -> Html:
+    """The facts about a box by group, its disks, its programs, its clients, and what it does not tell."""
+    groups = [part for group in GROUPS if (part := _group(group, found))]
+    tables = [_disks(found), _programs(found.get("programs") or {}), _clients(found.get("clients") or {})]
+    told = html.columns(*groups) if groups else html.paragraph("Nothing is known of the box itself.")
+    return html.joined(told, *tables, _not_told(found) if groups else "")
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _group(group: str, found: Facts) -> Text:
+    """The facts of one group that say something, in the order in which FACT_WORDS has them."""
+    own = [key for key in {**FACT_WORDS, **found} if words_of(key).group == group and key not in _TABLES]
+    rows = {heading(fact_name(key)): _shown(key, found[key]) for key in own if _says(found.get(key), key)}
+    return html.joined(html.heading(group, level=4), html.definitions(rows)) if rows else ""
+
+
+def _says(value: object, key: str) -> bool:
+    """Whether there is something; of nothing there are also 0 bytes."""
+    return value not in (None, "", {}, [], ()) and not (value == 0 and key.endswith("_bytes"))
+
+
+def _shown(key: str, value: object) -> Text:
+    """A fact, its values behind a summary where they are many."""
+    if not isinstance(value, Mapping):
+        return fact_text(key, value)
+    if key == "session_limits":
+        return _limits(value)
+    if len(value) <= _MOST_PARTS:
+        return fact_text(key, value)
+    parts = (f"{part_name(key, str(part))}: {fact_text(key, each, str(part))}" for part, each in value.items())
+    return html.details(_summary(key, value), html.items(parts))
+
+
+def _limits(value: Facts) -> str:
+    """The limits that there are, and in a word what has none."""
+    free = [part_name("session_limits", part) for part, each in value.items() if each in (NO_LIMIT, ALL)]
+    held = {part: each for part, each in value.items() if each not in (NO_LIMIT, ALL)}
+    none = f"no limit of {numbers.listed(free)}" if free else ""
+    return "; ".join(filter(None, (fact_text("session_limits", held) if held else "", none)))
+
+
+def _summary(key: str, value: Mapping[str, Any]) -> str:
+    """'2 on, 1 off (retbleed), 15 not affected', or how many values there are."""
+    if key != "cpu_mitigations":
+        return numbers.counted(len(value), "setting")
+    states: dict[str, list[str]] = {}
+    for name, said in value.items():
+        states.setdefault(mitigation_text(str(said)).partition(" (")[0], []).append(name)
+    named = {state: "" if state == "not affected" else f" ({', '.join(names)})" for state, names in states.items()}
+    return ", ".join(f"{len(states[state])} {state}{named[state]}" for state in sorted(states, reverse=True))
+
+
+def _not_told(found: Facts) -> Text:
+    """One sentence for all that was asked for and is not known."""
+    unknown = [fact_name(key) for key, value in found.items() if value is None]
+    return html.paragraph(f"The box does not tell: {', '.join(unknown)}.", kind="meta") if unknown else ""
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _disks(found: Facts) -> Text:
+    """The block devices, with the columns in which something is known of one of them."""
+    settings = found.get("disk_settings") or {}
+    devices = [{**each, **settings.get(each.get("name"), {})} for each in found.get("block_devices") or []]
+    columns = {key: None for device in devices for key in device if _says(device[key], key)}
+    if not columns:
+        return ""
+    rows = [
+        [fact_text(key, device[key]) if _says(device.get(key), key) else "" for key in columns] for device in devices
+    ]
+    head = [heading(part_name("block_devices", key)) for key in columns]
+    return html.table(head, [Rows(rows)], caption="Block devices of the box")
+
+
+def _programs(programs: Mapping[str, Mapping[str, Any]]) -> Text:
+    rows = [[name, str(own.get("version") or ""), str(own.get("path") or "")] for name, own in programs.items()]
+    head: Head = ["Program", "Version", Column("Path", "code")]
+    return html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
+
+
+def _clients(clients: Mapping[str, Facts]) -> Text:
+    """What the further boxes are from which workloads were driven."""
+    rows: Sequence[Sequence[Text]] = [
+        [name, *(fact_text(key, own.get(key)) for key in _OF_A_CLIENT)] for name, own in clients.items()
+    ]
+    head = ["Client", *(heading(fact_name(key)) for key in _OF_A_CLIENT)]
+    return html.table(head, [Rows(rows)], caption="Clients") if rows else ""
