@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
+from every_plot import shapes
 from mountlab.core import disk
-from mountlab.report import execute
+from mountlab.report import execute, html
+from mountlab.report.page import page as framed
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import hostile_report
@@ -55,6 +57,19 @@ SCROLLING = """() => [...document.querySelectorAll('main *')]
   .filter(n => n.scrollWidth > n.clientWidth + 1 && getComputedStyle(n).overflowX === 'auto')
   .map(n => `${n.tagName} ${n.className}`)"""
 """What is wider than its place and can be scrolled."""
+
+
+TEXTS = """() => [...document.querySelectorAll('figure svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect(), place = svg.closest('figure').getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].map(text => {
+    const own = text.getBoundingClientRect();
+    const px = parseFloat(getComputedStyle(text).fontSize) * svg.getScreenCTM().a;
+    const out = Math.max(box.left - own.left, own.right - box.right, box.top - own.top, own.bottom - box.bottom,
+                         place.left - own.left, own.right - place.right);
+    return {text: text.textContent, out, px};
+  });
+})"""
+"""Every text of every drawing: how far it reaches beyond its drawing or its place, and how high its type is."""
 
 
 LOWEST = """() => [...document.querySelectorAll('figure')].map(figure => {
@@ -331,3 +346,32 @@ def edge_of(box: Locator) -> float:
     with Image.open(io.BytesIO(box.screenshot())) as picture:
         edge = picture.convert("L").crop((picture.width - 6, 0, picture.width, picture.height))
     return float(np.asarray(edge).mean()) / 255
+
+
+# --- texts of plots ---------------------------------------------------------------------------------------------------
+
+LEAST_PX = 9.0
+
+
+@pytest.fixture(scope="module")
+def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plots of other shapes: many panels, many levels, long names."""
+    found = shapes()
+    drawn = [draw() for shape in ("swept", "long") for draw in found[shape].values()]
+    path = tmp_path_factory.mktemp("texts") / "plots.html"
+    path.write_text(framed(html.columns(*map(html.plot, drawn)), title="Plots"))
+    return path
+
+
+@pytest.mark.parametrize("page", ["recorded", "drawings"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_no_text_of_a_plot_is_cut_or_too_small(
+    width: int, page: str, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    with opened(browser, request.getfixturevalue(page), viewport={"width": width, "height": 900}) as window:
+        window.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        texts = window.evaluate(TEXTS)
+    assert len(texts) > 100
+    assert [each for each in texts if each["out"] > 1] == []
+    small = [each for each in texts if each["px"] < LEAST_PX]
+    assert small == []

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mountlab import plots
 from mountlab.__main__ import main
 from mountlab.analysis.history import History, HistoryPoint, Key, grouped, histories
 from mountlab.core import disk
@@ -37,9 +38,11 @@ from mountlab.results import listing
 from mountlab.results.histories import Wanted, histories_of, load_years
 from pages import Page
 from scipy import stats
+from svg_marks import colours, drawings
 from years import SMALL, edit, run_of, small_with_catalog
 
 KEY = Key(sweep="nightly", box="db1", cell="ext4/dd", metric="write_bandwidth", unit="B/s")
+ORDER = ("tmpfs", "ramfs", "ext4")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -60,6 +63,8 @@ def made(values: Sequence[float], *, key: Key = KEY, facts: Sequence[dict[str, s
             sd=0.02 * value,
             log_mean=math.log(value),
             log_sd=0.02,
+            filesystem="ext4",
+            filesystems=ORDER,
             facts=facts[place] if facts else {},
         )
         for place, value in enumerate(values)
@@ -219,12 +224,20 @@ def test_a_hostile_name_moves_no_cursor() -> None:
     assert "\x1b" not in history_text([made(stepped(16, 8), key=replace(KEY, cell="ext4/\x1b[2J"))])
 
 
+def test_a_history_is_drawn_in_the_colour_that_its_file_system_has_in_a_report() -> None:
+    drawn = history_view.overview([made(stepped(40, 20))]).text
+    found = set().union(*map(colours, drawings(drawn)))
+    assert plots.colour_of(ORDER)["ext4"].colour.lower() in found
+    assert plots.colour_of(ORDER)["tmpfs"].colour.lower() not in found
+
+
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_interval_of_a_run_is_that_of_its_trials() -> None:
     values = np.array([9.0, 10.0, 12.0])
-    point = HistoryPoint(run="r", at=BEGAN, n=3, mean=values.mean(), sd=values.std(ddof=1), log_mean=2.3, log_sd=0.1)
+    (point,) = made([10.0], n=3).points
+    point = replace(point, mean=values.mean(), sd=values.std(ddof=1))
     factor = np.exp(stats.t.ppf(0.975, 2) * stats.sem(values) / values.mean())
     expected = (values.mean() / factor, values.mean() * factor)
     assert (point.estimate.low, point.estimate.high) == pytest.approx(expected)

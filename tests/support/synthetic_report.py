@@ -80,7 +80,7 @@ def executed_here(notebook: Path, parameters: Mapping[str, Any], runs: Mapping[s
     return path
 
 
-class _Loaded(dict[str, Any]):
+class LoadedRuns(dict[str, Any]):
     """Runs by their paths, loaded when they are asked for."""
 
     load = staticmethod(store.load_run)
@@ -92,7 +92,7 @@ class _Loaded(dict[str, Any]):
 def execute_here(notebook: Path, executed: Path, parameters: Mapping[str, Any]) -> None:
     """In the place of `execute.execute`, for tests of what a command does around it: without a kernel."""
     executed.parent.mkdir(parents=True, exist_ok=True)
-    executed_here(notebook, parameters, _Loaded(), executed.parent)
+    executed_here(notebook, parameters, LoadedRuns(), executed.parent)
 
 
 def _executed(source: str, names: dict[str, Any]) -> str:

@@ -49,6 +49,9 @@ class HistoryPoint:
     """Of the logarithms of the values; NaN where one of them is not positive."""
     censored: int = 0
     """Trials that ran into their time limit."""
+    filesystem: str
+    filesystems: tuple[str, ...]
+    """All of the run's sweep, in its order."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the run kept of its box and of Mountlab, by the names that people read: 'kernel', 'fio', ..."""
 

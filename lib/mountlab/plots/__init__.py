@@ -7,7 +7,6 @@ see it. As HTML it is inline SVG whose text and axes take the colour of the page
 A new plot is one function `plot_*` in one module here, and one entry below.
 """
 
-from mountlab.plots.axes import log_ticks, tick_text
 from mountlab.plots.bars import plot_bars
 from mountlab.plots.base import Plot
 from mountlab.plots.clients import ClientPoint, plot_clients
@@ -23,6 +22,7 @@ from mountlab.plots.ratios import plot_published, plot_ratios
 from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
 from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.ticks import log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [

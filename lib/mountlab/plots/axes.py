@@ -10,59 +10,29 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.transforms import blended_transform_factory
 
-from mountlab.core import numbers
-from mountlab.plots.style import AXIS_IN, ROW_IN, STYLE, WIDTH_IN, Mark
-from mountlab.plots.svg import CONTROL, INK
+from mountlab.plots.layout import EDGE_IN, lay_out
+from mountlab.plots.style import ROW_IN, STYLE, TEXT_PT, WIDTH_IN, Mark
+from mountlab.plots.svg import INK
+from mountlab.plots.texts import distinct, short, width_pt, wrapped
+from mountlab.plots.ticks import log_number_ticks
 
-LONGEST_LABEL, _MOST_IN_ALT = 34, 12
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers for a log axis from `low` to `high` (> 0): 1-2-5 steps, decades if wide, even steps if narrow."""
-    if high / low < 3:
-        return [float(tick) for tick in MaxNLocator(nbins=5, steps=[1, 2, 5, 10]).tick_values(low, high) if tick > 0]
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps: tuple[int, ...] = (1, 2, 5) if high / low < 200 else (1,)
-    every = max(1, len(decades) // 6)
-    return [step * 10.0**decade for decade in list(decades)[::every] for step in steps]
+_MOST_IN_ALT = 12
+_SECOND_LINE = 0.75
+"""Of a heading: so many rows high."""
 
 
-def tick_text(value: float) -> str:
-    """A tick as people write it: '0.5', '1', '2 000'; never 10^x."""
-    fraction = f"{value:.9f}".rstrip("0").partition(".")[2]
-    return numbers.number(value, len(fraction))
-
-
-def number_ticks(axis: Axis, ticks: Sequence[float]) -> None:
-    """Ticks at these numbers, written as people do, and no others."""
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([tick_text(tick) for tick in ticks]))
-    axis.set_minor_locator(NullLocator())
-
-
-def plain_ticks(axis: Axis, most: int = 4, decimals: int = 6) -> None:
-    """So many even steps at most, with numbers as people write them."""
-    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(round(tick, decimals))))
-
-
-def log_reach(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Where a log axis over the data begins and ends, with some room, and the ticks on it."""
+def log_limits(axes: Axes, low: float, high: float, *, way: str = "y") -> None:
+    """A log axis over the data with some room, and ticks that people can read."""
     room = max((high / low) ** 0.04, 1.005)
-    low, high = low / room, high * room
-    return low, high, [tick for tick in log_ticks(low, high) if low <= tick <= high]
-
-
-def log_x_axis(axes: Axes, low: float, high: float) -> None:
-    """A log x axis over the data with some room, and ticks that people can read."""
-    low, high, ticks = log_reach(low, high)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    number_ticks(axes.xaxis, ticks)
+    axis, scale, limit = (
+        (axes.xaxis, axes.set_xscale, axes.set_xlim) if way == "x" else (axes.yaxis, axes.set_yscale, axes.set_ylim)
+    )
+    scale("log")
+    limit(low / room, high * room)
+    log_number_ticks(axis)
 
 
 def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tuple[float, float]:
@@ -80,38 +50,61 @@ def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tup
 
 @dataclass(frozen=True)
 class Rows:
-    """Vertical places for rows under headings, from the top down: {(group, name): y} and {group: y}."""
+    """Vertical places for rows under headings, from the top down: {(group, name): y} and {heading: y}."""
 
     places: Mapping[tuple[str, str], float]
-    headings: Mapping[str, float]
+    headings: Sequence[tuple[float, str]]
+    """Where the middle of each heading is, and its text, on two lines where one has no room for it."""
     spans: Sequence[tuple[float, float]]
     """From above the first to below the last row of each group."""
     count: float
 
     @staticmethod
     def of(groups: Mapping[str, Sequence[str]]) -> Rows:
-        places, headings, spans, y = {}, {}, [], 0.0
-        for group, names in groups.items():
-            headings[group] = y
+        places, headings, spans, y = {}, [], [], 0.0
+        texts = distinct(list(groups), lambda text: "…" not in _heading_text(text))
+        for (group, names), text in zip(groups.items(), map(_heading_text, texts), strict=True):
+            more = _SECOND_LINE * text.count("\n")
+            headings.append((y + more / 2, text))
+            y += more
+            top = y + 0.45
             for name in names:
                 y += 1
                 places[group, name] = y
-            spans.append((headings[group] + 0.45, y + 0.5))
+            spans.append((top, y + 0.5))
             y += 1.3
         return Rows(places, headings, spans, y)
 
 
+def _heading_text(text: str) -> str:
+    return wrapped(text, 72 * (WIDTH_IN - 2 * EDGE_IN), lines=2, weight="bold")
+
+
 @contextmanager
 def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
-    """A figure in our style whose axes have a named place for each row, and the headings above them."""
+    """A figure in our style whose axes have a named place for each row, the headings above them, and faint lines at
+    the ticks."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, rows.count * ROW_IN + AXIS_IN), layout="constrained")
+        figure = Figure(figsize=(WIDTH_IN, rows.count * ROW_IN))
         axes = figure.subplots()
         axes.set_ylim(rows.count - 0.6, -0.7)
-        axes.set_yticks(list(rows.places.values()), labels=[short(name, 20) for _, name in rows.places])
-        for group, y in rows.headings.items():
-            beside(axes, 0, y, short(group, 52), weight="bold", shift=0)
+        names = [short(name, 20) for _, name in rows.places]
+        axes.set_yticks(list(rows.places.values()), labels=names, fontsize=TEXT_PT, ha="left")
+        axes.tick_params(axis="y", pad=7.0 + max(map(width_pt, names)))
+        for y, text in rows.headings:
+            _heading(axes, y, text)
         yield figure, axes
+        lay_out(figure, (rows.count + 0.1) * ROW_IN)
+        _grid_lines(axes, rows)
+
+
+def _heading(axes: Axes, y: float, text: str) -> None:
+    """A heading from the left edge of the figure on: names of workloads are long."""
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        where = blended_transform_factory(figure.transFigure, axes.transData)
+        look: dict[str, Any] = {"weight": "bold", "va": "center", "linespacing": 1.1, "in_layout": False}
+        axes.text(EDGE_IN / WIDTH_IN, y, text, transform=where, **look)
 
 
 def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where: Any = None, **look: Any) -> None:
@@ -128,12 +121,6 @@ def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where
         annotation_clip=False,
         **look,
     )
-
-
-def short(text: str, longest: int = LONGEST_LABEL) -> str:
-    """A label on one line and of a length that leaves room for the data; tables carry the whole name."""
-    line = CONTROL.sub("\ufffd", " ".join(text.split()))
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def in_alt(lines: Sequence[str]) -> str:
@@ -185,7 +172,7 @@ def ink_dots(axes: Axes, values: Sequence[float], y: float, *, alpha: float = 0.
     dots(axes, values, [y] * len(values), Mark(INK, "o", "●"), size=2.6, alpha=alpha, **look)
 
 
-def grid_lines(axes: Axes, rows: Rows) -> None:
+def _grid_lines(axes: Axes, rows: Rows) -> None:
     """Faint lines at the ticks, below the rows only: headings stay clear of them."""
     left, right = axes.get_xlim()
     ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]

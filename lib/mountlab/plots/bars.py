@@ -9,12 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab.core import names
-from mountlab.plots.axes import Rows, beside, grid_lines, ink_dots, interval, row_figure
+from mountlab.plots.axes import Rows, beside, ink_dots, interval, row_figure
 from mountlab.plots.base import Plot
 from mountlab.plots.data import MeanPoint, means_of, names_by_group
 from mountlab.plots.style import Mark
 from mountlab.plots.svg import INK
+from mountlab.plots.ticks import plain_ticks
 from mountlab.plots.trials import counted_trials, span_title, trials_alt
+
+_MOST_TICKS = 6
 
 
 def plot_bars(
@@ -22,7 +25,7 @@ def plot_bars(
     estimates: pd.DataFrame,
     metric: str,
     *,
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
@@ -43,7 +46,7 @@ def plot_bars(
     with row_figure(rows) as (figure, axes):
         values = [trial.value / scale.factor for trial in trials]
         axes.set_xlim(min(0.0, *values), _right([*values, *(mean.mean for mean in means)], means))
-        grid_lines(axes, rows)
+        plain_ticks(axes.xaxis, _MOST_TICKS, decimals=9)
         for mean in means:
             _draw_bar(axes, rows.places[mean.group, mean.filesystem], mean, marks[mean.filesystem])
         for (group, name), y in rows.places.items():

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mountlab.core import numbers
-from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, ink_dots, interval, log_x_axis, reach, row_figure
+from mountlab.plots.axes import Rows, beside, dot, in_alt, ink_dots, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import MARKS, Mark
+from mountlab.plots.style import marks_of
 from mountlab.plots.svg import INK
 
 
@@ -16,6 +16,7 @@ from mountlab.plots.svg import INK
 class ClientPoint:
     """The throughput of one client relative to the median of the others: geometric mean, bounds, each trial."""
 
+    filesystem: str
     group: str
     """The cell and the metric."""
     client: str
@@ -26,30 +27,32 @@ class ClientPoint:
     straggles: bool
 
 
-def plot_clients(points: Sequence[ClientPoint], *, limit: float) -> Plot:
-    """Every client of every group on a log axis, with its interval and its trials; below `limit` it straggles, and is
-    drawn full. Draws the bounds that it is given. Raises InputError where there is no client."""
+def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Sequence[str]) -> Plot:
+    """Every client of every group on a log axis, with its interval and its trials, in the colour of its file system;
+    below `limit` it straggles, and is drawn full. Draws the bounds that it is given. `filesystems`: all of the sweep,
+    in its order. Raises InputError where there is no client."""
     require(points, "client")
     groups: dict[str, list[ClientPoint]] = {}
     for point in points:
         groups.setdefault(point.group, []).append(point)
     rows = Rows.of({group: [point.client for point in own] for group, own in groups.items()})
-    plain, slow = Mark(MARKS[0].colour, "o", "○"), Mark(MARKS[1].colour, "s", "■")
+    marks = marks_of(filesystems, {point.filesystem for point in points})
     with row_figure(rows) as (figure, axes):
         spread = [ratio for point in points for ratio in point.trials]
-        log_x_axis(axes, *reach([*spread, 1.0, limit], [bound for p in points for bound in (p.low, p.high)], log=True))
-        grid_lines(axes, rows)
+        bounds = [bound for point in points for bound in (point.low, point.high)]
+        log_limits(axes, *reach([*spread, 1.0, limit], bounds, log=True), way="x")
         left = axes.get_xlim()[0]
         for top, bottom in rows.spans:
             axes.fill_betweenx([top, bottom], left, limit, color=INK, alpha=0.12, linewidth=0)
             axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
         for point in points:
-            y, mark = rows.places[point.group, point.client], slow if point.straggles else plain
+            y, mark = rows.places[point.group, point.client], marks[point.filesystem]
             ink_dots(axes, point.trials, y)
             interval(axes, y, point.low, point.high, colour=mark.colour)
             dot(axes, point.ratio, y, mark, hollow=not point.straggles)
             beside(axes, 1, y, str(numbers.ratio_figures(point.ratio, point.low, point.high)))
-        axes.set_xlabel("throughput; the others' median = 1; dots: trials")
+        full = "; full: straggles" if any(point.straggles for point in points) else ""
+        axes.set_xlabel(f"throughput; the others' median = 1; dots: trials{full}")
     behind = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
     who = f"{numbers.listed(behind)}:" if behind else "No client is"
     title = f"{who} surely below {numbers.percent(limit)} of what the others have"

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from mountlab.core import names, numbers
 from mountlab.core.units import Scale
 from mountlab.plots.axes import dots, in_alt
 from mountlab.plots.base import Plot
 from mountlab.plots.data import TrialPoint, ordered
-from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
+from mountlab.plots.panels import (
+    figure_of,
+    have_one_scale,
+    name_axes,
+    own_x_scale,
+    panel_figure,
+    shown_of,
+    value_limits,
+)
+from mountlab.plots.style import Mark
+from mountlab.plots.ticks import plain_ticks
 from mountlab.plots.trials import counted_trials
 
 
@@ -20,7 +31,7 @@ def plot_distribution(
     measurements: pd.DataFrame,
     metric: str,
     *,
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
@@ -32,21 +43,31 @@ def plot_distribution(
     """
     trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)
     shown, more = shown_of(ordered({trial.group for trial in trials}, workloads))
-    with panel_figure(shown, sharex=False) as panels:
+    values = {title: [trial.value / scale.factor for trial in trials if trial.group == title] for title in shown}
+    shared = have_one_scale(list(values.values()))
+    with panel_figure(shown, sharex=shared) as panels:
         for title, axes in panels.items():
-            own = [trial for trial in trials if trial.group == title]
-            for name in dict.fromkeys(trial.filesystem for trial in own):
-                values = sorted(trial.value / scale.factor for trial in own if trial.filesystem == name)
-                shares = [100 * place / len(values) for place in range(len(values) + 1)]
-                axes.step([values[0], *values], shares, where="post", color=marks[name].colour, linewidth=1.2)
-                dots(axes, values, shares[1:], marks[name], size=3.4)
-            value_limits(axes, [trial.value / scale.factor for trial in own], [], way="x", zero=False)
+            _draw(axes, [trial for trial in trials if trial.group == title], marks, scale)
+            within = [value for own in values.values() for value in own] if shared else values[title]
+            value_limits(axes, within, [], way="x", zero=False)
             axes.set_ylim(0, 105)
+            plain_ticks(axes.yaxis)
+            if not shared:
+                own_x_scale(axes)
         name_axes(panels, x=f"{names.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
     told = _overlaps(trials, scale)
     title = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}: {told[0]}"
     return Plot(figure_of(panels), title, f"The distribution of the trials of each cell. {in_alt(told)}", legend)
+
+
+def _draw(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], scale: Scale) -> None:
+    """A step a trial, and a dot on it."""
+    for name in dict.fromkeys(trial.filesystem for trial in trials):
+        values = sorted(trial.value / scale.factor for trial in trials if trial.filesystem == name)
+        shares = [100 * place / len(values) for place in range(len(values) + 1)]
+        axes.step([values[0], *values], shares, where="post", color=marks[name].colour, linewidth=1.2)
+        dots(axes, values, shares[1:], marks[name], size=3.4)
 
 
 def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:

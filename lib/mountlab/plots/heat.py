@@ -18,17 +18,21 @@ from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.names import metric_heading
 from mountlab.core.units import scale_for
-from mountlab.plots.axes import in_alt, short
+from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
+from mountlab.plots.layout import lay_out, title_panel
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import MOST_PANELS
-from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN
+from mountlab.plots.style import SMALL_PT, STYLE, TEXT_PT, WIDTH_IN
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import short, width_pt
+from mountlab.plots.ticks import set_ticks
 
 _CELL_IN = 0.36
 _DARK, _LIGHT = "#101010", "#fefefe"
 """Numbers on a coloured cell: the cell has the same colour on a light and on a dark page."""
 _LEAST_SPAN = 1.2
+_LEAST_PT = 8.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def plot_heat(
     *,
     workload: str,
     label: str = "",
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
 ) -> Plot:
     """The means of a metric over two swept options (the first to the right), one panel a file system (and, with more
     options, a combination of the others).
@@ -70,7 +74,7 @@ def plot_heat(
             float(row["mean"]),
             numbers.mean_figures(float(row["mean"]), math.nan, math.nan, factor=scale.factor).value,
         )
-        for name in (filesystems or sorted({str(row["filesystem"]) for row in rows}))
+        for name in filesystems
         for row in rows
         if row["filesystem"] == name
     ]
@@ -127,18 +131,19 @@ def _heat(
     across, up = levels_of(square.x for square in squares), levels_of(square.y for square in squares)
     shown = every[:MOST_PANELS]
     columns = min(len(shown), max(1, 9 // len(across.names)))
-    height = math.ceil(len(shown) / columns) * (_CELL_IN * len(up.names) + 0.3) + AXIS_IN
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
+        figure = Figure(figsize=(WIDTH_IN, WIDTH_IN))
         grid = figure.subplots(math.ceil(len(shown) / columns), columns, squeeze=False, sharex=True, sharey=True)
         for axes in grid.flatten()[len(shown) :]:
             axes.remove()
         for axes, panel in zip(grid.flatten(), shown, strict=False):
             _draw(axes, [square for square in squares if square.panel == panel], across, up, colours, norm)
-            axes.set_title(short(panel, 60 // columns), loc="left", fontsize="small", weight="bold", pad=3, y=1.0)
+            title_panel(axes, panel)
         more = f"; the first {len(shown)} of {len(every)}" if len(every) > len(shown) else ""
-        figure.supxlabel(f"{factors[0]}{note}{more}", fontsize="medium")
-        figure.supylabel(factors[1], fontsize="medium")
+        figure.supxlabel(f"{factors[0]}{note}{more}", fontsize=TEXT_PT)
+        figure.supylabel(factors[1], fontsize=TEXT_PT)
+        lay_out(figure, _CELL_IN * len(up.names))
+        _shrink_numbers(figure, len(across.names))
     least, most = min(squares, key=lambda each: each.value), max(squares, key=lambda each: each.value)
     ends = " to ".join(f"{each.text.rstrip('?')} ({_where(each, factors)})" for each in (least, most))
     missing = len(every) * len(across.names) * len(up.names) - len(squares)
@@ -163,13 +168,24 @@ def _draw(
                 face = colours(norm(square.value))
                 look = {"facecolor": face, "edgecolor": face, "alpha": 1.0}
                 ink = _LIGHT if _brightness(face) < 0.45 else _DARK
-                axes.text(column, row, square.text, color=ink, ha="center", va="center_baseline", fontsize="small")
+                axes.text(column, row, square.text, color=ink, ha="center", va="center_baseline", fontsize=SMALL_PT)
             axes.add_patch(mpl.patches.Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, linewidth=0.4, **look))
     axes.set(xlim=(-0.55, len(across.names) - 0.45), ylim=(-0.55, len(up.names) - 0.45))
-    axes.set_xticks(range(len(across.names)), labels=[short(name, 10) for name in across.names], fontsize="small")
-    axes.set_yticks(range(len(up.names)), labels=[short(name, 14) for name in up.names], fontsize="small")
-    axes.tick_params(length=0)
+    set_ticks(axes.xaxis, range(len(across.names)), [short(name, 10) for name in across.names])
+    set_ticks(axes.yaxis, range(len(up.names)), [short(name, 14) for name in up.names])
+    axes.tick_params(which="both", length=0)
     axes.spines["bottom"].set_visible(False)
+
+
+def _shrink_numbers(figure: Figure, columns: int) -> None:
+    """Smaller numbers where cells are narrow, and none where they could not be read: the tables have them."""
+    room = 72 * figure.axes[0].get_position().width * WIDTH_IN / (columns + 0.1)
+    texts = [text for axes in figure.axes for text in axes.texts]
+    widest = max((width_pt(text.get_text(), SMALL_PT) for text in texts), default=0.0)
+    size = min(SMALL_PT, SMALL_PT * 0.94 * room / widest) if widest else SMALL_PT
+    for text in texts:
+        text.set_fontsize(size)
+        text.set_visible(size >= _LEAST_PT)
 
 
 def _brightness(colour: Sequence[float]) -> float:

@@ -13,12 +13,15 @@ from matplotlib.figure import Figure
 
 from mountlab.core import numbers
 from mountlab.core.units import Scale, scale_for
-from mountlab.plots.axes import dots, in_alt, plain_ticks, short, upright
+from mountlab.plots.axes import dots, in_alt, upright
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import AXIS_IN, MANY_DOTS, MARKS, STYLE, WIDTH_IN
+from mountlab.plots.layout import lay_out, title_panel
+from mountlab.plots.panels import LINED, OWN
+from mountlab.plots.style import MANY_DOTS, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
+from mountlab.plots.ticks import plain_ticks
 
-_MOST_PANELS, _PANEL_IN, _MOST_INTERVALS = 6, 1.5, 150
+_MOST_PANELS, _PANEL_IN, _MOST_INTERVALS = 6, 1.15, 150
 _TURN = "#D55E00"
 
 
@@ -47,6 +50,8 @@ class Line:
     last run that it may be."""
 
     name: str
+    mark: Mark
+    """Of its file system."""
     unit: str
     spots: Sequence[Spot]
     stretches: Sequence[Stretch]
@@ -62,15 +67,17 @@ def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot
     known = [line for line in lines if line.spots]
     require(known, "run")
     shown = known[:_MOST_PANELS]
-    with mpl.rc_context({**STYLE, "axes.spines.left": True}):
-        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown) + AXIS_IN), layout="constrained")
+    with mpl.rc_context({**STYLE, **LINED}):
+        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown)))
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         for axes, line in zip(panels, shown, strict=True):
             _draw(axes, line, metric)
+            title_panel(axes, line.name, note=OWN if len(shown) > 1 else "")
         locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
         panels[-1].xaxis_date()
         panels[-1].xaxis.set_major_locator(locator)
         panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        lay_out(figure, _PANEL_IN)
     left = f" {len(known) - len(shown)} more in the table." if len(known) > len(shown) else ""
     return Plot(figure, title, f"Each run's figure over its date. {in_alt([_told(line) for line in known])}{left}")
 
@@ -85,12 +92,11 @@ def _draw(axes: Axes, line: Line, metric: str) -> None:
         axes.axvline(_between(x, at), color=_TURN, linewidth=1.2)
     if len(x) <= _MOST_INTERVALS:
         for place, spot in zip(x, line.spots, strict=True):
-            upright(axes, place, spot.low / scale.factor, spot.high / scale.factor, colour=MARKS[0].colour, width=1.0)
-    dots(axes, x, values, MARKS[0], size=3, rasterized=len(x) > MANY_DOTS)
+            upright(axes, place, spot.low / scale.factor, spot.high / scale.factor, colour=line.mark.colour, width=1.0)
+    dots(axes, x, values, line.mark, size=3, rasterized=len(x) > MANY_DOTS)
     for each in line.stretches:
         ends = [_between(x, each.start) if each.start else x[0], _between(x, each.end) if each.end < len(x) else x[-1]]
         axes.plot(ends, [each.level / scale.factor] * 2, color=INK, linewidth=1.2)
-    axes.set_title(short(line.name, 52), loc="left", fontsize="medium", weight="bold", pad=3)
     axes.set_ylabel(scale.unit if not metric else f"{metric}, {scale.unit}")
     plain_ticks(axes.yaxis)
 

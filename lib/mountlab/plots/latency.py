@@ -12,14 +12,15 @@ from matplotlib.axes import Axes
 
 from mountlab.core import numbers
 from mountlab.core.units import Scale, scale_for
-from mountlab.plots.axes import in_alt
+from mountlab.plots.axes import in_alt, log_limits
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import ordered
-from mountlab.plots.panels import figure_of, label_ends, log_limits, name_axes, panel_figure, set_ticks, shown_of, times
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.panels import figure_of, label_ends, name_axes, panel_figure, shown_of, times
+from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.ticks import plain_ticks, set_ticks
 from mountlab.stats.histograms import Histogram, distribution
 
-_NAMED = {50.0: "50", 90.0: "90", 99.0: "99", 99.9: "99.9", 99.99: "4 nines", 99.999: "5 nines", 99.9999: "6 nines"}
+_NAMED = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 _TELLING = 99.0
 _MOST_POINTS = 160
 """A step smaller than a pixel is not seen, and makes the page large."""
@@ -38,7 +39,7 @@ def nines(percent: float) -> float:
 
 
 def plot_percentiles(
-    percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+    percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str], workloads: Sequence[str] = ()
 ) -> Plot:
     """Latency percentiles of each cell, on an axis of nines; the band is the interval over trials that the frame holds.
 
@@ -48,7 +49,7 @@ def plot_percentiles(
     own = percentiles[percentiles["place"] == place].to_dict("records")
     rows = [{str(key): value for key, value in row.items()} for row in own]
     require(rows, f"latency percentile of {place}")
-    marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in rows}))
+    marks = marks_of(filesystems, {str(row["filesystem"]) for row in rows})
     scale = scale_for("s", max(float(row["mean"]) for row in rows))
     shown, more = shown_of(ordered({str(row["workload"]) for row in rows}, workloads))
     noun = PLACES.get(place, place)
@@ -58,7 +59,7 @@ def plot_percentiles(
             for name, line in lines[title].items():
                 _draw_percentiles(axes, line, marks[name], scale)
         _percentile_axes(panels, rows, scale)
-        name_axes(panels, x=f"percentile (band: interval over trials){more}", y=f"{noun}, {scale.unit}")
+        name_axes(panels, x=f"percentile (band: interval over trials){more}", y=f"latency, {scale.unit}")
         if len(shown) == 1:
             ends = {name: float(line[-1]["mean"]) / scale.factor for name, line in lines[shown[0]].items()}
             label_ends(panels[shown[0]], ends, marks)
@@ -90,14 +91,10 @@ def _draw_percentiles(axes: Axes, rows: Sequence[Mapping[str, Any]], mark: Mark,
 def _percentile_axes(panels: Mapping[str, Axes], rows: Sequence[Mapping[str, Any]], scale: Scale) -> None:
     means = [float(row["mean"]) / scale.factor for row in rows if float(row["mean"]) > 0]
     highest = max(float(row["percent"]) for row in rows)
-    named = {percent: text for percent, text in _NAMED.items() if percent <= highest}
-    texts = [
-        text if len(panels) == 1 or percent < 99.99 or place % 2 else ""
-        for place, (percent, text) in enumerate(named.items())
-    ]
+    named = [percent for percent in _NAMED if percent <= highest]
     for axes in panels.values():
         log_limits(axes, min(means), max(means) * 1.1)
-        set_ticks(axes.xaxis, [nines(percent) for percent in named], texts)
+        set_ticks(axes.xaxis, [nines(percent) for percent in named], [f"{percent:g}" for percent in named])
         axes.set_xlim(-0.05, nines(highest) * 1.04)
 
 
@@ -149,9 +146,7 @@ def _latency(row: Mapping[str, Any]) -> str:
 # ── the distribution over all I/Os ───────────────────────────────────────────────────────────────────────────────────
 
 
-def plot_latencies(
-    latencies: Mapping[tuple[str, str], Histogram], noun: str, *, filesystems: Sequence[str] = ()
-) -> Plot:
+def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *, filesystems: Sequence[str]) -> Plot:
     """The share of all I/Os of a cell that took less than so long: one panel a workload, one line a file system.
 
     `latencies`: (workload, file system) to the histogram of all I/Os (`Run.latencies`); `noun`: what they are. It shows
@@ -159,7 +154,7 @@ def plot_latencies(
     """
     known = {key: each for key, each in latencies.items() if each.total}
     require(list(known), f"histogram of {noun}")
-    marks = colour_of(filesystems or sorted({name for _, name in known}))
+    marks = marks_of(filesystems, {name for _, name in known})
     shown, more = shown_of(list(dict.fromkeys(workload for workload, _ in known)))
     points = {key: _thinned(distribution(each)) for key, each in known.items()}
     scale = scale_for("s", max(seconds for each in points.values() for seconds, _ in each))
@@ -170,9 +165,10 @@ def plot_latencies(
                 panels[workload].plot(xs, ys, color=marks[name].colour, linewidth=1.4, drawstyle="steps-post")
         for axes in panels.values():
             every = [seconds / scale.factor for each in points.values() for seconds, _ in each]
-            log_limits(axes, min(every), max(every), way="x", fewest=3)
+            log_limits(axes, min(every), max(every), way="x")
             axes.set_ylim(0, 102)
-        name_axes(panels, x=f"{noun}, {scale.unit}{more}", y="I/Os that took less, %")
+            plain_ticks(axes.yaxis)
+        name_axes(panels, x=f"latency, {scale.unit}{more}", y="I/Os that took less, %")
     told = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
     legend = {name: mark for name, mark in marks.items() if any(name == own for _, own in known)}
     total = sum(each.total for each in known.values())

@@ -9,10 +9,12 @@ from statistics import fmean
 from matplotlib.axes import Axes
 
 from mountlab.core import numbers
-from mountlab.plots.axes import Rows, beside, dots, grid_lines, in_alt, row_figure, short
+from mountlab.plots.axes import Rows, beside, dots, in_alt, row_figure
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.style import Mark, marks_of
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import short
+from mountlab.plots.ticks import plain_ticks
 
 _MOST_PERCENT = 250.0
 """Beyond this the axis ends, and an arrowhead says that it goes on: a device may move many times what was asked."""
@@ -42,7 +44,7 @@ class Delivered:
         return f"{self.workload}: {SIDES[self.side][0]}"
 
 
-def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()) -> Plot:
+def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workloads: Sequence[str] = ()) -> Plot:
     """The share of the tool's bytes that the device moved while the tool ran: a dot a trial, a row a cell.
 
     At 100 % the device did all of it; to the left a cache answered for the rest, to the right the file system moved
@@ -51,14 +53,14 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str] = (), 
     """
     known = [each for each in trials if each.tool_bytes > 0]
     require(known, "trial with counters of its device")
-    marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
+    marks = marks_of(filesystems, {each.filesystem for each in known})
     groups = {each.group: each for each in sorted(known, key=lambda each: _place(each, workloads))}
     present = {(each.group, each.filesystem) for each in known}
     rows = Rows.of({group: [name for name in marks if (group, name) in present] for group in groups})
     highest = min(max(100 * each.share for each in known), _MOST_PERCENT)
     with row_figure(rows) as (figure, axes):
         axes.set_xlim(-3, max(105.0, 1.05 * highest))
-        grid_lines(axes, rows)
+        plain_ticks(axes.xaxis, 6)
         for top, bottom in rows.spans:
             axes.plot([100, 100], [top, bottom], color=INK, linewidth=1.0)
         for (group, name), y in rows.places.items():

@@ -12,23 +12,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mountlab.core import names, numbers
-from mountlab.plots.axes import dots, plain_ticks, short
+from mountlab.plots.axes import dots
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
-from mountlab.plots.panels import place_panels
-from mountlab.plots.style import AXIS_IN, MANY_DOTS, STYLE, WIDTH_IN, Mark, colour_of
+from mountlab.plots.layout import lay_out, title_panel
+from mountlab.plots.panels import LINED, OWN, have_one_scale
+from mountlab.plots.style import MANY_DOTS, STYLE, WIDTH_IN, Mark, marks_of
 from mountlab.plots.svg import INK
+from mountlab.plots.ticks import plain_ticks, set_ticks
 
-_MOST_NUMBERS = 12
-_ROOM_FOR_NUMBERS = 0.25
-"""Of the height of a panel, above its trials."""
+_PANEL_IN = 0.75
 
 
 def plot_run_order(
     measurements: pd.DataFrame,
     metric: str,
     *,
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
@@ -41,21 +41,21 @@ def plot_run_order(
     """
     trials = _relative(trials_of(measurements, metric, groups))
     require([trial for trial in trials if not trial.warmup], f"counted trial with {metric}")
-    marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
+    marks = marks_of(filesystems, {trial.filesystem for trial in trials})
     groups = ordered({trial.group for trial in trials}, workloads)
-    with mpl.rc_context({**STYLE, "axes.spines.left": True}):
-        figure = Figure(figsize=(WIDTH_IN, 1.0 * len(groups) + AXIS_IN))
-        panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
-        place_panels(figure, len(groups), 1, left_in=0.62, bottom_in=0.5, gap_in=0.28)
-        for axes, group in zip(panels, groups, strict=True):
+    inside = {group: [trial for trial in trials if trial.group == group] for group in groups}
+    shared = have_one_scale([[trial.value for trial in own] for own in inside.values()])
+    with mpl.rc_context({**STYLE, **LINED}):
+        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(groups)))
+        panels = figure.subplots(len(groups), 1, sharex=True, sharey=shared, squeeze=False)[:, 0]
+        for axes, (group, own) in zip(panels, inside.items(), strict=True):
             _draw_bands(axes, trials)
-            own = [trial for trial in trials if trial.group == group]
-            _draw_order(axes, own, group, marks, raster=len(trials) > MANY_DOTS)
-        _name_blocks(panels[0], trials)
-        bottom, top = panels[0].get_ylim()
-        panels[0].set_ylim(bottom, top + _ROOM_FOR_NUMBERS * (top - bottom))
-        hollow = "; hollow: warm-up" if any(trial.warmup for trial in trials) else ""
-        panels[-1].set_xlabel(f"trial in run order; bands: blocks{hollow}")
+            _draw_order(axes, own, marks, raster=len(trials) > MANY_DOTS)
+            title_panel(axes, group, note="" if shared else OWN)
+        _name_blocks(panels[-1], trials)
+        hollow = "; W and hollow: warm-up" if any(trial.warmup for trial in trials) else ""
+        panels[-1].set_xlabel(f"block; trials in the order of the run{hollow}")
+        lay_out(figure, _PANEL_IN)
     finding = _departure(trials)
     alt = f"Each trial's {names.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
@@ -84,27 +84,17 @@ def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
 
 
 def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
-    """The number of each block above it (of many every second, third, ...); W for one of warm-up."""
-    blocks = sorted({trial.block for trial in trials})
-    for block in blocks[:: -(-len(blocks) // _MOST_NUMBERS)]:
+    """The number of each block below it (of many every second, third, ...); W for one of warm-up."""
+    middles, texts = [], []
+    for block in sorted({trial.block for trial in trials}):
         own = [trial for trial in trials if trial.block == block]
-        middle = (min(trial.place for trial in own) + max(trial.place for trial in own)) / 2
-        name = "W" if all(trial.warmup for trial in own) else str(block)
-        axes.annotate(
-            name,
-            (middle, 1),
-            xycoords=axes.get_xaxis_transform(),
-            xytext=(0, -9),
-            textcoords="offset points",
-            ha="center",
-            fontsize="small",
-            alpha=0.75,
-        )
+        middles.append((min(trial.place for trial in own) + max(trial.place for trial in own)) / 2)
+        texts.append("W" if all(trial.warmup for trial in own) else str(block))
+    set_ticks(axes.xaxis, middles, texts)
+    axes.tick_params(axis="x", which="both", length=0)
 
 
-def _draw_order(
-    axes: Axes, trials: Sequence[TrialPoint], group: str, marks: Mapping[str, Mark], *, raster: bool
-) -> None:
+def _draw_order(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], *, raster: bool) -> None:
     for name in dict.fromkeys(trial.filesystem for trial in trials):
         own, mark = [trial for trial in trials if trial.filesystem == name], marks[name]
         axes.plot([t.place for t in own], [t.value for t in own], color=mark.colour, linewidth=0.8, alpha=0.6)
@@ -113,7 +103,6 @@ def _draw_order(
             xs, ys = [t.place for t in some], [t.value for t in some]
             face = "none" if hollow else mark.colour
             dots(axes, xs, ys, mark, size=3.8, markerfacecolor=face, rasterized=raster)
-    axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3, y=1.0)
     axes.set_ylabel("× mean")
     plain_ticks(axes.yaxis, 3)
 

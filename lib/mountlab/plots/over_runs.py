@@ -12,14 +12,18 @@ from matplotlib.figure import Figure
 from mountlab.analysis import verdicts
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
-from mountlab.plots.axes import Rows, dots, in_alt, plain_ticks, row_figure, short, upright
+from mountlab.plots.axes import Rows, dots, in_alt, row_figure, upright
 from mountlab.plots.base import Plot, require
+from mountlab.plots.layout import lay_out, title_panel
+from mountlab.plots.panels import LINED
 from mountlab.plots.ratios import draw_ratio, ratio_axis
-from mountlab.plots.style import AXIS_IN, MARKS, STYLE, WIDTH_IN, Mark, colour_of
+from mountlab.plots.style import STYLE, WIDTH_IN, Mark, marks_of
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import short
+from mountlab.plots.ticks import plain_ticks, set_ticks
 
 _MOST_PANELS, _MOST_ROWS = 6, 28
-_PANEL_IN, _APART = 1.15, 0.12
+_PANEL_IN, _APART = 0.85, 0.12
 _REACH = 0.25
 
 
@@ -42,24 +46,24 @@ def plot_answer_over_runs(
     *,
     title: str,
     smallest_effect: float = 0.02,
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
 ) -> Plot:
     """The ratio of each comparison in every run, one row a run below the name of the comparison; undecided is hollow.
 
     `answers`: name of a comparison to what each run says of it, None where it says nothing. The first that fit are
-    drawn. Raises InputError where there is no ratio.
+    drawn. `filesystems`: all of the sweep, in its order. Raises InputError where there is no ratio.
     """
     known = {name: _ratios(own, runs) for name, own in answers.items()}
     known = dict([(name, own) for name, own in known.items() if own][: room_for(len(runs))])
     flat = [each for own in known.values() for each in own.values()]
     require(flat, "ratio")
     rows = Rows.of({name: list(own) for name, own in known.items()})
-    marks = colour_of(filesystems or sorted({each.candidate for each in flat}))
+    marks = marks_of(filesystems, {each.candidate for each in flat})
     with row_figure(rows) as (figure, axes):
         ratio_axis(axes, rows, [each.ratio for each in flat], flat, flat[0].baseline, smallest_effect)
         for name, own in known.items():
             for run, each in own.items():
-                draw_ratio(axes, rows.places[name, run], each, marks.get(each.candidate, MARKS[-1]))
+                draw_ratio(axes, rows.places[name, run], each, marks[each.candidate])
     lines = [
         f"{name}: " + ", ".join(f"{run} {verdicts.compared_figures(c)}" for run, c in own.items())
         for name, own in known.items()
@@ -78,20 +82,21 @@ def room_for(runs: int) -> int:
 
 
 def plot_over_runs(
-    points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str] = (), noun: str = "run"
+    points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str], noun: str = "run"
 ) -> Plot:
     """Each figure in every run, over its mean over all runs, with the interval from the trials inside the run.
 
     One panel a group (workload and metric). Where intervals of one line are far apart, runs differ by more than their
-    trials explain. `noun`: what the runs stand for. Raises InputError where there is nothing to draw.
+    trials explain. `filesystems`: all of the sweep, in its order; `noun`: what the runs stand for. Raises InputError
+    where there is nothing to draw.
     """
     require(points, "figure of more than one run")
     groups = list(dict.fromkeys(each.group for each in points))
     shown = groups[:_MOST_PANELS]
-    marks = colour_of(filesystems or sorted({each.filesystem for each in points}))
+    marks = marks_of(filesystems, {each.filesystem for each in points})
     present = [name for name in marks if any(each.filesystem == name for each in points)]
-    with mpl.rc_context({**STYLE, "axes.spines.left": True}):
-        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown) + AXIS_IN), layout="constrained")
+    with mpl.rc_context({**STYLE, **LINED}):
+        figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown)))
         panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for group in shown:
             _limit(panels[0], [each for each in points if each.group == group])  # all share one axis
@@ -99,8 +104,9 @@ def plot_over_runs(
             own = [each for each in points if each.group == group]
             _draw_panel(axes, own, group, {name: marks[name] for name in present})
         panels[-1].set_xlim(-0.5, len(runs) - 0.5)
-        panels[-1].set_xticks(range(len(runs)), labels=list(runs))
+        set_ticks(panels[-1].xaxis, range(len(runs)), [short(run, 20) for run in runs])
         panels[-1].set_xlabel(f"{noun}, in the order given")
+        lay_out(figure, _PANEL_IN)
     more = f" {len(groups) - len(shown)} more in the tables." if len(groups) > len(shown) else ""
     alt = f"Each figure in each run, over its mean over all runs. {in_alt(_spans(points))}{more}"
     return Plot(figure, title, alt, {name: marks[name] for name in present})
@@ -117,7 +123,7 @@ def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mappi
         for at, each in zip(x, own, strict=True):
             upright(axes, at, each.low, each.high, colour=mark.colour)
         dots(axes, x, [each.value for each in own], mark, size=4.5)
-    axes.set_title(short(group, 46), loc="left", fontsize="medium", weight="bold", pad=3)
+    title_panel(axes, group)
     axes.set_ylabel("× mean")
     plain_ticks(axes.yaxis)
 

@@ -9,24 +9,29 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter
 
 from mountlab.core import numbers
-from mountlab.plots.axes import beside, log_reach, number_ticks, plain_ticks, reach, short, tick_text
-from mountlab.plots.style import AXIS_IN, STYLE, WIDTH_IN, Mark
+from mountlab.plots.axes import beside, log_limits, reach
+from mountlab.plots.layout import lay_out, title_panel
+from mountlab.plots.style import SMALL_PT, STYLE, TEXT_PT, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import short
+from mountlab.plots.ticks import plain_ticks
 
 MOST_PANELS = 12
 """More would be a tall picture that nobody compares: the first are drawn, and the axis says so. Tables hold all."""
-_ALONE_IN, _BESIDE_IN = 2.6, 1.5
+ALONE_IN, _BESIDE_IN = 2.4, 1.25
+"""Height of a panel alone, and of one beside others."""
 _LABEL_PT = 12.0
 _LOG_FROM = 8.0
 """Values that are spread over more than this factor get a log axis."""
-_LETTER_IN, _BETWEEN_IN = 0.075, 0.1
-"""Of the text of a tick: as wide as a digit, and the room to the next one."""
-_SMALL: dict[Any, Any] = dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), "small")
+OWN = "own scale"
+"""What a panel says whose scale is not that of the others."""
+_LEAST_PART = 0.25
+"""Of a scale that panels share: one whose values take up less has a scale of its own, and says so."""
+LINED: dict[Any, Any] = {"axes.spines.left": True, "ytick.major.size": 3.5, "ytick.major.pad": 3.5}
+"""Of panels whose y axis has numbers."""
 
 
 def shown_of(names: Sequence[str]) -> tuple[list[str], str]:
@@ -40,40 +45,20 @@ def panel_figure(titles: Sequence[str], *, sharex: bool = True, sharey: bool = T
     """Panels in our style by their title, two in a row; their figure is that of any of them."""
     columns = min(2, len(titles))
     rows = math.ceil(len(titles) / columns)
-    height = (_ALONE_IN if columns == 1 else _BESIDE_IN * rows) + AXIS_IN
-    with mpl.rc_context({**STYLE, "axes.spines.left": True, "ytick.major.size": 3.5, "ytick.major.pad": 3.5, **_SMALL}):
-        figure = Figure(figsize=(WIDTH_IN, height))
+    with mpl.rc_context({**STYLE, **LINED}):
+        figure = Figure(figsize=(WIDTH_IN, _BESIDE_IN * rows))
         grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey).flatten()
-        place_panels(figure, rows, columns)
         for unused in grid[len(titles) :]:
             unused.remove()
         panels = dict(zip(titles, grid, strict=False))
         for place, (title, axes) in enumerate(panels.items()):
-            if title:
-                axes.set_title(short(title, 60 // columns), loc="left", fontsize="small", weight="bold", pad=3, y=1.0)
+            title_panel(axes, title)
             if sharex and place + columns >= len(titles):
                 axes.tick_params(labelbottom=True)
             axes.grid(visible=True, color=INK, alpha=0.12, linewidth=0.6)
             axes.set_axisbelow(True)
         yield panels
-
-
-def place_panels(
-    figure: Figure, rows: int, columns: int, *, left_in: float = 0.75, bottom_in: float = 0.52, gap_in: float = 0.38
-) -> None:
-    """Fixed places, by inches, where Matplotlib would measure every text of every panel twice: half of the time."""
-    width, height = figure.get_size_inches()
-    right_in, top_in, between_in = 0.18, 0.2, 0.18
-    panel_width = (width - left_in - right_in - between_in * (columns - 1)) / columns
-    panel_height = (height - top_in - bottom_in - gap_in * (rows - 1)) / rows
-    figure.subplots_adjust(
-        left=left_in / width,
-        right=1 - right_in / width,
-        bottom=bottom_in / height,
-        top=1 - top_in / height,
-        wspace=between_in / panel_width,
-        hspace=gap_in / panel_height,
-    )
+        lay_out(figure, ALONE_IN if columns == 1 else _BESIDE_IN)
 
 
 def figure_of(panels: Mapping[str, Axes]) -> Figure:
@@ -87,15 +72,26 @@ def figure_of(panels: Mapping[str, Axes]) -> Figure:
 def name_axes(panels: Mapping[str, Axes], *, x: str, y: str) -> None:
     """One name for the x axes of all panels, and one for their y axes."""
     scales = [(axes.get_xscale(), axes.get_yscale()) for axes in panels.values()]
-    figure_of(panels).supxlabel(x + _scale_note([of_x for of_x, _ in scales]), fontsize="medium")
-    figure_of(panels).supylabel(y + _scale_note([of_y for _, of_y in scales]), fontsize="medium")
+    figure_of(panels).supxlabel(x + _scale_note([of_x for of_x, _ in scales]), fontsize=TEXT_PT)
+    figure_of(panels).supylabel(y + _scale_note([of_y for _, of_y in scales]), fontsize=TEXT_PT)
 
 
 def _scale_note(scales: Sequence[str]) -> str:
     """Two ticks do not show that an axis is logarithmic."""
-    if "log" not in scales:
-        return ""
-    return " (log scale)" if set(scales) == {"log"} else " (some on a log scale)"
+    return " (log scale)" if set(scales) == {"log"} else ""
+
+
+def have_one_scale(values: Sequence[Sequence[float]]) -> bool:
+    """Whether panels with these values can share a scale: each would still take up a good part of it."""
+    flat = [value for own in values for value in own]
+    change = math.log if spread(flat) else float
+    spans = [change(max(own)) - change(min(own)) for own in values]
+    return min(spans) >= _LEAST_PART * (change(max(flat)) - change(min(flat)))
+
+
+def own_x_scale(axes: Axes) -> None:
+    """Say below a panel that its x axis is not that of the others."""
+    axes.set_xlabel("own log scale" if axes.get_xscale() == "log" else OWN, fontsize=SMALL_PT, labelpad=1.0, alpha=0.8)
 
 
 def spread(values: Sequence[float]) -> bool:
@@ -120,49 +116,10 @@ def value_limits(
         plain_ticks(axis, decimals=9)
 
 
-def log_limits(axes: Axes, low: float, high: float, *, way: str = "y", fewest: int = 4) -> None:
-    """A log axis over the data with some room, and at most some six ticks that people can read."""
-    low, high, ticks = log_reach(low, high)
-    ticks = ticks[:: max(1, len(ticks) // fewest)] if len(ticks) > 2 * fewest else ticks
-    if way == "x":
-        ticks = _apart(axes, ticks, high / low)
-        axes.set_xscale("log")
-        axes.set_xlim(low, high)
-    else:
-        axes.set_yscale("log")
-        axes.set_ylim(low, high)
-    number_ticks(axes.xaxis if way == "x" else axes.yaxis, ticks)
-
-
-def _apart(axes: Axes, ticks: Sequence[float], reach_over: float) -> list[float]:
-    """The ticks of a log axis whose texts do not run into the one before; `reach_over`: its end over its beginning."""
-    width_in = axes.get_position().width * figure_of({"": axes}).get_figwidth()
-    kept: list[float] = []
-    for tick in ticks:
-        need_in = _LETTER_IN * (len(tick_text(tick)) + (len(tick_text(kept[-1])) if kept else 0)) / 2 + _BETWEEN_IN
-        if not kept or width_in * math.log(tick / kept[-1]) / math.log(reach_over) >= need_in:
-            kept.append(tick)
-    return kept
-
-
-def set_ticks(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
-    """Ticks at these places, with these texts, and no others."""
-    number_ticks(axis, places)
-    axis.set_major_formatter(FixedFormatter(list(texts)))
-
-
-def thin_texts(texts: Sequence[str], most: int) -> list[str]:
-    """At most so many of the texts, evenly; the others are empty."""
-    every = math.ceil(len(texts) / most) if texts else 1
-    return [text if place % every == 0 else "" for place, text in enumerate(texts)]
-
-
 def label_ends(axes: Axes, ends: Mapping[str, float], marks: Mapping[str, Mark]) -> None:
     """The names of lines at their right ends, moved apart where they would lie on each other; the mark before each."""
-    figure_of({"": axes}).subplots_adjust(right=1 - (0.3 + 0.085 * min(16, max(map(len, ends)))) / WIDTH_IN)
     places = {name: _fraction(axes, y) for name, y in ends.items() if math.isfinite(y)}
-    height = figure_of({"": axes}).get_figheight()
-    for name, place in apart(places, _LABEL_PT / (72 * (height - AXIS_IN))).items():
+    for name, place in apart(places, _LABEL_PT / (72 * ALONE_IN)).items():
         for text, colour, shift in ((marks[name].glyph, marks[name].colour, 4), (short(name, 16), INK, 14)):
             beside(axes, 1, place, text, shift=shift, where="axes fraction", color=colour)
 
@@ -173,14 +130,16 @@ def _fraction(axes: Axes, y: float) -> float:
 
 
 def apart(places: Mapping[str, float], least: float) -> dict[str, float]:
-    """The places, in their order, at least so far from each other; as a whole they stay where they were."""
+    """The places, in their order, at least so far from each other; as a whole they stay where they were, but for
+    none below 0."""
     ordered = sorted(places, key=lambda name: places[name])
     moved: dict[str, float] = {}
     below = -math.inf
     for name in ordered:
         below = moved[name] = max(places[name], below + least)
     shift = sum(moved[name] - places[name] for name in ordered) / max(len(ordered), 1)
-    return {name: place - shift for name, place in moved.items()}
+    lowest = min(moved.values(), default=0.0) - shift
+    return {name: place - shift - min(lowest, 0.0) for name, place in moved.items()}
 
 
 def times(ratio: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -14,12 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from mountlab.plots.style import STYLE, WIDTH_IN, Mark
+from mountlab.plots.style import SMALL_PT, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import width_pt
 
 FORMS = ("svg", "png", "pdf")
 _BLACK = "#000000"
-_DPI, _KEYS_IN = 300, 0.3
+_DPI = 300
+_KEY_ROW_IN, _KEYS_IN, _KEY_PT = 0.2, 0.1, 22.0
+"""Height of a row of keys, and of what is around them all; width of a key beside its name."""
 _SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "pdf.fonttype": 42, "savefig.facecolor": "white"}
 """Text as paths: an SVG then looks alike wherever it is opened. PDFs hold the fonts: their text can be found."""
 _METADATA: dict[str, dict[str, Any]] = {
@@ -35,15 +39,30 @@ def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str,
     copy, buffer, scale = deepcopy(figure), io.BytesIO(), min(1.0, width_in / WIDTH_IN)
     with mpl.rc_context({**STYLE, **_SETTINGS}):
         if legend:
-            keys = [_key(name, mark) for name, mark in legend.items()]
-            look: dict[str, Any] = {"ncols": 4, "frameon": False, "fontsize": "small", "handletextpad": 0.3}
-            copy.legend(handles=keys, loc="outside upper left", **look)
+            _explain(copy, legend)
+        height_in = copy.get_figheight()
         _scale(copy, scale)
         _in_black(copy)
-        copy.set_size_inches(width_in, scale * (figure.get_figheight() + (_KEYS_IN if legend else 0)))
-        copy.set_layout_engine("constrained")
+        copy.set_size_inches(width_in, scale * height_in)
         copy.savefig(buffer, format=form, dpi=_DPI, metadata=_METADATA[form])
     return buffer.getvalue()
+
+
+def _explain(figure: Figure, legend: Mapping[str, Mark]) -> None:
+    """Keys above the panels, as many in a row as have room."""
+    widest = max(width_pt(name, SMALL_PT) for name in legend) + _KEY_PT
+    columns = min(len(legend), max(1, int(72 * WIDTH_IN / widest)))
+    keys_in = _KEY_ROW_IN * math.ceil(len(legend) / columns) + _KEYS_IN
+    part = figure.get_figheight() / (figure.get_figheight() + keys_in)
+    for axes in figure.axes:
+        at = axes.get_position()
+        axes.set_position((at.x0, at.y0 * part, at.width, at.height * part))
+    for text in figure.texts:
+        text.set_y(text.get_position()[1] * part)
+    figure.set_figheight(figure.get_figheight() + keys_in)
+    handles = [_key(name, mark) for name, mark in legend.items()]
+    look: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": SMALL_PT, "handletextpad": 0.3}
+    figure.legend(handles=handles, loc="upper left", borderaxespad=0.2, borderpad=0.1, **look)
 
 
 def _key(name: str, mark: Mark) -> Line2D:

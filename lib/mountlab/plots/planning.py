@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mountlab.core import numbers
-from mountlab.plots.axes import dot, in_alt, interval, log_ticks, number_ticks, reach
+from mountlab.plots.axes import dot, in_alt, interval, log_limits, reach
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import AXIS_IN, MARKS, ROW_IN, STYLE, WIDTH_IN, Mark, colour_of
+from mountlab.plots.layout import lay_out
+from mountlab.plots.panels import ALONE_IN, LINED
+from mountlab.plots.style import MARKS, ROW_IN, STYLE, WIDTH_IN, Mark
 from mountlab.plots.svg import INK
+from mountlab.plots.ticks import plain_ticks
 
 _WIDEST_RATIO = 10.0
 _HELD, _MISSED = MARKS[0], Mark(MARKS[1].colour, "X", "✖")
+_LINES = tuple(Mark(INK, each.marker, each.glyph) for each in MARKS)
+"""Of workloads: in the colour of text, since a colour stands for a file system."""
 
 
 def plot_smallest_difference(
@@ -32,16 +38,18 @@ def plot_smallest_difference(
     }
     known = {name: curve for name, curve in drawn.items() if curve}
     require(list(known), "smallest difference")
-    marks = colour_of(list(known))
-    with mpl.rc_context({**STYLE, "axes.spines.left": True, "ytick.major.size": 3.5}):
-        figure = Figure(figsize=(WIDTH_IN, 3.0), layout="constrained")
+    marks = dict(zip(known, cycle(_LINES), strict=False))
+    with mpl.rc_context({**STYLE, **LINED}):
+        figure = Figure(figsize=(WIDTH_IN, ALONE_IN))
         axes = figure.subplots()
         for name, curve in known.items():
             at, mark = planned.get(name, math.nan), marks[name]
-            axes.plot(list(curve), [100 * (ratio - 1) for ratio in curve.values()], color=mark.colour, linewidth=1.4)
+            percents = [100 * (ratio - 1) for ratio in curve.values()]
+            axes.plot(list(curve), percents, mark.marker, color=mark.colour, markersize=3, linestyle="-", linewidth=1.0)
             if at in curve:
                 dot(axes, at, 100 * (curve[int(at)] - 1), mark)
         _difference_axes(axes, known)
+        lay_out(figure, ALONE_IN)
     lines = [f"{name}: {_at_plan(curve, planned.get(name, math.nan))}" for name, curve in known.items()]
     alt = f"Smallest difference shown with a chance of {numbers.percent(power)}, by number of blocks. {in_alt(lines)}"
     return Plot(figure, f"{in_alt(lines[:1]).rstrip('.')}, with a chance of {numbers.percent(power)}", alt, marks)
@@ -50,11 +58,9 @@ def plot_smallest_difference(
 def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> None:
     blocks = [n for curve in curves.values() for n in curve]
     shares = [100 * (ratio - 1) for curve in curves.values() for ratio in curve.values()]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis, values in ((axes.xaxis, blocks), (axes.yaxis, shares)):
-        number_ticks(axis, log_ticks(min(values), max(values)))
-        axis.grid(visible=True, color=INK, alpha=0.16, linewidth=0.6)
+    log_limits(axes, min(blocks), max(blocks) * 1.01, way="x")
+    log_limits(axes, min(shares), max(shares) * 1.01)
+    axes.grid(visible=True, color=INK, alpha=0.16, linewidth=0.6)
     axes.set_xlabel("blocks; dot: as planned")
     axes.set_ylabel("smallest difference shown, %")
 
@@ -79,7 +85,7 @@ def plot_simulated(
     require(runs, f"simulated {of}")
     missed = [not low <= truth <= high for _, low, high in runs]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, len(runs) * ROW_IN / 2 + AXIS_IN), layout="constrained")
+        figure = Figure(figsize=(WIDTH_IN, len(runs) * ROW_IN / 2))
         axes = figure.subplots()
         shown = [value / truth for trials, _, _ in runs for value in trials]
         axes.set_xlim(*reach(shown, [end / truth for _, low, high in runs for end in (low, high)], log=False))
@@ -87,6 +93,8 @@ def plot_simulated(
         axes.axvline(1, color=INK, linewidth=1.0)
         for y, ((trials, low, high), miss) in enumerate(zip(runs, missed, strict=True)):
             _draw_simulated(axes, y, [value / truth for value in trials], low / truth, high / truth, miss=miss)
+        plain_ticks(axes.xaxis, 6)
+        lay_out(figure, (len(runs) + 1) * ROW_IN / 2)
     alt = f"{len(runs)} simulated {of}s with their intervals; {sum(missed)} of them miss the truth. {finding}"
     return Plot(figure, finding, alt)
 

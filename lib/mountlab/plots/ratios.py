@@ -10,16 +10,17 @@ from matplotlib.axes import Axes
 from mountlab.analysis import verdicts
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison, PublishedFigure
-from mountlab.plots.axes import Rows, beside, dot, grid_lines, in_alt, interval, log_x_axis, reach, row_figure, short
+from mountlab.plots.axes import Rows, beside, dot, in_alt, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import MARKS, Mark, colour_of
+from mountlab.plots.style import Mark, marks_of
 from mountlab.plots.svg import INK
+from mountlab.plots.texts import short
 
 _PUBLISHED = Mark(INK, "D", "◇")
 
 
 def plot_ratios(
-    comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str] = ()
+    comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str]
 ) -> Plot:
     """Ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow. The intervals are those
     that hold for all comparisons together.
@@ -33,7 +34,7 @@ def plot_ratios(
     for each in sorted(known, key=lambda c: -verdicts.effect(c)):
         groups.setdefault(_ratio_group(each, known), []).append(each)
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
-    marks = colour_of(filesystems or sorted({c.candidate for c in known}))
+    marks = marks_of(filesystems, {c.candidate for c in known})
     with row_figure(rows) as (figure, axes):
         ratio_axis(axes, rows, [c.ratio for c in known], known, known[0].baseline, smallest_effect)
         for group, members in groups.items():
@@ -71,8 +72,7 @@ def ratio_axis(
 ) -> None:
     """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
     bounds = [bound for each in comparisons for bound in (each.low, each.high)]
-    log_x_axis(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True))
-    grid_lines(axes, rows)
+    log_limits(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True), way="x")
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
@@ -84,18 +84,17 @@ def ratio_axis(
 # ── published figures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plot_published(
-    pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str] = ()
-) -> Plot:
+def plot_published(pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str]) -> Plot:
     """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis.
 
-    `pairs` as `verdicts.ours_beside` finds them; ours is None where this run has no such comparison.
+    `pairs` as `verdicts.ours_beside` finds them; ours is None where this run has no such comparison. `filesystems`:
+    all of the sweep, in its order. Raises InputError where no ratio was published.
     """
     known = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
     require(known, "published ratio")
     headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in known}
     rows = Rows.of({group: ["published", "ours"] if ours else ["published"] for group, (_, ours) in headings.items()})
-    marks = colour_of(filesystems or sorted({theirs.candidate for theirs, _ in known}))
+    marks = marks_of(filesystems, {ours.candidate for _, ours in known if ours})
     measured = [ours for _, ours in known if ours and verdicts.effect(ours) >= 0]
     with row_figure(rows) as (figure, axes):
         ratios = [*(theirs.ratio for theirs, _ in known), *(ours.ratio for ours in measured)]
@@ -105,7 +104,7 @@ def plot_published(
             dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
             beside(axes, 1, y, numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value)
             if ours:
-                draw_ratio(axes, rows.places[group, "ours"], ours, marks.get(theirs.candidate, MARKS[-1]))
+                draw_ratio(axes, rows.places[group, "ours"], ours, marks[ours.candidate])
     lines = [
         f"{theirs.candidate}, {theirs.what}: published {numbers.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
         + (str(verdicts.compared_figures(ours)) if ours else "not measured")

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from mountlab.core import numbers
 from mountlab.core.names import metric_heading, metric_noun
 from mountlab.core.units import Scale, scale_for
-from mountlab.plots.axes import in_alt, short, upright
+from mountlab.plots.axes import in_alt, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import (
@@ -21,15 +21,14 @@ from mountlab.plots.panels import (
     label_ends,
     name_axes,
     panel_figure,
-    set_ticks,
     shown_of,
-    thin_texts,
     times,
     value_limits,
 )
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.texts import short
+from mountlab.plots.ticks import set_ticks
 
-_MOST_TEXTS = {1: 9, 2: 5}
 _SIDE_BY_SIDE = 0.3
 """Lines stand apart by this share of the distance of two levels, all together."""
 _DOTS_ASIDE = 0.06
@@ -44,7 +43,7 @@ def plot_response(
     *,
     workload: str,
     label: str = "",
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
 ) -> Plot:
     """The mean and interval of a metric at each level of `factor`, and every counted trial as a small dot behind.
 
@@ -57,7 +56,7 @@ def plot_response(
     means = _cells(known, options, metric, factor, workload, label)
     require(means, f"estimate of {metric} by {factor} under {workload}")
     trials = _cells(measurements[~measurements["warmup"].astype(bool)], options, metric, factor, workload, label)
-    marks = colour_of(filesystems or sorted({str(row["filesystem"]) for row in means}))
+    marks = marks_of(filesystems, {str(row["filesystem"]) for row in means})
     levels = levels_of(str(row["level_of_factor"]) for row in means)
     scale = scale_for(str(means[0]["unit"]), max(abs(float(row["mean"])) for row in means))
     shown, more = shown_of(list(dict.fromkeys(str(row["panel"]) for row in means)))
@@ -159,7 +158,7 @@ def _scale_axes(
         float(row["value"]) / scale.factor for row in trials
     ]
     bounds = [float(row[key]) / scale.factor for row in means for key in ("low", "high")]
-    texts = thin_texts([short(name, 12) for name in levels.names], _MOST_TEXTS[min(len(panels), 2)])
+    texts = [short(name, 12) for name in levels.names]
     for axes in panels.values():
         value_limits(axes, [value for value in values if math.isfinite(value)], bounds)
         set_ticks(axes.xaxis, levels.places, texts)

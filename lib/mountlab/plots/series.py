@@ -13,7 +13,7 @@ from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.style import Mark, marks_of
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
 """Of one line, and of one cell. Windows are joined to longer ones, and only the first trials drawn, where there are
@@ -32,7 +32,7 @@ class Course:
 
 
 def plot_series(
-    courses: Sequence[Course], metric: str, unit: str, *, filesystems: Sequence[str] = (), workloads: Sequence[str] = ()
+    courses: Sequence[Course], metric: str, unit: str, *, filesystems: Sequence[str], workloads: Sequence[str] = ()
 ) -> Plot:
     """A metric over the time of each trial: one panel a workload, one line a trial, dotted where it was not steady.
 
@@ -41,7 +41,7 @@ def plot_series(
     """
     known = [each for each in courses if len(each.points) > 1]
     require(known, f"log over time of {metric}")
-    marks = colour_of(filesystems or sorted({each.filesystem for each in known}))
+    marks = marks_of(filesystems, {each.filesystem for each in known})
     scale = scale_for(unit, max(value for each in known for _, value in each.points))
     present = {each.workload for each in known}
     shown, more = shown_of([name for name in workloads if name in present] or sorted(present))

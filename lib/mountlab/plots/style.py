@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mountlab.plots.svg import INK
+from mountlab.core.errors import InputError
+from mountlab.plots.svg import INK, PAGE_INK
 
-WIDTH_IN, ROW_IN, AXIS_IN = 4.9, 0.215, 0.55
+WIDTH_IN, ROW_IN = 4.9, 0.215
 """All figures are equally wide (353 points): legible on a phone, and two fit side by side on a desk."""
+TEXT_PT, SMALL_PT = 9.5, 9.0
+"""The sizes of type. A page of 390 pixels shows a figure at three quarters: the small one is nine pixels high there."""
 
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "mountlab", "text.parse_math": False, "font.size": 9.5,
+    "svg.fonttype": "none", "svg.hashsalt": "mountlab", "text.parse_math": False,
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": TEXT_PT,
+    "axes.labelsize": TEXT_PT, "figure.labelsize": TEXT_PT, "xtick.labelsize": SMALL_PT, "ytick.labelsize": SMALL_PT,
     "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
     "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
-        "ytick.major.pad": 7.0,
+    "ytick.major.pad": 7.0,
     "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.size": 0.0,
-    "figure.constrained_layout.h_pad": 0.03, "figure.constrained_layout.w_pad": 0.03,
 }  # fmt: skip
 
 
@@ -35,6 +39,11 @@ class Mark:
     marker: str
     glyph: str
 
+    @property
+    def on_page(self) -> str:
+        """The colour as a page has it."""
+        return PAGE_INK if self.colour == INK else self.colour
+
 
 MARKS = (
     Mark("#0072B2", "o", "●"),
@@ -49,5 +58,26 @@ MARKS = (
 
 
 def colour_of(filesystems: Sequence[str]) -> dict[str, Mark]:
-    """One colour and one marker for each file system, by its place in the sweep; the eighth has the first again."""
-    return {name: MARKS[place % len(MARKS)] for place, name in enumerate(dict.fromkeys(filesystems))}
+    """One colour and one marker for each file system, by its place among all of the sweep. The eighth has the colour of
+    the first again, with another marker: 49 have marks of their own."""
+    return {name: _mark(place) for place, name in enumerate(dict.fromkeys(filesystems))}
+
+
+def _mark(place: int) -> Mark:
+    by_colour, by_shape = MARKS[place % len(MARKS)], MARKS[(place + place // len(MARKS)) % len(MARKS)]
+    return Mark(by_colour.colour, by_shape.marker, by_shape.glyph)
+
+
+def marks_of(filesystems: Sequence[str], drawn: Iterable[str]) -> dict[str, Mark]:
+    """The marks of all file systems of a sweep, for a plot that draws some of them: marks by what happens to be drawn
+    would change from plot to plot. Raises InputError where one is drawn that is not of the sweep."""
+    marks = colour_of(filesystems)
+    unknown = sorted(set(drawn) - marks.keys())
+    if unknown:
+        raise InputError(
+            "a file system has its colour by its place in the sweep",
+            where="filesystems",
+            got=f"{', '.join(filesystems) or 'none'}, without {', '.join(unknown)}",
+            allowed="all file systems of the sweep, in its order",
+        )
+    return marks

@@ -7,7 +7,8 @@ import re
 from html import escape
 
 INK = "#010203"
-"""Stands for the text colour of the page; no data series has it."""
+"""Stands for the text colour of the page."""
+PAGE_INK = "currentColor"
 
 
 def for_page(document: str, *, alt: str) -> str:
@@ -31,5 +32,5 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 def _mend_tag(tag: str, prefix: str) -> str:
     tag = re.sub(r'\bid="', f'id="{prefix}', tag)
     tag = tag.replace("url(#", f"url(#{prefix}").replace('xlink:href="#', f'href="#{prefix}')
-    tag = tag.replace(INK, "currentColor")
+    tag = tag.replace(INK, PAGE_INK)
     return re.sub(r"font-family: [^;\"]+", "font-family: inherit", tag)

@@ -10,11 +10,14 @@ from matplotlib.axes import Axes
 
 from mountlab.core import names
 from mountlab.core.units import Scale
-from mountlab.plots.axes import Rows, beside, dots, grid_lines, in_alt, interval, log_x_axis, reach, row_figure
+from mountlab.plots.axes import Rows, beside, dots, in_alt, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import MeanPoint, TrialPoint, means_of, names_by_group, scale_of, trials_of
-from mountlab.plots.style import MANY_DOTS, Mark, colour_of
+from mountlab.plots.style import MANY_DOTS, Mark, marks_of
 from mountlab.plots.svg import INK
+from mountlab.plots.ticks import plain_ticks
+
+_MOST_TICKS = 6
 
 
 def plot_trials(
@@ -22,7 +25,7 @@ def plot_trials(
     estimates: pd.DataFrame,
     metric: str,
     *,
-    filesystems: Sequence[str] = (),
+    filesystems: Sequence[str],
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
@@ -43,7 +46,6 @@ def plot_trials(
     with row_figure(rows) as (figure, axes):
         _draw_trials(axes, trials, rows, marks, scale)
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)
-        grid_lines(axes, rows)
         log = " (log scale)" if axes.get_xscale() == "log" else ""
         axes.set(xlabel=f"{names.metric_noun(metric)}, {scale.unit}{log}", ylabel="")
         for mean in means:
@@ -58,7 +60,7 @@ def counted_trials(
     InputError where no counted trial has the metric."""
     trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")
-    marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
+    marks = marks_of(filesystems, {trial.filesystem for trial in trials})
     return trials, marks, scale_of(measurements, metric)
 
 
@@ -85,11 +87,12 @@ def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) 
     bounds = [bound for mean in means for bound in (mean.low, mean.high)]
     low, high = min(values), max(values)
     if low > 0 and high / low > 3:
-        log_x_axis(axes, *reach(values, bounds, log=True))
+        log_limits(axes, *reach(values, bounds, log=True), way="x")
     else:
         left, right = reach(values, bounds, log=False)
         room = 0.04 * (right - left) or 0.04 * abs(right) or 1.0
         axes.set_xlim(left - room, right + room)
+        plain_ticks(axes.xaxis, _MOST_TICKS, decimals=9)
 
 
 def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:

@@ -261,7 +261,7 @@ def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
 
 def plot(drawing: Plot) -> Html:
     """A plot below its title and the keys to its marks."""
-    keys = [swatch(name, mark.colour, mark.glyph) for name, mark in drawing.legend.items()]
+    keys = [swatch(name, mark.on_page, mark.glyph) for name, mark in drawing.legend.items()]
     return figure(drawing.title, Html(drawing.svg()), keys=keys)
 
 

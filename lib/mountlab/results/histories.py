@@ -23,7 +23,7 @@ from mountlab.tools.own_metrics import defined
 _POINTS = """
     SELECT r.sweep, r.box, c.cell, c.metric, c.label, c.unit, c.asked, c.answer, c.run, r.created_at, c.n, c.censored,
         c.mean, c.sd, c.log_mean, c.log_sd, c.filesystem, c.workload,
-        c.factors::VARCHAR AS factors
+        c.factors::VARCHAR AS factors, json_keys(r.parameters, '$.filesystems') AS filesystems
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
@@ -209,7 +209,20 @@ def _points(
         moments = ("mean", "sd", "log_mean", "log_sd")
         figures = {name: math.nan if row[name] is None else float(row[name]) for name in moments}
         run, at, n, late = row["run"], row["created_at"].replace(tzinfo=UTC), row["n"], row["censored"]
-        yield key, HistoryPoint(run=run, at=at, n=n, censored=late, facts=facts.get(run, {}), **figures)
+        name, order = row["filesystem"], row["filesystems"] or ()
+        yield (
+            key,
+            HistoryPoint(
+                run=run,
+                at=at,
+                n=n,
+                censored=late,
+                filesystem=name,
+                filesystems=tuple(dict.fromkeys((*order, name))),
+                facts=facts.get(run, {}),
+                **figures,
+            ),
+        )
 
 
 def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:

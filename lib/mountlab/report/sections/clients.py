@@ -12,12 +12,13 @@ from mountlab.core.units import scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, numeric
+from mountlab.report.sections.shared import names_of
 
 
 def client_plots(run: RunView) -> list[Plot]:
     """One plot of all clients relative to the others; none where there are no clients."""
     points = [_point(share) for share in shares(run.sweep, run.measurements)]
-    return [plots.plot_clients(points, limit=STRAGGLES)] if points else []
+    return [plots.plot_clients(points, limit=STRAGGLES, filesystems=names_of(run))] if points else []
 
 
 def clients(run: RunView) -> Html:
@@ -39,6 +40,7 @@ def _group(share: Share) -> str:
 def _point(share: Share) -> plots.ClientPoint:
     ratio, low, high = share.bounds
     return plots.ClientPoint(
+        filesystem=share.cell.filesystem.name,
         group=_group(share),
         client=share.client,
         ratio=ratio,

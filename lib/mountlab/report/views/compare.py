@@ -197,7 +197,7 @@ def overview(compared: RunComparison) -> Html:
     found = [each for each in _together(compared) if verdicts.effect(each) >= 0]
     if not found:
         return html.paragraph("No ratio to plot.")
-    names = [fs.name for fs in compared.a.sweep.filesystems]
+    names = side_by_side.filesystems_of((compared.a, compared.b))
     short = [replace(each, candidate=each.candidate.removesuffix(" in B"), baseline="A") for each in found]
     plot = plots.plot_ratios(short, smallest_effect=compared.smallest_effect, filesystems=names)
     return html.plot(replace(plot, title=summary(compared)))

@@ -11,6 +11,7 @@ from typing import Any
 from mountlab.analysis.history import LEVEL, History, grouped
 from mountlab.core import numbers
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
+from mountlab.plots.style import marks_of
 from mountlab.report import history_text as words
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
@@ -64,7 +65,9 @@ def line_of(history: History, *, several: bool) -> Line:
         for start, end in pairwise(ends)
     ]
     name = f"{words.named(history)}, {words.where(history)}" if several else words.named(history)
-    return Line(name, history.key.unit, spots, stretches, [(c.at, c.first, c.last) for c in history.changes])
+    newest = history.points[-1]
+    mark = marks_of(newest.filesystems, [newest.filesystem])[newest.filesystem]
+    return Line(name, mark, history.key.unit, spots, stretches, [(c.at, c.first, c.last) for c in history.changes])
 
 
 def changes_table(found: Sequence[History]) -> Html:

@@ -46,6 +46,11 @@ def _day(run: ComparedRun) -> str:
     return str(run.info.get("created_at", "")).partition("T")[0]
 
 
+def filesystems_of(runs: Iterable[ComparedRun]) -> list[str]:
+    """The file systems of all runs, in the order of the first, so that colours are those of its own report."""
+    return list(dict.fromkeys(fs.name for run in runs for fs in run.sweep.filesystems))
+
+
 def days(runs: Iterable[ComparedRun]) -> str:
     """The day of the runs, or the first and the last."""
     found = sorted(map(_day, runs))
@@ -231,7 +236,7 @@ def overview(
 ) -> Html:
     """Two pictures beside each other: the ratios of the answer in every run, and `over` the runs, where one is above 0;
     and every figure over its mean over the runs, where one is above 0."""
-    filesystems, drawn = [fs.name for fs in compared.runs[0].sweep.filesystems], []
+    filesystems, drawn = filesystems_of(compared.runs), []
     if any(verdicts.effect(each) >= 0 for own in answers.values() for each in own if each):
         columns, smallest = (*names, *over), compared.smallest_effect
         plot = plot_answer_over_runs(

@@ -1,0 +1,90 @@
+"""A file system has one colour in every notebook that draws a run: read from what the notebook shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import nbformat
+import pytest
+from every_plot import NAMES
+from mountlab import plots
+from mountlab.core import disk
+from mountlab.report.execute import COMPARISON, MANY
+from mountlab.results import paths
+from svg_marks import beside, colours, drawings, keys
+from synthetic_report import LoadedRuns, executed_here
+from synthetic_run import SyntheticRun, synthetic_run
+
+pytestmark = [pytest.mark.slow]
+TOUR = disk.ROOT / "results" / "tour"
+EXPECTED = {name: mark.colour.lower() for name, mark in plots.colour_of(NAMES).items()}
+"""Those of the tour, and of a synthetic run."""
+OF_A_RUN: dict[str, dict[str, Any]] = {
+    "00_tour": {},
+    "20_report": {"run": str(TOUR)},
+    "30_inspect_trials": {"run": str(TOUR)},
+    "40_plan_repeats": {},
+    "45_compare_filesystems": {"run": str(TOUR)},
+    "70_explore": {"run_path": str(TOUR), "metric": "read_bandwidth"},
+}
+"""Notebooks that draw a run, without a box, and their parameters."""
+
+
+def page_of(notebook: Path, parameters: dict[str, Any], runs: dict[Any, Any], directory: Path) -> str:
+    with mpl.rc_context():  # seaborn sets a theme for all that is drawn later
+        executed = nbformat.read(executed_here(notebook, parameters, runs, directory), as_version=4)
+    outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+    return "\n".join(output["data"]["text/html"] for output in outputs if "data" in output)
+
+
+def wrong_colours(page: str) -> list[object]:
+    """What is drawn on a page in a colour that is not that of its file system."""
+    told = [pair for pair in keys(page) if pair[0] in EXPECTED]
+    told += [pair for drawing in drawings(page) for pair in beside(drawing, NAMES)]
+    strange = [found for drawing in drawings(page) if (found := colours(drawing) - set(EXPECTED.values()))]
+    return [pair for pair in told if pair[1] != EXPECTED[pair[0]]] + strange
+
+
+@pytest.mark.parametrize("name", OF_A_RUN)
+def test_a_notebook_draws_each_file_system_in_its_colour(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(disk.ROOT)
+    page = page_of(paths.NOTEBOOKS / f"{name}.ipynb", OF_A_RUN[name], LoadedRuns(), tmp_path)
+    assert drawings(page)
+    assert wrong_colours(page) == []
+
+
+def test_every_notebook_that_draws_a_run_is_looked_at() -> None:
+    """By the parts of a report and the plots that their cells name."""
+    drawing = re.compile(r"plots\.|\boverview\(|run_order\(|every_trial\(|explore\(")
+    found = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb") if drawing.search(path.read_text())}
+    need_a_box = {"10_run_sweep", "15_resume_run"}
+    shown_elsewhere = {"50_compare_runs", "55_compare_many", "57_across_boxes", "75_history"}
+    no_run = {"60_what_would_n_have_told"}
+    assert found - need_a_box - shown_elsewhere - no_run <= set(OF_A_RUN)
+
+
+def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
+    """A run of the same sweep that has left one file system out."""
+    kept = tuple(fs for fs in run.sweep.filesystems if fs.name != name)
+    frames = {what: getattr(run, what) for what in ("trials", "measurements", "estimates")}
+    return replace(
+        run,
+        sweep=replace(run.sweep, filesystems=kept),
+        info={**run.info, "run_id": run_id},
+        **{what: frame[frame["filesystem"] != name] for what, frame in frames.items()},
+    )
+
+
+@pytest.mark.parametrize("left_out", ["", "tmpfs", "ramfs"])
+def test_runs_beside_each_other_keep_their_colours_where_one_has_left_some_out(left_out: str, tmp_path: Path) -> None:
+    runs = {"one": synthetic_run(), "two": without(synthetic_run(), left_out, "two")}
+    for notebook, parameters in ((COMPARISON, {"run_a": "one", "run_b": "two"}), (MANY, {"runs": list(runs)})):
+        page = page_of(notebook, parameters, runs, tmp_path)
+        assert drawings(page)
+        assert wrong_colours(page) == []
