@@ -76,6 +76,13 @@ def test_processor_time_is_shared_out_by_hand() -> None:
     assert idle.own == pytest.approx(60 / 1000)
 
 
+def test_processors_are_busy_where_they_neither_idle_nor_wait_nor_are_taken() -> None:
+    passed = [10, 20, 30, 400, 200, 5, 15, 320]
+    stat = "cpu " + " ".join(map(str, passed))
+    seen = changed(before={**BEFORE, "/proc/stat": "cpu 0 0 0 0 0 0 0 0"}, after={**AFTER, "/proc/stat": stat})
+    assert seen.busy == pytest.approx((10 + 20 + 30 + 5 + 15) / 1000)
+
+
 def test_memory_devices_and_heat_are_differences() -> None:
     seen = changed()
     assert (seen.swapped_pages, seen.throttled) == (11, 2)

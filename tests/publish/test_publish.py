@@ -11,6 +11,7 @@ import subprocess
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
@@ -148,6 +149,18 @@ def test_the_page_links_what_is_there_and_loads_nothing(bundle: Path) -> None:
     assert [target for target in targets if not (bundle / target).is_file()] == []
     assert "host names" in page.words
     assert "python -m mountlab reproduce ." in page.words
+
+
+def test_the_report_links_the_raw_output_beside_it_and_holds_the_tables_of_the_bundle(published: Path) -> None:
+    page = Page((published / "report.html").read_text())
+    links = [unquote(target) for target in page.values("href", "a") if target.startswith("raw/")]
+    assert links
+    assert [link for link in links if not (published / link).exists()] == []
+    saved = [unquote(target) for target in page.values("href", "a") if target.startswith("data:text/csv")]
+    assert saved
+    assert [secret for secret in SECRETS for text in saved if secret.lower() in text.lower()] == []
+    ids = [json.loads(line)["trial_id"] for line in (published / "trials.jsonl").read_text().splitlines()]
+    assert any(all(f"\n{trial_id}," in text or f",{trial_id}," in text for trial_id in ids) for text in saved)
 
 
 def test_standard_tools_read_the_checksums(bundle: Path) -> None:

@@ -25,7 +25,8 @@ PARTS = (
     sections.run_order, sections.published, sections.options, sections.left_out, sections.trials, sections.box,
     sections.versions, sections.parameters, sections.reproduce, sections.stopping,
     sections.not_checked, sections.explained, sections.responses, sections.distributions, sections.latencies,
-    sections.inside_trials, sections.device_bytes, sections.memory, sections.bar_charts,
+    sections.inside_trials, sections.device_bytes, sections.memory, sections.bar_charts, sections.commands,
+    sections.downloads,
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()

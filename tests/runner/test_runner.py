@@ -17,6 +17,7 @@ from mountlab.box.connection import Completed
 from mountlab.checks.outcome import unpack
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
+from mountlab.filesystems.making import COMMANDS, read_commands
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan, make_plan
@@ -137,6 +138,7 @@ class Memory:
         self.trials: list[Trial] = []
         self.mounts: list[str] = []
         self.files: dict[str, dict[str, bytes]] = {}
+        self.of_mounts: dict[str, dict[str, bytes]] = {}
 
     def has(self, trial_id: str) -> bool:
         return trial_id in self.done or any(trial.trial_id == trial_id for trial in self.trials)
@@ -152,6 +154,7 @@ class Memory:
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         assert "evidence.txt" in files
         self.mounts.append(mount_id)
+        self.of_mounts[mount_id] = dict(files)
 
 
 EXT4_SETUP = ["image", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
@@ -166,6 +169,34 @@ def test_a_run_opens_makes_measures_undoes_in_reverse_and_closes() -> None:
     assert box.calls == ["open", *CONTROL, *EXT4_SETUP, "trial", *EXT4_UNDO, "close"]
     assert [trial.status for trial in journal.trials] == ["ok"]
     assert journal.mounts == ["c-ext4", journal.trials[0].mount]
+
+
+def test_the_commands_of_a_mount_are_kept_as_they_were_run() -> None:
+    box, journal = ScriptedBox(), Memory()
+    run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
+    commands = read_commands(journal.of_mounts[journal.mounts[1]][COMMANDS].decode())
+    assert [each.argv[0] for each in commands] == ["image.sh", "losetup", "mke2fs", "mkdir", "mount"]
+    by_file = {each.keep: each.argv for each in commands}
+    assert by_file["mkfs.txt"][-1] == "/dev/loop9", "what losetup named"
+    assert by_file["mount.txt"][-2:] == ("/dev/loop9", "/var/tmp/mountlab-root/R/mnt/ext4")
+
+
+def test_what_is_run_before_the_measured_command_is_kept_too() -> None:
+    reads = {"tool": "dd", "direction": "read", "bs": "1MiB", "count": 8, "cache": "warm"}
+    resolved = sweep(
+        filesystems={"t": TMPFS}, workloads={"r": reads, "w": DD_WRITE}, design={"repeats": 1, "warmup": 0}
+    )
+    journal = Memory()
+    made = make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
+    run_sweep(made, ScriptedBox(), journal, Silent())
+    kept = {trial.workload: (trial.trial_id, journal.files[trial.trial_id].get(COMMANDS)) for trial in journal.trials}
+    assert kept["w"][1] is None
+    name, data = kept["r"]
+    assert data
+    assert [each.argv[:2] for each in read_commands(data.decode())] == [
+        ("dd", "if=/dev/zero"),
+        ("dd", f"if=/var/tmp/mountlab-root/R/mnt/t/{name}/dd.img"),
+    ]
 
 
 @pytest.mark.parametrize(

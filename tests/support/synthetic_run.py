@@ -14,13 +14,16 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis.cells import latency_comparisons, percentile_frame
 from mountlab.analysis.memory_use import Use
+from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import Design, Filesystem, Stop, Sweep, Workload
+from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram, count, merge
 from mountlab.tools.fio_series import Series, SeriesPoint
 from scipy import stats
+from synthetic_records import records, setups
 
 WORKLOADS = (
     Workload(name="dd-write", tool="dd", options={"direction": "write", "conv": "fdatasync"}),
@@ -54,6 +57,8 @@ class SyntheticRun:
     series: dict[str, list[Series]] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
     memory: list[Use] = field(default_factory=list)
+    records: dict[str, TrialRecord] = field(default_factory=dict)
+    setups: list[Setup] = field(default_factory=list)
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
@@ -133,6 +138,8 @@ def _made(hostile: str, blocks: int, caveats: bool, workloads: Sequence[Workload
         series=_series(trials),
         moved=_moved(sweep, trials),
         memory=_memory(sweep),
+        records=records(trials, hostile),
+        setups=setups(trials, hostile),
         histograms=_histograms(sweep, trials),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mountlab.analysis.memory_use import Use
@@ -10,8 +11,26 @@ from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Stop, Sweep
+from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRecord:
+    """What is kept of one trial beside its figures."""
+
+    argv: tuple[str, ...] = ()
+    """The measured command; () where none was run."""
+    before: tuple[RanCommand, ...] = ()
+    """The commands before it, which are not measured; () also where an earlier version did not keep them."""
+    files: tuple[str, ...] = ()
+    """Its files of raw output that hold something."""
+    device: DeviceBytes | None = None
+    """What the device below its file system moved while the tool ran."""
+    busy: float | None = None
+    """The share of all processors' time, while the tool ran, in which they ran anything."""
 
 
 class Measured(Protocol):
@@ -75,6 +94,14 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def latency_comparisons(self) -> Sequence[Comparison]:
         """Those of the percentiles that the answer is not about: a family of their own."""
+
+    @property
+    def records(self) -> Mapping[str, TrialRecord]:
+        """Trial id to what is kept of it."""
+
+    @property
+    def setups(self) -> Sequence[Setup]:
+        """Every making of a file system that left its evidence, in the order of the run."""
 
     @property
     def percentiles(self) -> pd.DataFrame: ...

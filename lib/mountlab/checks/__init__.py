@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mountlab.checks import caches, clients, control, data, device, length, machine, options, ran, record, shape, sides
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
-from mountlab.checks.caches import Moved, moved
+from mountlab.checks.caches import Moved, device_bytes, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
 from mountlab.core.errors import PlanError
@@ -21,7 +21,8 @@ from mountlab.core.model import Sweep
 
 __all__ = [
     "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
-    "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "stays_in_memory", "steadiness",
+    "device_bytes", "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "stays_in_memory",
+    "steadiness",
 ]  # fmt: skip
 
 _OF_TRIALS = (

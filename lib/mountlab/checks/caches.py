@@ -121,6 +121,21 @@ def _moved(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
             yield Moved(trial_id, cell, side, own, _least(traffic, chain, side))
 
 
+def device_bytes(
+    traffic: Mapping[str, Mapping[Device, DeviceBytes]],
+    chains: Mapping[str, Sequence[Device]],
+    mounts: Mapping[str, str],
+) -> dict[str, DeviceBytes]:
+    """Trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy device of
+    those on top of each other. `mounts`: trial id to its mount."""
+    found = {}
+    for trial_id, own in traffic.items():
+        chain = chains.get(mounts.get(trial_id, ""), ())
+        if not own.keys().isdisjoint(chain):
+            found[trial_id] = DeviceBytes(_least(own, chain, "read"), _least(own, chain, "write"))
+    return found
+
+
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:
     """What a device read, or wrote."""
     return moved.read if side == "read" else moved.written

@@ -16,6 +16,8 @@ FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contain
 """What a trial brings back for it."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
+_IDLE, _IOWAIT, _STEAL = 3, 4, 7
+"""Places in a line of /proc/stat."""
 _MICROSECONDS = 1e6
 _CLOCKS_AGREE_S = 0.05
 _UPTIME_STEP_S = 0.01
@@ -39,6 +41,9 @@ class Around:
     """The share of all processors' time that programs other than the trial's ran, kernel work not counted."""
     own: float | None = None
     """The share of all processors' time that the trial's programs took, kernel work included."""
+    busy: float | None = None
+    """The share of all processors' time in which they ran anything, kernel work included: they neither idled, nor
+    waited for a device, nor were taken by the hypervisor."""
     pressure: Mapping[str, float] = field(default_factory=dict)
     """cpu, io, memory: the share of the time in which some task waited for it (PSI)."""
     load: float | None = None
@@ -137,10 +142,11 @@ def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str
     passed = [late - early for early, late in zip(earlier, later, strict=False)]
     total = sum(passed)
     if len(passed) < 8 or total <= 0:
-        return {"stolen": None, "others": None, "own": None}
+        return {"stolen": None, "others": None, "own": None, "busy": None}
     user_s, all_s = _own_seconds(before, after)
     return {
-        "stolen": passed[7] / total,
+        "busy": 1 - (passed[_IDLE] + passed[_IOWAIT] + passed[_STEAL]) / total,
+        "stolen": passed[_STEAL] / total,
         "others": None if user_s is None else max(0.0, passed[0] + passed[1] - user_s * TICKS_PER_S) / total,
         "own": None if all_s is None else all_s * TICKS_PER_S / total,
     }

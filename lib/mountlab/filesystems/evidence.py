@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mountlab.core.errors import ParseError
 from mountlab.core.units import SECTOR_BYTES
@@ -32,6 +32,8 @@ class MountLine:
     source: str
     options: str
     """Per-mount and per-super-block options, joined by commas."""
+    text: str = field(default="", compare=False)
+    """The line as the kernel wrote it; '' where there is none."""
 
 
 def mount_lines(mountinfo: str) -> list[MountLine]:
@@ -50,6 +52,7 @@ def _mount_line(line: str) -> MountLine:
         fstype=super_block[0],
         source=unescape(super_block[1]),
         options=",".join((mount[5], " ".join(super_block[2:]))),
+        text=line,
     )
 
 

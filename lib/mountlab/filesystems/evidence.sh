@@ -27,6 +27,7 @@ df -P -k "$root"
 
 section loops
 images=
+below=
 for loop in /sys/block/loop*/loop; do
     [ -r "$loop/backing_file" ] || continue
     read -r backing < "$loop/backing_file"
@@ -35,11 +36,25 @@ for loop in /sys/block/loop*/loop; do
     # shellcheck disable=SC2046
     set -- $(stat -c '%d %s %b %B' "$backing" 2>/dev/null)
     printf '%s\t%s\t%s\t%s\n' "$dev" "$dio" "${1:-}" "$backing"
+    [ "$dev" != "$number" ] || [ $# -lt 4 ] || below=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00))
     [ $# -lt 4 ] || images="$images$dev $2 $(($3 * $4))
 "
 done
 section images
 printf '%s' "$images"
+
+# The queue of the device that holds the image behind this very loop device.
+section below
+if [ -n "$below" ]; then
+    holder=$(readlink -f "/sys/dev/block/$below")
+    queue=$holder/queue
+    [ -d "$queue" ] || queue=${holder%/*}/queue
+    if [ -r "$queue/scheduler" ]; then
+        read -r ahead < "$queue/read_ahead_kb"
+        read -r schedulers < "$queue/scheduler"
+        printf '%s\t%s\t%s\t%s\n' "$below" "${holder##*/}" "$ahead" "$schedulers"
+    fi
+fi
 
 name=
 [ ! -e "/sys/dev/block/$number" ] || name=$(readlink -f "/sys/dev/block/$number")

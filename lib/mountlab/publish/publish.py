@@ -25,6 +25,7 @@ from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
 from mountlab.core.safe_yaml import as_yaml
+from mountlab.filesystems.making import COMMANDS
 from mountlab.publish import bundle, bundle_view, crate, reproduce
 from mountlab.publish.bundle import DESCRIPTION, ENTRY, TABLES, Bundle
 from mountlab.publish.identities.known import control_identities, run_identities
@@ -201,7 +202,18 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
             where=disk.shown(file),
             next_step="unpack it, or publish with --keep-identities",
         )
-    return names.data(data)
+    return _commands(data, names) if file.name in _COMMANDS else names.data(data)
+
+
+_COMMANDS = ("argv", COMMANDS)
+"""Files of raw output that hold commands as JSON: in its text a name could run into an escape before it."""
+
+
+def _commands(data: bytes, names: Pseudonyms) -> bytes:
+    try:
+        return json.dumps(names.value(json.loads(data))).encode()
+    except (ValueError, RecursionError):  # not as we wrote it
+        return names.data(data)
 
 
 def _name(place: Path, file: Path) -> str:

@@ -21,7 +21,7 @@ from mountlab.core.disk import clear
 from mountlab.core.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.signals import in_a_thread
 from mountlab.report import index
-from mountlab.report.html import JUPYTERLAB_STYLE, Html
+from mountlab.report.html import JUPYTERLAB_STYLE, Html, with_links_beside
 from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
@@ -60,7 +60,8 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
         with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=tables.DERIVE_S):
             clear(run_path, f".{written.name}.*.tmp")
             execute(notebook, executed, {"run": str(run_path)})
-            disk.replace_file(written, export(executed, title=question or info["run_id"]).encode())
+            made = export(executed, title=question or info["run_id"])
+            disk.replace_file(written, with_links_beside(made).encode())
     finally:
         refresh_index(run_path.parent)
     return written

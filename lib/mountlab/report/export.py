@@ -24,9 +24,10 @@ from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Sweep
 from mountlab.core.names import metric_noun
 from mountlab.core.options import unknown_key
-from mountlab.core.text import plain_cell, visible
+from mountlab.core.text import visible
 from mountlab.core.units import base_unit
 from mountlab.report import paper
+from mountlab.results.tables import plain_csv
 
 Tables = Mapping[str, pd.DataFrame]
 FORMATS = ("csv", "xlsx", "parquet")
@@ -124,7 +125,7 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
         return {f"{name}.xlsx": workbook(wanted)}
     if pivot is not None:
         wanted = {title: wanted[of] for title, of in ((name, "mean"), (f"{name}-censored", "censored")) if of in wanted}
-    write = _csv if form == "csv" else _parquet
+    write = plain_csv if form == "csv" else _parquet
     return {f"{title}.{form}": write(frame) for title, frame in wanted.items()}
 
 
@@ -212,15 +213,6 @@ def _check_factors(own: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequenc
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    """CSV in which no text is a formula to a spreadsheet or steers a terminal (`text.plain_cell`)."""
-    columns = {
-        name: column if pd.api.types.is_numeric_dtype(column) else column.map(plain_cell)
-        for name, column in frame.items()
-    }
-    return str(pd.DataFrame(columns).rename(columns=plain_cell).to_csv(index=False)).encode()
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -21,6 +21,8 @@ from mountlab.core.text import visible
 if TYPE_CHECKING:  # pages without plots need no Matplotlib
     from mountlab.plots import Plot
 
+_NOT_IN_ADDRESS = re.compile(r"[^\w.~,:;/()\[\]|*!$@=+-]+", re.ASCII)
+"""What an address holds only as the hexadecimal figures of its bytes (RFC 3986), or would be stripped of."""
 _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
 
@@ -163,6 +165,18 @@ _PIECES: Any = ENVIRONMENT.from_string(
 
 {%- macro link(target, text) %}<a href="{{ target }}">{{ text }}</a>{% endmacro %}
 
+{%- macro aside(text, more) %}{{ text }} <small>{{ more }}</small>{% endmacro %}
+
+{%- macro beside(path, text) %}<a data-beside="{{ path }}">{{ text }}</a>{% endmacro %}
+
+{%- macro download(name, address, text) %}<a download="{{ name }}" href="{{ address }}">{{ text }}</a>{% endmacro %}
+
+{%- macro narrowed(label, body) %}
+<div class="narrowed"><p class="narrow" hidden><label>{{ label }} <input type="search"></label>
+<span role="status"></span></p>
+{{ body }}</div>
+{% endmacro %}
+
 {%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
 ).module
@@ -249,6 +263,39 @@ def link(target: str, text: Text) -> Html:
     return _made("link", target, text)
 
 
+def aside(text: Text, more: Text) -> Html:
+    """Text with more of it in small behind it."""
+    return _made("aside", text, more)
+
+
+def beside(path: str, text: Text) -> Html:
+    """Text that links to a file of the run, once the page stands beside it (`execute.write_report`): a notebook may be
+    anywhere, and shows the text alone. `path`: from the directory of the run."""
+    return _made("beside", _in_address(path), text)
+
+
+def with_links_beside(page: str) -> str:
+    """A page that stands in the directory of its run, with what is `beside` it linked."""
+    return page.replace('<a data-beside="', '<a href="')
+
+
+def download(name: str, csv: str, text: Text) -> Html:
+    """A link that saves a CSV which the page holds itself. Its text stands in the address as it is but for what an
+    address cannot hold: so the page can be searched, and what tells a machine be replaced in it."""
+    return _made("download", name, f"data:text/csv;charset=utf-8,{_in_address(csv)}", text)
+
+
+def _in_address(text: str) -> str:
+    return _NOT_IN_ADDRESS.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode(errors="surrogateescape")), text
+    )
+
+
+def narrowed(body: Html, *, label: str) -> Html:
+    """A table with a field above it that leaves the rows with certain words; without a script there is no field."""
+    return _made("narrowed", label, body)
+
+
 def told(subject: Text, message: Text) -> Html:
     """What is said about a subject: 'subject: message', or the message alone."""
     return _made("told", subject, message)
@@ -281,10 +328,10 @@ def starred(text: Text) -> Html:
 @dataclass(frozen=True)
 class Column:
     """A column: numbers are set right with their decimal points below each other, code in a fixed-width type; intervals
-    are kept on one line."""
+    are kept on one line, as is other text of kind `line`; links, which lead nowhere on paper, are not printed."""
 
     heading: Text
-    kind: Literal["", "number", "interval", "code"] = ""
+    kind: Literal["", "number", "interval", "code", "line", "links"] = ""
 
 
 Head = Sequence[Column | Text]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mountlab.analysis.memory_use import FILE as MEMORY_FILE
 from mountlab.analysis.memory_use import Filled, filled
+from mountlab.analysis.run_view import TrialRecord
 from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import OptionEvidence
@@ -14,7 +16,8 @@ from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
 from mountlab.filesystems.counters import Around, around
-from mountlab.filesystems.evidence import file_system_device, loops, mount_lines, parts_by_heading
+from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
+from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio_series import PREFIX, Series, read_series
@@ -114,6 +117,36 @@ def read_memory(raw: Path, journal: list[Trial]) -> dict[str, Filled]:
     files = {trial.trial_id: raw / trial.trial_id / MEMORY_FILE for trial in journal}
     texts = {trial_id: read_plain(file).decode(errors="replace") for trial_id, file in files.items() if file.exists()}
     return {trial_id: each for trial_id, text in texts.items() if (each := filled(text))}
+
+
+def read_record(directory: Path, *, device: DeviceBytes | None, busy: float | None) -> TrialRecord:
+    """What is kept of the trial with this directory of raw output; of one without a directory only what is given."""
+    files = sorted(_plain_files(directory), key=lambda file: file.name) if directory.is_dir() else []
+    said = [file.name for file in files if file.lstat().st_size]
+    argv, before = directory / "argv", directory / COMMANDS
+    return TrialRecord(
+        argv=_argv(read_plain(argv).decode(errors="replace")) if argv.name in said else (),
+        before=read_commands(read_plain(before).decode(errors="replace")) if before.name in said else (),
+        files=tuple(said),
+        device=device,
+        busy=busy,
+    )
+
+
+def _argv(text: str) -> tuple[str, ...]:
+    """The argument list in a file `argv`; () where it is none: an earlier version could damage it in a bundle."""
+    try:
+        words = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    known = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return tuple(words) if known else ()
+
+
+def read_setups(raw: Path, mounts: Mapping[str, str]) -> list[Setup]:
+    """How each file system was made whose mount left its evidence. `mounts`: mount to file system."""
+    there = {name: fs for name, fs in mounts.items() if (raw / name / "evidence.txt").exists()}
+    return [setup_of(name, fs, text_files(raw / name)) for name, fs in there.items()]
 
 
 def read_preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:

@@ -19,6 +19,7 @@ from mountlab import checks
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
 from mountlab.analysis.memory_use import Use, uses
+from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
 from mountlab.core import chain
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
@@ -27,7 +28,8 @@ from mountlab.core.findings import Caveat, Comparison, OptionEvidence, Published
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
-from mountlab.filesystems.evidence import counted_chain, through_cache_below, unseen, zeroed_at_once
+from mountlab.filesystems.evidence import DeviceBytes, counted_chain, through_cache_below, unseen, zeroed_at_once
+from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
@@ -76,8 +78,25 @@ class Run(Shown):
     """What the tool of each counted trial moved, and what the device below it; without those that have none."""
     memory: Sequence[Use]
     """What memory the files of each cell took that lie in memory; empty in a run of an earlier version."""
+    device: Mapping[str, DeviceBytes]
+    """Trial id to what the device below its file system moved while the tool ran, where that is known."""
+    busy: Mapping[str, float]
+    """Trial id to the share of the processors' time in which they ran anything meanwhile, where that is known."""
     truth: Mapping[str, str]
     """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
+
+    @cached_property
+    def records(self) -> dict[str, TrialRecord]:
+        """Trial id to what is kept of it beside its figures: its command, its files, what the box did meanwhile."""
+        raw, ids = self.path / "raw", self.trials["trial_id"]
+        known = {each: (self.device.get(each), self.busy.get(each)) for each in ids}
+        return {each: raw_output.read_record(raw / each, device=d, busy=b) for each, (d, b) in known.items()}
+
+    @cached_property
+    def setups(self) -> list[Setup]:
+        """Every making of a file system: its commands, its line of mountinfo, its devices; in the order of the run."""
+        mounts = dict(zip(self.trials["mount"], self.trials["filesystem"], strict=True))
+        return raw_output.read_setups(self.path / "raw", mounts)
 
     @cached_property
     def percentiles(self) -> pd.DataFrame:
@@ -261,6 +280,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
     options = raw_output.read_options(raw, sweep, by_filesystem)
     kept, series = raw_output.read_around(raw, journal), raw_output.read_all_series(raw, journal)
+    chains = {mount: counted_chain(files) for mount, files in mounts.items()}
+    traffic = {trial_id: each.traffic for trial_id, each in kept.items()}
     evidence = checks.Evidence(
         sweep=sweep,
         trials=trials,
@@ -268,9 +289,9 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         estimates=estimates,
         options=options,
         around=kept,
-        traffic={trial_id: each.traffic for trial_id, each in kept.items()},
+        traffic=traffic,
         series=series,
-        chains={mount: counted_chain(files) for mount, files in mounts.items()},
+        chains=chains,
         preconditioned=raw_output.read_preconditioned(raw, journal),
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
@@ -303,6 +324,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         series=series,
         moved=checks.moved(evidence),
         memory=list(uses(sweep.cells, journal, raw_output.read_memory(raw, journal))),
+        device=checks.device_bytes(traffic, chains, {trial.trial_id: trial.mount for trial in journal}),
+        busy={trial_id: each.busy for trial_id, each in kept.items() if each.busy is not None},
         truth=own.truth,
     )
 

@@ -8,12 +8,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from mountlab.analysis import cells as analysis
+from mountlab.analysis.run_view import RunView
 from mountlab.core import chain
 from mountlab.core.disk import ROOT, clear
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.frames import pd
 from mountlab.core.model import Trial
-from mountlab.core.text import visible
+from mountlab.core.text import plain_cell, visible
 from mountlab.results import derived
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
@@ -26,7 +27,7 @@ DERIVE_S = 600.0
 _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 
 
-def tables(run: Run) -> dict[str, pd.DataFrame]:
+def tables(run: RunView) -> dict[str, pd.DataFrame]:
     """Everything that a run says, as tables of numbers and text; the factors of trials and measurements as JSON."""
     return {
         "estimates": run.estimates.drop(columns="cell"),
@@ -38,7 +39,7 @@ def tables(run: Run) -> dict[str, pd.DataFrame]:
     }
 
 
-def texts(run: Run, *names: str) -> dict[str, str]:
+def texts(run: RunView, *names: str) -> dict[str, str]:
     """Return tables of a run as CSV, every figure with all of its digits; of caveats the columns of caveats.csv."""
     frames = tables(run)
     frames["caveats"] = frames["caveats"][list(_CAVEAT_COLUMNS)]
@@ -90,7 +91,7 @@ def derive_outdated(path: Path) -> None:
         derive(path)
 
 
-def comparison_frame(run: Run, compared: Sequence[Comparison] | None = None) -> pd.DataFrame:
+def comparison_frame(run: RunView, compared: Sequence[Comparison] | None = None) -> pd.DataFrame:
     """One row a comparison (those of the answer where none are given), with the columns of comparisons.csv; one column
     a factor."""
     compared = run.comparisons if compared is None else compared
@@ -109,3 +110,12 @@ def comparison_frame(run: Run, compared: Sequence[Comparison] | None = None) -> 
 def csv_text(frame: pd.DataFrame) -> str:
     """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
     return visible(str(frame.to_csv(index=False)))
+
+
+def plain_csv(frame: pd.DataFrame) -> bytes:
+    """CSV in which no text is a formula to a spreadsheet or steers a terminal (`text.plain_cell`)."""
+    columns = {
+        name: column if pd.api.types.is_numeric_dtype(column) else column.map(plain_cell)
+        for name, column in frame.items()
+    }
+    return str(pd.DataFrame(columns).rename(columns=plain_cell).to_csv(index=False)).encode()

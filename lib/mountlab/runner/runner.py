@@ -22,6 +22,7 @@ from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
 from mountlab.core.model import Status, Stop, Sweep, Trial
 from mountlab.core.signals import all_handled
+from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.steps import StepRunner
@@ -187,11 +188,13 @@ class _Run:
         """Make and mount a file system, keep the kernel's word on it, and undo all of that at the end."""
         bound: dict[str, str] = {}
         kept: dict[str, bytes] = {}
+        ran: list[RanCommand] = []
         with ExitStack() as undo:
             for step in mount.steps:
-                done = self.step_runner.do(step, undo, bound)
+                done = self.step_runner.do(step, undo, bound, ran)
                 if step.keep:
                     kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
+            kept[COMMANDS] = commands_text(ran).encode()
             self.journal.keep_mount(mount.id, kept)
             undo.enter_context(self.clients.mounted(mount))
             yield {name: data.decode(errors="replace") for name, data in kept.items()}
@@ -382,10 +385,20 @@ class _Run:
     def _finish(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
         if trial.status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
             trial = replace(trial, set_aside=True)
-        argv = json.dumps(list(planned.command.argv)).encode()
-        self.journal.record(trial, {**files, "argv": argv})
+        asked = {"argv": json.dumps(list(planned.command.argv)).encode()}
+        if before := _unmeasured(planned):
+            asked[COMMANDS] = commands_text(before).encode()
+        self.journal.record(trial, {**files, **asked})
         self.aside |= set_aside([trial])
         self.progress.end(planned, trial)
+
+
+def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:
+    """What is run before the measured command: what it reads is laid out, and the page cache made as it is to be."""
+    laid_out = [RanCommand("lays out what is read; not measured", argv) for argv in planned.command.prepare]
+    return laid_out + [
+        RanCommand("makes the page cache what it is to be; not measured", argv) for argv in planned.ready
+    ]
 
 
 def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:

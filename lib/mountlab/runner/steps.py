@@ -15,14 +15,15 @@ from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
 from mountlab.filesystems.made import OPEN, made
+from mountlab.filesystems.making import TIMED, RanCommand, ran_command
 
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
 RELEASABLE = ("umount", "rmdir")
 """What undoes a mount and its directory: release.sh knows what a tool can have put in their way."""
-TIMED, IMAGE = "timed.sh", "image.sh"
-"""Scripts below mountlab/filesystems by the name that they are run under."""
+IMAGE = "image.sh"
+"""A script below mountlab/filesystems by the name that it is run under."""
 
 
 @dataclass
@@ -41,8 +42,15 @@ class StepRunner:
     def execute(self, argv: tuple[str, ...], timeout_s: float = STEP_TIMEOUT_S) -> Completed:
         return self.box.run(argv, timeout_s=timeout_s, root=self.privileged)
 
-    def do(self, step: Step, undo: ExitStack, bound: dict[str, str] | None = None) -> Completed:
-        """Run one step and register its undo. Raises CommandError, or UnsafeError for a guard that refuses."""
+    def do(
+        self,
+        step: Step,
+        undo: ExitStack,
+        bound: dict[str, str] | None = None,
+        ran: list[RanCommand] | None = None,
+    ) -> Completed:
+        """Run one step and register its undo. `ran` takes what was run. Raises CommandError, or UnsafeError for a guard
+        that refuses."""
         names = bound if bound is not None else {}
         argv = permitting(_bind(step.argv, names), self.cut_off)
         try:
@@ -54,6 +62,8 @@ class StepRunner:
             self.cut_off |= {*formatted(argv)}
             raise
         self.cut_off -= {*formatted(argv)} if done.ok else set()
+        if ran is not None and (command := ran_command(step, argv)):
+            ran.append(command)
         if not done.ok:
             if OPEN in argv and done.error_text.startswith(REFUSED):
                 raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])

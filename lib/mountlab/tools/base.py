@@ -52,6 +52,17 @@ class Written:
     """Whether a layer that compresses or deduplicates stores less of it; None: not known."""
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How a workload does its I/O, in the words of its tool; '' where that is not known."""
+
+    engine: str = ""
+    depth: str = ""
+    """I/Os in flight at a time, of each job."""
+    jobs: str = ""
+    """Threads or processes at the same time."""
+
+
 ZEROS = Written("zeros", True)
 
 
@@ -137,6 +148,10 @@ class Tool(Protocol):
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """The metrics that an answer is about when the sweep names none."""
+
+    def manner(self, workload: Workload) -> Manner:
+        """How the workload does its I/O, as far as its options say."""
+        return Manner()
 
     def check_given(self, options: Mapping[str, Scalar], needed: Mapping[str, str], *, where: str) -> None:
         """Raise ParameterError where an option is missing; `needed`: its name to an example."""

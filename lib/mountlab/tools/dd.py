@@ -11,7 +11,17 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, ZEROS, Command, Tool, ToolOutput, Written, check_cache
+from mountlab.tools.base import (
+    CACHE,
+    GUESSED_BYTES_PER_S,
+    ZEROS,
+    Command,
+    Manner,
+    Tool,
+    ToolOutput,
+    Written,
+    check_cache,
+)
 from mountlab.tools.resolution import Step
 
 FILE = "dd.img"
@@ -186,6 +196,9 @@ class Dd(Tool):
 
     def written(self, workload: Workload) -> Written:
         return Written("random data, new for each trial", False) if _draws(workload) else ZEROS
+
+    def manner(self, workload: Workload) -> Manner:
+        return Manner(engine=str(workload.options["direction"]), depth="1", jobs="1")
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return (f"{workload.options['direction']}_bandwidth",)

@@ -13,7 +13,7 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option, unknown_key
 from mountlab.core.units import MIB
 from mountlab.tools import wml
-from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Tool, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.resolution import Step
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
@@ -148,6 +148,9 @@ class Filebench(Tool):
 
     def written(self, workload: Workload) -> Written:
         return Written("zeros for the most part: what lies in its buffers", True)
+
+    def manner(self, workload: Workload) -> Manner:
+        return Manner(jobs=str(workload.options.get("threads", "")))
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return ("operation_latency",) if wml.is_fixed_work(_body(workload)) else ("operation_rate",)

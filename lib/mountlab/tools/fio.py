@@ -11,7 +11,7 @@ from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar,
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_seeds, fio_series
-from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Tool, ToolOutput, Written, check_cache
+from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, JobEntry
@@ -102,6 +102,14 @@ class Fio(Tool):
 
     def written(self, workload: Workload) -> Written:
         return fio_options.written([job.options for job in jobs_of(workload.options)])
+
+    def manner(self, workload: Workload) -> Manner:
+        jobs = jobs_of(workload.options)
+        engines, depths = (
+            dict.fromkeys(str(job.options.get(name, usual)) for job in jobs)
+            for name, usual in (("ioengine", "psync"), ("iodepth", "1"))
+        )
+        return Manner(engine=", ".join(engines), depth=", ".join(depths), jobs=str(sum(job.clones for job in jobs)))
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         patterns = {job.options["rw"] for job in jobs_of(workload.options)}

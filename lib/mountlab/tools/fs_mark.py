@@ -13,7 +13,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import KIB, MIB
-from mountlab.tools.base import CACHE, ZEROS, Command, Tool, ToolOutput, Written, check_cache, checksum
+from mountlab.tools.base import CACHE, ZEROS, Command, Manner, Tool, ToolOutput, Written, check_cache, checksum
 from mountlab.tools.resolution import Step
 
 LOG = "fs_log.txt"
@@ -181,6 +181,9 @@ class FsMark(Tool):
 
     def written(self, workload: Workload) -> Written:
         return ZEROS
+
+    def manner(self, workload: Workload) -> Manner:
+        return Manner(engine="write", depth="1", jobs=str(workload.options["threads"]))
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         return ("file_rate",)

@@ -4,9 +4,11 @@ A notebook shows them one by one, `report.py` makes a page of the notebook. A pa
 a sentence (html.nothing); on the page it is left out together with its heading.
 """
 
-from mountlab.report.sections.about import left_out, options, parameters, reproduce, stopping, trials, versions
+from mountlab.report.sections.about import left_out, options, parameters, reproduce, stopping, versions
 from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.clients import clients
+from mountlab.report.sections.commands import commands
+from mountlab.report.sections.downloads import downloads
 from mountlab.report.sections.either import answer, caveats, every_trial, overview, run_order
 from mountlab.report.sections.figures import (
     bar_charts,
@@ -20,10 +22,11 @@ from mountlab.report.sections.first import headline, means, not_checked, questio
 from mountlab.report.sections.memory import memory
 from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
+from mountlab.report.sections.trials import trials
 
 __all__ = [
-    "answer", "bar_charts", "box", "caveats", "clients", "device_bytes", "distributions", "every_trial",
-    "explained", "facts", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
+    "answer", "bar_charts", "box", "caveats", "clients", "commands", "device_bytes", "distributions", "downloads",
+    "every_trial", "explained", "facts", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
     "not_checked", "options", "overview", "parameters", "published", "question", "reproduce", "responses",
     "run_order", "stopping", "tables", "trials", "versions",
 ]  # fmt: skip

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
-import pandas as pd
 import yaml
 
 from mountlab.analysis.run_view import RunView
@@ -14,7 +11,7 @@ from mountlab.checks import stated_facts
 from mountlab.core import numbers
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sections.shared import moment, swatches
+from mountlab.report.sections.shared import swatches
 from mountlab.sweep import plan_text
 from mountlab.tools import data_lines
 
@@ -58,37 +55,6 @@ def stopping(run: RunView) -> Html:
         rows.append((cell.workload.label, row))
     caption = "Why each cell has no more trials; its widest interval"
     return html.joined(rule, html.grouped_table(head, rows, caption=caption))
-
-
-def trials(run: RunView) -> Html:
-    """How many trials there were of each status; those that failed, with the reason; and the list of all."""
-    counts = run.trials["status"].value_counts()
-    tally = ", ".join(
-        f"{counts[status]} {status}"
-        for status in ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
-        if status in counts
-    )
-    line = html.paragraph(f"{numbers.counted(len(run.trials), 'trial')}: {tally}." if tally else "No trial was run.")
-    bad = run.trials[run.trials["status"] != "ok"]
-    shown = _trial_table(run, bad, "Trials that gave no measurement") if len(bad) else ""
-    everything = _trial_table(run, run.trials, "All trials, in the order in which they ran")
-    return html.joined(line, shown, html.details(f"All {numbers.counted(len(run.trials), 'trial')}", everything))
-
-
-def _trial_table(run: RunView, frame: pd.DataFrame, caption: str) -> Html:
-    what = ("File system", "Workload", "Status", "Reason", "Started")
-    head: Head = ["Trial", *numeric("Block"), *what, *numeric("Took, s")]
-    rows = [_trial_row(run, row) for row in frame.sort_values("seq").to_dict("records")]
-    return html.table(head, [Rows(rows)], caption=caption)
-
-
-def _trial_row(run: RunView, row: Mapping[Any, Any]) -> list[Text]:
-    workload = run.sweep.combinations[str(row["cell"])].workload.label
-    status = f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
-    reason = row["reason"] if isinstance(row["reason"], str) else ""
-    took = numbers.number(float(row["elapsed_s"]), 2)
-    known = [str(row[key]) for key in ("trial_id", "block", "filesystem")]
-    return [*known, workload, status, reason, moment(row["started_at"]), took]
 
 
 def versions(run: RunView) -> Html:

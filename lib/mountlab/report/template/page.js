@@ -1,4 +1,4 @@
-// What a page does beyond being read: it sorts tables, filters lists, marks the part that is read, and keeps colours.
+// What a page does beyond being read: it sorts tables, filters their rows and lists, marks the part that is read, and keeps colours.
 // Its text is a part of the page's policy, by its SHA-256. It sets no markup: texts stay texts.
 'use strict';
 
@@ -95,6 +95,21 @@ function sortable(table) {
   });
 }
 
+// A field above a table that leaves the rows with all of the words typed into it, in whatever column.
+function narrowing(box) {
+  const [bar, search, status] = ['.narrow', 'input', '[role=status]'].map(which => box.querySelector(which));
+  const rows = [...box.querySelectorAll('tbody tr:not(.group)')];
+  const texts = new Map(rows.map(row => [row, [...row.cells].map(wordsOf).join(' ').toLowerCase()]));
+  const apply = () => {
+    const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !asked.every(word => texts.get(row).includes(word));
+    const fit = rows.filter(row => !row.hidden).length;
+    status.textContent = asked.length ? `${fit} of ${rows.length} shown` : '';
+  };
+  search.addEventListener('input', apply);
+  bar.hidden = false;
+}
+
 // ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 const AT_ONCE = 300;  // rows of a list that are laid out: of thousands all at once would take seconds (style.css, too)
 
@@ -154,6 +169,7 @@ function followed(contents) {
 document.addEventListener('DOMContentLoaded', () => {
   keepTheme();
   document.querySelectorAll('table').forEach(sortable);
+  document.querySelectorAll('.narrowed').forEach(narrowing);
   document.querySelectorAll('.filters').forEach(filterable);
   document.querySelectorAll('.contents').forEach(followed);
 });

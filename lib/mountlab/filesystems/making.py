@@ -1,0 +1,122 @@
+"""How a file system was made: the commands that were run for it, and what the kernel said of it and of its devices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from mountlab.core.errors import ParseError
+from mountlab.core.model import Step
+from mountlab.core.units import KIB
+from mountlab.filesystems.evidence import Device, device_chain, mount_lines, mount_of, parts_by_heading, settings
+
+COMMANDS = "commands.json"
+"""The file with the commands of a mount, and with those before a trial; earlier versions kept none."""
+TIMED = "timed.sh"
+_READING = "evidence.sh"
+_BELOW = "evidence-below.txt"
+"""Of an overlay: the evidence of the file system that holds its layers."""
+
+
+@dataclass(frozen=True)
+class RanCommand:
+    """A command as it was run on the box. `keep`: the file of raw output that holds what it printed; '' for none."""
+
+    why: str
+    argv: tuple[str, ...]
+    keep: str = ""
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A device below a file system, and how its queue was set; None: not recorded."""
+
+    number: Device
+    name: str
+    scheduler: str | None = None
+    read_ahead_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One making of one file system."""
+
+    mount: str
+    """The name of its directory of raw output."""
+    filesystem: str
+    mountinfo: str
+    """Its line of /proc/self/mountinfo as the kernel wrote it; '' where the kernel shows none."""
+    devices: tuple[BlockDevice, ...]
+    """From the file system downwards; () for one without a device."""
+    commands: tuple[RanCommand, ...] | None = None
+    """In their order; None: not recorded."""
+    files: tuple[str, ...] = ()
+    """Its files of raw output."""
+
+
+def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
+    """What a step ran as `argv`, without the scripts around it, of which the name says enough; None where it only read
+    what the kernel says."""
+    words = list(argv[2:] if argv[:1] == ("env",) else argv)
+    if TIMED in words:
+        words = words[len(words) - words[::-1].index(TIMED) :]
+    elif words[:2] == ["sh", "-c"]:
+        words = words[3:]
+    return None if words[:1] == [_READING] else RanCommand(step.why, tuple(words), step.keep or "")
+
+
+def commands_text(commands: Sequence[RanCommand]) -> str:
+    """Commands as COMMANDS holds them."""
+    return json.dumps([asdict(each) for each in commands], indent=1)
+
+
+def read_commands(text: str) -> tuple[RanCommand, ...]:
+    """The commands in a file COMMANDS. Raises ParseError for what is none."""
+    try:
+        rows = json.loads(text)
+        found = tuple(RanCommand(row["why"], tuple(row["argv"]), row["keep"]) for row in rows)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="a list of commands") from error
+    if not all(isinstance(word, str) for each in found for word in (each.why, each.keep, *each.argv)):
+        raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="commands as lists of text")
+    return found
+
+
+def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
+    """How a file system was made, from the files that its mount brought back. Raises ParseError."""
+    commands = read_commands(files[COMMANDS]) if COMMANDS in files else None
+    line = mount_of(files).text
+    return Setup(mount, filesystem, line, tuple(block_devices(files)), commands, tuple(sorted(files)))
+
+
+def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
+    """The devices of `device_chain`, each with the settings of its queue where they were recorded."""
+    own = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
+    parts, known = parts_by_heading(own["evidence.txt"]), _below(own)
+    mounted = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
+    chain = device_chain(own)
+    first = [BlockDevice(each, parts.get("name", "").strip() or each, *_queue(settings(own))) for each in chain[:1]]
+    return first + [known.get(each, BlockDevice(each, mounted.get(each, each))) for each in chain[1:]]
+
+
+def _queue(known: Mapping[str, str]) -> tuple[str | None, int | None]:
+    """Scheduler and read-ahead (kernel: ABI/stable/sysfs-block) of the device whose settings were read."""
+    by_name = {path.rpartition("/queue/")[2]: text for path, text in known.items() if "/queue/" in path}
+    return _active(by_name.get("scheduler", "")), _bytes(by_name.get("read_ahead_kb", ""))
+
+
+def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
+    """The device that holds the image of a loop device: its number, name, read-ahead and schedulers, between tabs."""
+    rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
+    return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) == 4}
+
+
+def _active(schedulers: str) -> str | None:
+    """'[none] mq-deadline' has the one in use between brackets; a queue that knows one only has none."""
+    inside = schedulers.partition("[")[2].partition("]")[0]
+    return inside or schedulers.strip() or None
+
+
+def _bytes(kib: str) -> int | None:
+    return int(kib) * KIB if kib.isdecimal() else None

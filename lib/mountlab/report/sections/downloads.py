@@ -1,0 +1,63 @@
+"""The tables of a run as CSV files that the page holds itself: they are saved without asking anybody for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mountlab.analysis.run_view import RunView
+from mountlab.core import numbers
+from mountlab.core.frames import pd
+from mountlab.report import html
+from mountlab.report.html import Html
+from mountlab.report.sections.trials import trial_frame
+from mountlab.results.tables import plain_csv, tables, with_factors_as_text
+
+MOST_BYTES = {"estimates": 800_000, "comparisons": 400_000, "trials": 800_000, "measurements": 300_000}
+"""Table to how large its CSV may be in a page: the whole page is to open at once, and to be sent by mail."""
+
+
+@dataclass(frozen=True)
+class _SavedTable:
+    name: str
+    rows: int
+    text: str
+
+    @property
+    def fits(self) -> bool:
+        return len(self.text.encode()) <= MOST_BYTES[self.name]
+
+    @property
+    def size(self) -> str:
+        return numbers.quantity(len(self.text.encode()), "B")
+
+
+def downloads(run: RunView) -> Html:
+    """Links that save estimates, comparisons, trials and measurements as CSV, and what is too large for the page."""
+    files = list(_files(run))
+    if not files:
+        return html.nothing("There are no figures to save.")
+    run_id = str(run.info.get("run_id", "run"))
+    links = html.items(_link(run_id, each) for each in files if each.fits)
+    large = [f"{each.name}.csv ({each.size})" for each in files if not each.fits]
+    if not large:
+        return links
+    command = html.code(f"python -m mountlab export results/{run_id} --format csv")
+    return html.joined(
+        links, html.paragraph(f"Too large for this page: {numbers.listed(large)}. All tables as files:"), command
+    )
+
+
+def _link(run_id: str, file: _SavedTable) -> Html:
+    name = f"{file.name}.csv"
+    saved = html.download(f"{run_id}-{name}", file.text, name)
+    return html.aside(saved, f"{numbers.counted(file.rows, 'row')}, {file.size}")
+
+
+def _files(run: RunView) -> Iterator[_SavedTable]:
+    """The tables that have rows."""
+    frames = {**tables(run), "trials": with_factors_as_text(trial_frame(run))}
+    for name in MOST_BYTES:
+        frame: pd.DataFrame = frames[name]
+        if len(frame):
+            yield _SavedTable(name, len(frame), plain_csv(frame).decode())

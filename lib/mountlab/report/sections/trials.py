@@ -1,0 +1,205 @@
+"""Every trial: its figures beside those of its cell, what the box did meanwhile, and the files that it left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mountlab.analysis.run_view import RunView, TrialRecord
+from mountlab.analysis.trial_values import Values, trial_values
+from mountlab.core import names, numbers
+from mountlab.core.frames import pd
+from mountlab.core.units import Scale, scale_for
+from mountlab.report import html
+from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections.shared import answer_metrics, moment
+
+MOST_ROWS = 1000
+"""Of the table: a row takes about 700 bytes, and what a browser lays out at once has an end. The CSV has all."""
+_LINKED = ("argv", "stdout", "stderr", "fio.json", "log.txt", "kernel", "unprepared", "refused")
+"""Of the files of a trial those that are linked by name, where they hold something; the others lie beside them."""
+_STATUSES = ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
+
+
+def trials(run: RunView) -> Html:
+    """How many trials there were of each status; those that failed, with the reason; and the list of all."""
+    counts = run.trials["status"].value_counts()
+    tally = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if status in counts)
+    count = numbers.counted(len(run.trials), "trial")
+    line = html.paragraph(f"{count}: {tally}." if tally else "No trial was run.")
+    if run.trials.empty:
+        return line
+    bad = run.trials[run.trials["status"] != "ok"]
+    shown = _reasons(run, bad) if len(bad) else ""
+    return html.joined(line, shown, html.details(f"All {count}", _everything(run)))
+
+
+def trial_frame(run: RunView) -> pd.DataFrame:
+    """One row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
+    values, records = trial_values(run), run.records
+    ids = run.trials["trial_id"].tolist()
+    own = [records.get(each, TrialRecord()) for each in ids]
+    more: dict[str, list[float | None]] = {}
+    for metric in _metrics(run, values):
+        known = [values.get((each, metric)) for each in ids]
+        more[metric] = [each.value if each else None for each in known]
+        more[f"{metric}_of_mean"] = [each.multiple if each else None for each in known]
+    more["device_bytes_read"] = [each.device.read if each.device else None for each in own]
+    more["device_bytes_written"] = [each.device.written if each.device else None for each in own]
+    more["processor_share"] = [each.busy for each in own]
+    return run.trials.assign(**{name: pd.Series(column, index=run.trials.index) for name, column in more.items()})
+
+
+def _reasons(run: RunView, bad: pd.DataFrame) -> Html:
+    head: Head = ["Trial", *numeric("Block"), "File system", "Workload", "Status", "Reason", Column("Started", "line")]
+    rows = []
+    for row in bad.sort_values("seq").head(MOST_ROWS).to_dict("records"):
+        what = [_trial_name(run, row), str(row["block"]), str(row["filesystem"]), _workload(run, row)]
+        rows.append([*what, _status(row), _reason(row), moment(row["started_at"])])
+    return html.joined(_limited(len(bad)), html.table(head, [Rows(rows)], caption="Trials that gave no measurement"))
+
+
+def _everything(run: RunView) -> Html:
+    values = trial_values(run)
+    columns = _columns(run, values)
+    chosen = run.trials.sort_values("seq").head(MOST_ROWS).to_dict("records")
+    cells = {column: [column.text(row) for row in chosen] for column in columns}
+    filled = [each for each in columns if any(cells[each])]
+    head = [Column(each.heading, each.kind) for each in filled]
+    rows = list(zip(*(cells[each] for each in filled), strict=True))
+    table = html.table(head, [Rows(rows)], caption="All trials, in the order in which they ran")
+    return html.joined(_said(run, values), html.narrowed(table, label="Filter the trials"))
+
+
+def _said(run: RunView, values: Values) -> Html:
+    """What the columns are, as far as this run has them; and how many trials are not in the table."""
+    about = ["The mean is that of the counted trials of the cell."]
+    if any(each.device for each in run.records.values()):
+        about.append(
+            "Device bytes are those of the block device below the file system, of the least busy one where several lie "
+            "on top of each other."
+        )
+    if any(each.busy is not None for each in run.records.values()):
+        about.append("Processors is the share of all processors' time in which they ran anything while the tool ran.")
+    if any(each.files for each in run.records.values()):
+        about.append("Names of trials and files lead to raw/ beside the page.")
+    rows = {metric: each.rows for (_, metric), each in values.items() if each.rows > 1}
+    for metric, count in rows.items():
+        noun = names.metric_noun(metric)
+        about.append(f"Of {noun} a trial has {count} rows: the multiple is the geometric mean of theirs.")
+    return html.joined(html.paragraph(" ".join(about), kind="meta"), _limited(len(run.trials)))
+
+
+def _limited(count: int) -> Text:
+    if count <= MOST_ROWS:
+        return ""
+    return html.paragraph(f"The first {MOST_ROWS} of {count} trials; trials.csv (Downloads) has all of them.")
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+Kind = Literal["", "number", "line", "links"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of the table of all trials; one that is empty for every trial is left out."""
+
+    heading: str
+    text: Callable[[Mapping[Any, Any]], Text]
+    kind: Kind = ""
+
+
+def _columns(run: RunView, values: Values) -> list[_Column]:
+    return [
+        _Column("Trial", lambda row: _trial_name(run, row), "line"),
+        _Column("Block", lambda row: str(row["block"]), "number"),
+        _Column("File system", lambda row: str(row["filesystem"]), "line"),
+        _Column("Workload", lambda row: _workload(run, row), "line"),
+        *(column for metric in _metrics(run, values) for column in _of_metric(run, values, metric)),
+        *_of_box(run),
+        _Column("Took, s", lambda row: numbers.number(float(row["elapsed_s"]), 2), "number"),
+        _Column("Started", lambda row: moment(row["started_at"]), "line"),
+        _Column("Status", _status, "line"),
+        _Column("Reason", _reason),
+        _Column("Raw output", lambda row: _links(run, row), "links"),
+    ]
+
+
+def _metrics(run: RunView, values: Values) -> list[str]:
+    """The metrics that the answer is about, of those that some trial has."""
+    there = {metric for _, metric in values}
+    return [metric for metric in answer_metrics(run) if metric in there]
+
+
+def _of_metric(run: RunView, values: Values, metric: str) -> list[_Column]:
+    known = {trial_id: each for (trial_id, its_metric), each in values.items() if its_metric == metric}
+    finite = [abs(each.value) for each in known.values() if math.isfinite(each.value)]
+    scale = scale_for(run.sweep.metric(metric).unit, max(finite, default=1.0))
+    noun = names.metric_heading(metric)
+
+    def value(row: Mapping[Any, Any]) -> str:
+        each = known.get(row["trial_id"])
+        return scale.show(each.value) if each and math.isfinite(each.value) else ""
+
+    def multiple(row: Mapping[Any, Any]) -> str:
+        each = known.get(row["trial_id"])
+        return numbers.number(each.multiple, 2) if each else ""
+
+    return [_Column(_in(noun, scale), value, "number"), _Column(f"{numbers.TIMES} mean", multiple, "number")]
+
+
+def _of_box(run: RunView) -> list[_Column]:
+    moved = [each.device for each in run.records.values() if each.device]
+    scale = scale_for("B", max((max(each.read, each.written) for each in moved), default=0))
+
+    def share(row: Mapping[Any, Any]) -> str:
+        busy = _record(run, row).busy
+        return "" if busy is None else numbers.number(100 * busy, 0)
+
+    def side(name: str) -> Callable[[Mapping[Any, Any]], str]:
+        def text(row: Mapping[Any, Any]) -> str:
+            device = _record(run, row).device
+            return scale.show(getattr(device, name)) if device else ""
+
+        return text
+
+    return [
+        _Column(_in("Device read", scale), side("read"), "number"),
+        _Column(_in("Device written", scale), side("written"), "number"),
+        _Column("Processors, %", share, "number"),
+    ]
+
+
+def _in(noun: str, scale: Scale) -> str:
+    return noun if scale.unit == "1" else f"{noun}, {scale.unit}"
+
+
+def _record(run: RunView, row: Mapping[Any, Any]) -> TrialRecord:
+    return run.records.get(row["trial_id"], TrialRecord())
+
+
+def _trial_name(run: RunView, row: Mapping[Any, Any]) -> Text:
+    """Its id, which leads to all of its files."""
+    name = str(row["trial_id"])
+    return html.beside(f"raw/{name}/", name) if _record(run, row).files else name
+
+
+def _links(run: RunView, row: Mapping[Any, Any]) -> Text:
+    there = [name for name in _LINKED if name in _record(run, row).files]
+    return html.joined(*(html.beside(f"raw/{row['trial_id']}/{name}", name) for name in there)) if there else ""
+
+
+def _workload(run: RunView, row: Mapping[Any, Any]) -> str:
+    return run.sweep.combinations[str(row["cell"])].workload.label
+
+
+def _status(row: Mapping[Any, Any]) -> str:
+    return f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
+
+
+def _reason(row: Mapping[Any, Any]) -> str:
+    return row["reason"] if isinstance(row["reason"], str) else ""
