@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import NARROW, WIDE, needs_chromium, started, window
+from chromium import PHONE, WIDE, needs_chromium, started, window
 from mountlab.report import html, sections
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Page
@@ -127,7 +127,7 @@ def test_tables_are_saved_from_the_page_itself(java_script_enabled: bool, browse
         assert [row["trial_id"] for row in csv.DictReader(file)] == list(RUN.trials["trial_id"])
 
 
-@pytest.mark.parametrize("options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["desk", "phone"])
+@pytest.mark.parametrize("options", [{}, {"viewport": PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
 def test_they_are_accessible_and_nothing_but_tables_scrolls_sideways(
     options: dict[str, Any], browser: Browser, report: Path
 ) -> None:

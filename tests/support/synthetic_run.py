@@ -25,12 +25,18 @@ from mountlab.tools.fio_series import Series, SeriesPoint
 from scipy import stats
 from synthetic_records import records, setups
 
+_DD: dict[str, Any] = {"bs": 2**20, "count": 512}
+_FIO: dict[str, Any] = {"bs": 4096, "size": 2**28, "numjobs": 1}
 WORKLOADS = (
-    Workload(name="dd-write", tool="dd", options={"direction": "write", "conv": "fdatasync"}),
-    Workload(name="dd-read", tool="dd", options={"direction": "read", "cache": "cold"}, factors={"cache": "cold"}),
-    Workload(name="dd-read", tool="dd", options={"direction": "read", "cache": "warm"}, factors={"cache": "warm"}),
+    Workload(name="dd-write", tool="dd", options={**_DD, "direction": "write", "conv": "fdatasync"}),
+    Workload(
+        name="dd-read", tool="dd", options={**_DD, "direction": "read", "cache": "cold"}, factors={"cache": "cold"}
+    ),
+    Workload(
+        name="dd-read", tool="dd", options={**_DD, "direction": "read", "cache": "warm"}, factors={"cache": "warm"}
+    ),
     *(
-        Workload(name="fio", tool="fio", options={"rw": rw, "end_fsync": True}, factors={"rw": rw})
+        Workload(name="fio", tool="fio", options={**_FIO, "rw": rw, "end_fsync": True}, factors={"rw": rw})
         for rw in ("read", "write", "randread", "randwrite")
     ),
 )
@@ -88,7 +94,12 @@ def comparison(**changes: Any) -> Comparison:
 
 
 SWEPT = tuple(
-    Workload(name="fio", tool="fio", options={"rw": "randread"}, factors={"rw": "randread", "bs": bs, "numjobs": jobs})
+    Workload(
+        name="fio",
+        tool="fio",
+        options={**_FIO, "rw": "randread"},
+        factors={"rw": "randread", "bs": bs, "numjobs": jobs},
+    )
     for bs in ("4KiB", "64KiB", "1MiB")
     for jobs in ("1", "4")
 )
@@ -214,7 +225,10 @@ def _metric(workload: Workload) -> str:
 def _sweep(hostile: str, blocks: int, workloads: Sequence[Workload], filesystems: int) -> Sweep:
     workloads = tuple(workloads)
     if hostile:
-        workloads = (*workloads, Workload(name="fio", tool="fio", options={"rw": hostile}, factors={"rw": hostile}))
+        workloads = (
+            *workloads,
+            Workload(name="fio", tool="fio", options={**_FIO, "rw": hostile}, factors={"rw": hostile}),
+        )
     return Sweep(
         name="ramdisk",
         question=f"How much faster than the disk is a RAM disk, and does it matter which? {hostile}".strip(),

@@ -1,4 +1,4 @@
-// What a page does beyond being read: it sorts tables, filters their rows and lists, marks the part that is read, and keeps colours.
+// What a page does beyond being read: it sorts and filters tables and lists, marks the part that is read, and keeps colours.
 // Its text is a part of the page's policy, by its SHA-256. It sets no markup: texts stay texts.
 'use strict';
 
