@@ -178,7 +178,8 @@ def _who(run: RunView, each: CellCommand) -> str:
 
 
 def _text(each: CellCommand) -> str:
-    return "\n".join((*map(_before, each.before), line(each.argv)))
+    measured = line(each.argv)
+    return "\n".join((*map(_before, each.before), "# measured", measured)) if each.before else measured
 
 
 def _before(command: RanCommand) -> str:
