@@ -93,7 +93,7 @@ reproduce: ## BUNDLE= [BOX=]: check a published bundle, and make its figures aga
 lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no-browser"]
 	@$(PY) -m mountlab lab $(ARGS)
 
-bench: env ## what Mountlab itself costs, beside others that do the same: about 15 minutes [ARGS="--only trials"]
+bench: env ## what Mountlab itself costs, beside others that do the same: about 20 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab_dev bench $(ARGS)
 
 calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes

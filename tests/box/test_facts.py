@@ -151,6 +151,20 @@ def test_the_script_passes_shellcheck(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(("programs", "expected"), [(("bash",), "bash"), (("busybox",), "busybox sh"), ((), None)])
+def test_the_shell_that_samples_is_one_that_waits_for_a_part_of_a_second(
+    tmp_path: Path, programs: tuple[str, ...], expected: str | None
+) -> None:
+    """That of Debian, dash, cannot."""
+    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    (tmp_path / "sh").symlink_to(dash)
+    for name in ("sleep", "cat", *programs):
+        (tmp_path / name).symlink_to(shutil.which(name) or pytest.skip(f"{name} is not installed"))
+    script = next(fact.script for fact in facts.FACTS if fact.name == "sampling_shell")
+    said = subprocess.run([dash, "-c", script], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert (said.stdout.strip() or None) == expected
+
+
 # --- gathering --------------------------------------------------------------------------------------------------------
 
 

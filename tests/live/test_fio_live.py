@@ -6,11 +6,13 @@ import json
 import subprocess
 import zlib
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 import yaml
 from mountlab import __main__
+from mountlab.analysis.inside import points_of
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
@@ -101,9 +103,26 @@ def places_and_data(trial: PlannedTrial, place: Path) -> tuple[list[str], bytes]
     return offsets, b"".join(file.read_bytes() for file in sorted(place.glob("mountlab*")))
 
 
+def test_every_trial_of_a_second_has_its_logs_and_the_counters_of_the_box_over_time(run: Run) -> None:
+    """Of the right order of magnitude, and of the device of the file system alone."""
+    rows = run.trials.query("workload == 'series' and status == 'ok'").to_dict("records")
+    assert {row["filesystem"] for row in rows} == {"tmpfs", "ext4"}
+    for row in rows:
+        inside = run.inside(row["trial_id"])
+        points = points_of(inside, run.sweep.combinations[row["cell"]].workload)
+        assert {"read_bandwidth", "read_iops", "read_latency_mean", "user", "system", "dirty"} <= points.keys()
+        assert ("device_busy" in points) == (row["filesystem"] == "ext4")
+        assert inside.box is not None
+        assert inside.box.length is not None
+        assert 5 <= len(points["user"]) <= 11 * inside.box.length
+        assert 250 < fmean(value for _, value in points["read_iops"]) < 550, "it was asked for 500 a second"
+
+
 @pytest.mark.parametrize("rw", ["randwrite", pytest.param("randread", marks=pytest.mark.long)])
 def test_blocks_differ_in_places_and_data_and_cells_of_a_block_do_not(rw: str, tmp_path: Path) -> None:
-    resolved = sweep(filesystems={"a": TMPFS, "b": EXT4}, workloads={"w": {**SMALL, "size": "4MiB", "rw": rw}})
+    resolved = sweep(
+        filesystems={"a": TMPFS, "b": EXT4}, workloads={"w": {**SMALL, "size": "4MiB", "rw": rw, "log_avg_msec": False}}
+    )
     the_plan = make_plan(resolved.sweep, BOX, FACTS, run_id="r", owner="me", seed=7)
     found = {
         (trial.block, trial.cell.filesystem.name): places_and_data(trial, tmp_path / trial.trial_id)

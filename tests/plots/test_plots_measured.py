@@ -21,7 +21,7 @@ from mountlab import plots
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.model import Workload
-from mountlab.plots import Course, Delivered, Plot
+from mountlab.plots import Course, Delivered, InsideTrial, Plot
 from mountlab.plots.latency import nines
 from mountlab.plots.levels import kind_of, levels_of
 from mountlab.plots.panels import MOST_PANELS, apart
@@ -38,6 +38,21 @@ SVG = "{http://www.w3.org/2000/svg}"
 LATENCIES = {(w.label, name): RUN.latencies(f"{name}/{w.label}")["read.clat_ns"] for w in SWEPT for name in NAMES}
 COURSES = [
     Course(name, "fio bs=4KiB", [(0.1 * i, 1e8 + i) for i in range(20)], steady=name != "ext4") for name in NAMES
+]
+INSIDE = [
+    InsideTrial(
+        name,
+        "t0001",
+        {
+            "read_bandwidth": [(0.1 * i, (1 + place) * 1e8 + i) for i in range(1, 21)],
+            "device_busy": [(0.1 * i, 0.9 if name == "ext4" else 0.0) for i in range(1, 21)],
+            "user": [(0.1 * i, 0.4) for i in range(1, 21)],
+            "system": [(0.1 * i, 0.1) for i in range(1, 21)],
+            "steal": [(0.1 * i, 0.004) for i in range(1, 21)],
+            "dirty": [(0.1 * i, 4e6 * i) for i in range(21)],
+        },
+    )
+    for place, name in enumerate(NAMES)
 ]
 DELIVERED = [
     Delivered(name, work, "read", 1e8, 1e8 * share)
@@ -78,6 +93,7 @@ DRAW: dict[str, Callable[[], Plot]] = {
     "latencies": lambda: plots.plot_latencies(LATENCIES, "read latency", filesystems=NAMES),
     "distribution": lambda: plots.plot_distribution(RUN.measurements, "read_bandwidth", **ORDER),
     "series": lambda: plots.plot_series(COURSES, "read_bandwidth", "B/s", filesystems=NAMES, workloads=["fio bs=4KiB"]),
+    "inside": lambda: plots.plot_inside(INSIDE, "fio bs=4KiB", filesystems=NAMES),
     "bytes": lambda: plots.plot_bytes(
         DELIVERED, filesystems=["ext4", "xfs"], workloads=["r cache=cold", "r cache=warm"]
     ),
@@ -118,6 +134,57 @@ def lines(plot: Plot, colour: str, *, joined: bool = True) -> list[list[tuple[fl
 
 def colour(name: str, among: Sequence[str] = NAMES) -> str:
     return plots.colour_of(among)[name].colour
+
+
+# --- inside of trials -------------------------------------------------------------------------------------------------
+
+
+def panels(plot: Plot) -> list[str]:
+    return [axes.get_title(loc="left") for axes in plot.figure.axes]
+
+
+def test_each_quantity_has_a_panel_of_its_own_and_what_stays_at_zero_has_none() -> None:
+    assert panels(drawn("inside")) == [
+        "Read bandwidth, MB/s", "Device busy, %", "Processors: user, %", "Processors: system, %",
+        "Dirty pages, MB",
+    ]  # fmt: skip
+    assert plots.quiet("steal", INSIDE), "0.4 % is nothing"
+    assert plots.quiet("device_read", INSIDE), "nobody saw it"
+
+
+def test_panels_share_the_time_and_lines_have_the_colour_of_their_file_system() -> None:
+    plot = drawn("inside")
+    assert len({axes.get_xlim() for axes in plot.figure.axes}) == 1
+    for name in NAMES:
+        found = lines(plot, colour(name))
+        assert len(found) == 5
+        given = INSIDE[NAMES.index(name)].points["read_bandwidth"]
+        assert found[0] == [(pytest.approx(at), pytest.approx(value / 1e6)) for at, value in given]
+        assert found[2][0][1] == pytest.approx(40), "shares are per cent"
+
+
+def test_the_title_says_what_was_busiest_in_each_trial() -> None:
+    plot = drawn("inside")
+    assert plot.title == (
+        "Busiest inside fio bs=4KiB: the processors on tmpfs (50\u00a0%) and ramfs (50\u00a0%) and "
+        "the device on ext4 (90\u00a0%)"
+    )
+    assert "Device busy: tmpfs 0\u00a0%, ramfs 0\u00a0%, ext4 90\u00a0%" in plot.alt
+
+
+def test_without_the_counters_of_the_box_the_title_tells_of_the_tool() -> None:
+    bare = [InsideTrial("ext4", "t1", {"write_bandwidth": [(0.1, 1e8), (0.2, 3e8)]})]
+    title = plots.plot_inside(bare, "w", filesystems=NAMES).title
+    assert title == "Inside w: write bandwidth from 100\u00a0MB/s to 300\u00a0MB/s"
+    with pytest.raises(InputError, match="course"):
+        plots.plot_inside([InsideTrial("ext4", "t1", {})], "w", filesystems=NAMES)
+
+
+def test_a_long_trial_is_a_line_of_some_sixty_points() -> None:
+    long = [InsideTrial("ext4", "t1", {"dirty": [(i, 1.0 + i % 7) for i in range(5000)]})]
+    plot = plots.plot_inside(long, "w", filesystems=NAMES)
+    assert 40 <= len(lines(plot, colour("ext4"))[0]) <= 60
+    assert len(plot.svg()) < 40_000
 
 
 # --- every plot -------------------------------------------------------------------------------------------------------

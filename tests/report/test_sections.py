@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 import yaml
 from mountlab.analysis import verdicts
+from mountlab.analysis.inside import Inside
 from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
+from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections, sentences
 from mountlab.report.html import Html
 from mountlab.stats import explained
@@ -465,7 +467,7 @@ def test_two_numbers_have_a_response_and_a_map() -> None:
 @pytest.mark.slow
 def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
-    assert len(figures(sections.inside_trials(RUN))) == 2
+    assert len(figures(sections.inside_trials(RUN))) == 4 + 2, "each workload of fio; every trial's bandwidth"
     (told,) = figures(sections.device_bytes(RUN))
     assert told.startswith("In 1 of ")
     assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
@@ -498,11 +500,67 @@ def test_a_percentile_that_the_answer_is_about_stands_in_the_same_table() -> Non
 
 @pytest.mark.slow
 def test_a_course_is_steady_where_the_checks_say_so() -> None:
-    told = figures(sections.inside_trials(RUN))[0]
+    told = figures(sections.inside_trials(RUN))[4]
     fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
     reads = fio[~fio.cell.str.contains("write")]
     steady = (reads.filesystem != "ext4").sum()
     assert f": {steady} of {len(reads)} were steady" in told
+
+
+@pytest.mark.slow
+def test_inside_of_trials_it_says_whose_and_what_is_not_drawn() -> None:
+    text = repr(sections.inside_trials(with_counters()))
+    assert "Of each cell the trial in the middle, by the metric of the answer." in text
+    assert "Zero in all of them, and left out: Processors: steal." in text
+    assert "Not recorded for any of them: Write bandwidth, Read IOPS" in text
+    assert "Memory pressure" in text
+
+
+@pytest.mark.slow
+def test_of_many_workloads_the_first_are_drawn_and_the_page_stays_small() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 13)]
+    shown = sections.inside_trials(with_counters(synthetic_run(workloads=many, blocks=2)))
+    titles = [title for title in figures(shown) if title.startswith("Busiest")]
+    assert len(titles) == 8
+    assert "Drawn are the first 8 of 12 workloads." in repr(shown)
+    assert len(shown.text) < 1_500_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [({}, "earlier version of Mountlab"), ({"sampling_shell": None}, "no shell that can wait for a part of a second")],
+)
+def test_a_run_without_counters_over_time_says_why(facts: dict[str, Any], says: str) -> None:
+    bare = changed(info={**RUN.info, "facts": facts})
+    assert says in repr(sections.inside_trials(bare)), "beside what fio logged"
+    assert says in repr(sections.inside_trials(replace(bare, series={}))), "in its place"
+
+
+def test_one_trial_is_drawn_or_it_is_said_why_not() -> None:
+    run = with_counters()
+    (title,) = figures(sections.inside_one(run, next(iter(run.insides))))
+    assert title.startswith("Busiest inside")
+    assert "no trial t9999" in repr(sections.inside_one(run, "t9999"))
+    assert sections.inside_one(replace(run, insides={}, series={}), next(iter(run.insides))).text.startswith(
+        html.NOTHING
+    )
+
+
+def with_counters(run: SyntheticRun = RUN) -> SyntheticRun:
+    """Ten seconds of every counted trial, as a box that can sample brings them back."""
+    steps = [0.1 * i for i in range(1, 101)]
+    shares = {"user": 0.5, "system": 0.25, "iowait": 0.1, "steal": 0.0}
+    box = OverTime(
+        processors={name: [(at, share) for at in steps] for name, share in shares.items()},
+        pressure=[(at, 0.02) for at in steps],
+        dirty=[(at, 1e6 * at) for at in steps],
+    )
+    good = run.trials[(run.trials.status == "ok") & ~run.trials.warmup]
+    logs = {trial: run.series.get(trial, []) for trial in good.trial_id}
+    logs = {trial: [each for each in own if each.metric.startswith("read")] for trial, own in logs.items()}
+    info = {**run.info, "facts": {**run.info["facts"], "sampling_shell": "bash"}}
+    return replace(run, info=info, insides={trial: Inside(own, box) for trial, own in logs.items()})
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from mountlab.analysis.cells import latency_comparisons, percentile_frame
+from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
@@ -66,6 +67,7 @@ class SyntheticRun:
     records: dict[str, TrialRecord] = field(default_factory=dict)
     setups: list[Setup] = field(default_factory=list)
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
+    insides: dict[str, Inside] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     path: Path = Path("results/synthetic")
 
@@ -77,6 +79,9 @@ class SyntheticRun:
     @property
     def percentiles(self) -> pd.DataFrame:
         return percentile_frame(self.sweep, self.histograms, self.censored)
+
+    def inside(self, trial_id: str) -> Inside:
+        return self.insides.get(trial_id, Inside(self.series.get(trial_id, ())))
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         return {place: merge(each) for place, each in self.histograms.get(cell, {}).items()}

@@ -424,7 +424,7 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:21] == [
+    assert lines[:23] == [
         f"out={OUT}/t0001",
         f"directory={directory}",
         f"mountpoint={MNT}/tmpfs",
@@ -436,6 +436,8 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "in_memory=yes",
         "helper=''",
         "cgroups=/sys/fs/cgroup",
+        "sampler=''",
+        "sample_ms=100",
         "mount_namespace=''",
         "pid_namespace=''",
         f"largest_output={16 * 2**20}",
@@ -448,6 +450,17 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         f'measured() {{ "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 '
         "conv=fdatasync; }",
     ]
+
+
+def test_the_counters_are_sampled_where_the_box_can_and_the_sweep_does_not_forbid_it() -> None:
+    """The shell for it is loaded before the counters, as the program is: dropped with the caches, it would be read."""
+    able = {**FACTS, "sampling_shell": "busybox sh"}
+    lines = script(plan(facts=able)).splitlines()
+    assert "sampler='busybox sh'" in lines
+    assert any(line.startswith("load_program() ") and "&& nice busybox sh -c :" in line for line in lines)
+    off = script(plan(facts=able, design={"repeats": 1, "sample_every": False})).splitlines()
+    assert "sampler=''" in off
+    assert not any("busybox" in line for line in off[:30])
 
 
 def test_a_read_prepares_its_file_and_warms_the_cache_where_asked() -> None:

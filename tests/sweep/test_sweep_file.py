@@ -175,6 +175,8 @@ def test_a_missing_key_is_named(key: str) -> None:
         ({"seed": -1}, "seed", "greater than or equal to 0"),
         ({"trial_timeout": "infinite"}, "trial_timeout", "'60s'"),
         ({"trial_timeout": "9" * 90 + "h"}, "trial_timeout", "at most 168h"),
+        ({"sample_every": "50ms"}, "sample_every", "100ms or more; false for never"),
+        ({"sample_every": "0s"}, "sample_every", "100ms or more"),
         ({"until": {"half_width": "3%", "budget": "9" * 90 + "h"}}, "until.budget", "at most 8784h"),
         ({"until": {"half_width": "9" * 90 + "%"}}, "until.half_width", "above 0%, up to 50%"),
         ({"until": {"half_width": "3%", "confidence": "99.9999999%"}}, "until.confidence", "up to 99.9%"),
@@ -217,6 +219,13 @@ def test_a_box_that_waits_for_ever_is_refused() -> None:
     with pytest.raises(ParameterError, match="never be cleaned") as caught:
         parse_box({"host": "lab", "grace": "9" * 90 + "h"}, name="b", where="b.yml")
     assert caught.value.allowed == "5s to 168h"
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [({}, 0.1), ({"sample_every": "2s"}, 2.0), ({"sample_every": False}, 0.0)]
+)
+def test_counters_are_read_ten_times_a_second_or_as_often_as_is_asked(given: dict[str, Any], seconds: float) -> None:
+    assert resolve(changed(design=given), where="s.yml").sweep.design.sample_every_s == seconds
 
 
 def test_a_trial_without_time_is_refused() -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from mountlab.box.care import resource
 from mountlab.box.containment import CGROUPS
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
 from mountlab.filesystems.counters import around
+from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.made import made
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
 from mountlab.tools.parsing import parsed
@@ -309,6 +314,103 @@ def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     assert seen.clock_step_s is not None
     assert seen.load is not None
     assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
+
+
+# --- the counters over time -------------------------------------------------------------------------------------------
+
+
+def sampling(planned: PlannedTrial, shell: str, seconds: float, *, tool: str = "") -> str:
+    """The script of a trial whose tool takes so long, on a box with that shell."""
+    script = planned.argv[4].replace("sampler=''", f"sampler='{shell}'")
+    return script.replace("measured() {", f"measured() {{ {tool or f'sleep {seconds}'}; ")
+
+
+def samplers(machine: Machine) -> list[str]:
+    """The samplers of its trials that are running: what has their file as its output."""
+    found = []
+    for output in Path("/proc").glob("[0-9]*/fd/1"):
+        with suppress(OSError):
+            if os.readlink(output).startswith(f"{machine.output_root}/") and "over_time" in os.readlink(output):
+                found.append(output.parts[2])
+    return found
+
+
+@pytest.mark.parametrize("shell", ["bash", "busybox sh"])
+def test_the_counters_are_read_while_the_tool_runs(machine: Machine, shell: str) -> None:
+    """Ten times a second, in the right order of magnitude: what is written appears on the way."""
+    shutil.which(shell.split()[0]) or pytest.skip(f"{shell} is not installed")
+    files, status, _ = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 0.6))
+    assert status == "ok"
+    found = over_time({name: data.decode() for name, data in files.items()})
+    assert found is not None
+    assert found.length is not None
+    assert found.length > 0.6
+    times = [at for at, _ in found.dirty]
+    assert 3 <= len(times) <= 11 * found.length + 2
+    assert -0.1 < times[0] < times[-1] < found.length + 0.1
+    for at in range(len(found.processors["user"])):
+        assert 0 <= sum(points[at][1] for points in found.processors.values()) <= 1.01
+    assert samplers(machine) == []
+    assert left(machine) == []
+
+
+@pytest.mark.requires_program("strace")
+def test_no_process_is_started_for_a_look(machine: Machine) -> None:
+    """A trial that is six times as long starts as many; and the sampler itself is two, with the end of its pipe."""
+    (planned,) = opened(machine).trials
+    started_by = {
+        (shell, seconds): len(
+            started(machine, (*planned.argv[:4], sampling(planned, shell, seconds), *planned.argv[5:]))
+        )
+        for shell, seconds in (("", 0.2), ("bash", 0.2), ("bash", 1.2))
+    }
+    assert started_by["bash", 1.2] == started_by["bash", 0.2]
+    assert started_by["bash", 0.2] <= started_by["", 0.2] + 3
+
+
+@pytest.mark.parametrize("shell", ["", "not-there", "false"])
+def test_a_box_without_a_shell_that_can_sample_measures_all_the_same(machine: Machine, shell: str) -> None:
+    files, status, reason = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 0.2))
+    assert (status, reason) == ("ok", "")
+    assert over_time({name: data.decode() for name, data in files.items()}) is None
+    assert set(files) - ALWAYS <= {"over_time"}
+
+
+def test_a_sampler_that_is_killed_takes_nothing_along(machine: Machine) -> None:
+    (planned,) = opened(machine).trials
+    machine.program("dies", "#!/bin/sh\necho half\nkill -9 $$\n")
+    files, status, _ = machine.trial(planned, sampling(planned, "dies", 0.2))
+    assert (status, files["over_time"]) == ("ok", b"half\n")
+
+
+@pytest.mark.parametrize("victim", ["its shell", "its group"])
+def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str) -> None:
+    """Of its shell alone: none that goes on when the tool has ended."""
+    (planned,) = opened(machine).trials
+    argv = (*planned.argv[:4], sampling(planned, "bash", 1), *planned.argv[5:])
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    trial = subprocess.Popen(argv, env=machine.environment, start_new_session=True, **quiet)
+    within(20, lambda: len(samplers(machine)) == 1)
+    os.kill(trial.pid, signal.SIGKILL) if victim == "its shell" else os.killpg(trial.pid, signal.SIGKILL)
+    trial.wait()
+    within(20, lambda: samplers(machine) == [])
+    within(20, lambda: not is_there(trial.pid))
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_there(group: int) -> bool:
+    """Whether a process of a group is running."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("programs", ["own", "busybox"])

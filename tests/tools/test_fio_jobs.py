@@ -305,7 +305,7 @@ def test_texts_of_several_lines_are_no_levels_of_a_factor() -> None:
 
 
 def test_the_job_file_that_is_run_is_exactly_this() -> None:
-    command = Fio().command(workload(), "/m/t", "/out")
+    command = Fio().command(workload(log_avg_msec=0), "/m/t", "/out")
     assert command.argv == ("fio", "/out/jobs.fio", "--eta=never", "--output-format=json+", "--output=/out/fio.json")
     assert command.prepare == (("fio", "/out/layout.fio", "--eta=never"),)
     lines = command.files["/out/jobs.fio"].splitlines()
@@ -385,9 +385,29 @@ def test_logs_over_time_are_written_beside_the_report_and_nowhere_else() -> None
     logs = {"log_avg_msec=500", "write_bw_log=/out/fio", "write_lat_log=/out/fio", "write_iops_log=/out/fio"}
     assert {f"--{log}" for log in logs} <= {*Fio().command(plain(log_avg_msec=500), "/m/t", "/out").argv}
     assert logs <= {*Fio().command(workload(log_avg_msec=500), "/m/t", "/out").files["/out/jobs.fio"].splitlines()}
-    assert not any("log" in word for word in Fio().command(plain(), "/m/t", "/out").argv)
-    with pytest.raises(ParameterError, match="every single I/O"):
-        Fio().check(plain(log_avg_msec=0).options, where="w")
+    assert not any("log" in word for word in Fio().command(plain(log_avg_msec=0), "/m/t", "/out").argv)
+
+
+def test_logs_over_time_are_kept_where_the_sweep_says_nothing() -> None:
+    """A job with a set time has ten windows and more; of many jobs there are none."""
+    assert "--log_avg_msec=100" in Fio().command(plain(), "/m/t", "/out").argv
+    assert "--log_avg_msec=1000" in Fio().command(plain(time_based=1, runtime=60.0), "/m/t", "/out").argv
+    assert "log_avg_msec=100" in Fio().command(workload(), "/m/t", "/out").files["/out/jobs.fio"].splitlines()
+    assert not any("log" in word for word in Fio().command(plain(numjobs=17), "/m/t", "/out").argv)
+    assert "--log_avg_msec=20" in Fio().command(plain(numjobs=17, log_avg_msec=20), "/m/t", "/out").argv
+    assert not any("log" in word for argv in Fio().command(plain(), "/m/t", "/out").prepare for word in argv)
+
+
+@pytest.mark.parametrize(("value", "kept"), [(False, 0), (0, 0), (250, 250)])
+def test_logs_over_time_are_switched_off_by_false(value: object, kept: int) -> None:
+    raw = {**yaml.safe_load(SWEEP), "name": "s"}
+    raw["workloads"] = {"w": {"tool": "fio", "rw": "read", "size": "1MiB", "log_avg_msec": value}}
+    (own,) = resolve(raw, where="s.yml").sweep.workloads
+    assert own.options["log_avg_msec"] == kept
+    raw["workloads"]["w"]["log_avg_msec"] = True
+    with pytest.raises(ParameterError, match="wrong value") as caught:
+        resolve(raw, where="s.yml")
+    assert caught.value.allowed == "a whole number, or false"
 
 
 def test_a_mix_of_block_sizes_takes_the_place_of_the_one_size() -> None:

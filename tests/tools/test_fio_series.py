@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mountlab.checks.outcome import LARGEST_ARCHIVE
 from mountlab.core.errors import ParseError
-from mountlab.tools.fio_series import Series, SeriesPoint, read_series, together
+from mountlab.tools.fio_series import Series, SeriesPoint, mean_over_jobs, read_series, together, window_ms
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 LOGS = {path.name: path.read_text() for path in DATA.glob("fio_*.log")}
@@ -100,3 +101,37 @@ def test_a_log_cut_anywhere_gives_no_invented_point(name: str) -> None:
             continue
         for series in found:
             assert series.points == whole[series.metric][: len(series.points)]
+
+
+def test_the_latency_of_all_jobs_is_weighted_by_their_ios() -> None:
+    """Job 1 does 30 I/Os of 1 s while job 2 does 10 of 5 s: 80 s for 40 I/Os."""
+    rates = [Series("read_iops", "1/s", job, (SeriesPoint(0.1, rate),)) for job, rate in ((1, 30.0), (2, 10.0))]
+    latencies = [Series("read_latency_mean", "s", job, (SeriesPoint(0.1, s),)) for job, s in ((1, 1.0), (2, 5.0))]
+    found = mean_over_jobs([*rates, *latencies], "read_latency_mean", "read_iops")
+    assert found == [(pytest.approx(0.1), 2.0)]
+    assert mean_over_jobs(latencies[:1], "read_latency_mean", "read_iops") == [(0.1, 1.0)]
+    assert mean_over_jobs([], "read_latency_mean", "read_iops") == []
+
+
+@pytest.mark.parametrize(
+    ("runtime_s", "expected"), [(0.5, 50), (1, 50), (4, 200), (10, 500), (20, 1000), (60, 1000), (3600, 1000)]
+)
+def test_windows_are_a_second_and_shorter_in_short_trials(runtime_s: float, expected: int) -> None:
+    found = window_ms(1, runtime_s=runtime_s, expected_s=runtime_s)
+    assert found == expected
+    assert runtime_s * 1000 / found >= 10
+
+
+@pytest.mark.parametrize("jobs", [1, 4, 16])
+@pytest.mark.parametrize("runtime_s", [1.0, 600.0, 86400.0, 7 * 86400.0])
+def test_what_the_logs_take_stays_below_what_a_trial_may_bring_back(jobs: int, runtime_s: float) -> None:
+    """Five logs a job, in two directions, with lines of some 32 bytes."""
+    size = 5 * 2 * 32 * jobs * runtime_s * 1000 / window_ms(jobs, runtime_s=runtime_s, expected_s=runtime_s)
+    assert size < LARGEST_ARCHIVE / 4
+    slow = 5 * 32 * jobs * 600 * 1000 / window_ms(jobs, runtime_s=None, expected_s=0.1)
+    assert slow < LARGEST_ARCHIVE / 4
+
+
+def test_many_jobs_keep_no_logs_unless_they_are_asked_for() -> None:
+    assert window_ms(16, runtime_s=1, expected_s=1) > 0
+    assert window_ms(17, runtime_s=1, expected_s=1) == 0

@@ -57,7 +57,7 @@ def arguments(**options: Any) -> list[str]:
 
 
 def test_the_command_of_a_read_is_exactly_this() -> None:
-    command = Fio().command(workload(bs=65536, direct=1), "/m/t", "/out")
+    command = Fio().command(workload(bs=65536, direct=1, log_avg_msec=0), "/m/t", "/out")
     options = ["--bs=65536", "--numjobs=1", "--ioengine=psync", "--refill_buffers=1", "--rw=randread",
                "--size=67108864", "--direct=1"]  # fmt: skip
     assert list(command.argv) == [*BASE, *options, *REPORT]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
@@ -106,3 +107,4 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def percentiles(self) -> pd.DataFrame: ...
     def latencies(self, cell: str) -> Mapping[str, Histogram]: ...
+    def inside(self, trial_id: str) -> Inside: ...

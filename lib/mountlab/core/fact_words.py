@@ -86,6 +86,7 @@ FACT_WORDS: Mapping[str, FactWords] = {
     "disk_settings": FactWords("settings of the disks", _STORAGE, _DISK),
     "session_limits": FactWords("control group", _LIMIT, _LIMITS),
     "package_manager": FactWords("package manager", _PROGRAMS),
+    "sampling_shell": FactWords("shell that samples the counters inside trials", _PROGRAMS),
     "programs": FactWords("programs", _PROGRAMS),
     "rights": FactWords("rights", _OWN),
     "user": FactWords("user", _OWN),

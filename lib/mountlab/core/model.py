@@ -233,6 +233,8 @@ class Design:
     """How often a trial is tried again that failed for a reason that may pass. A time limit is no such reason."""
     strict: bool = False
     """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
+    sample_every_s: float = 0.1
+    """How long between two looks at the box's counters while a tool runs; 0: none in between."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,8 @@ class Option:
     help: str = ""
     file_key: str = ""
     """The key by which a sweep file names a file that holds this text; '' where there is none."""
+    can_be_off: bool = False
+    """Whether `false` is a value of it, the number 0."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def read_value(raw: object, option: Option, *, where: str) -> OptionValue:
         return OptionValue(size, format_bytes(size))
     if option.kind == "duration":
         return OptionValue(parse_seconds(raw, where=where), str(raw))
+    if raw is False and option.can_be_off:
+        raw = 0
     if not _fits(raw, option):
         raise _wrong_type(raw, option, where)
     if option.kind == "mapping":
@@ -84,7 +88,7 @@ def _wrong_type(raw: object, option: Option, where: str) -> ParameterError:
     hint = did_you_mean(str(raw), option.choices)
     if isinstance(raw, bool) and option.kind in ("choice", "text"):
         hint = "YAML reads yes, no, on and off as true and false: put the word in quotes"
-    allowed = ", ".join(option.choices) or _EXPECTED[option.kind]
+    allowed = ", ".join(option.choices) or _EXPECTED[option.kind] + (", or false" if option.can_be_off else "")
     return ParameterError(
         "wrong value for an option",
         where=where,

@@ -13,6 +13,7 @@ from mountlab.plots.clients import ClientPoint, plot_clients
 from mountlab.plots.data import groups_of
 from mountlab.plots.distribution import plot_distribution
 from mountlab.plots.heat import plot_heat, plot_ratio_heat
+from mountlab.plots.inside import INSIDE, InsideTrial, plot_inside, quiet
 from mountlab.plots.latency import PLACES, plot_latencies, plot_percentiles
 from mountlab.plots.levels import kind_of
 from mountlab.plots.moved import Delivered, plot_bytes
@@ -26,8 +27,8 @@ from mountlab.plots.ticks import log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "PLACES", "ClientPoint", "Course", "Delivered", "Mark", "Plot", "colour_of", "groups_of", "kind_of",
-    "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat", "plot_latencies",
-    "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response", "plot_run_order",
-    "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials", "tick_text",
+    "INSIDE", "PLACES", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "colour_of", "groups_of",
+    "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat", "plot_inside",
+    "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response",
+    "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials", "quiet", "tick_text",
 ]  # fmt: skip

@@ -70,9 +70,9 @@ def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> No
         axes.plot(xs, ys, color=mark.colour, linewidth=0.9, alpha=0.75, linestyle=style)
 
 
-def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def thinned(points: Sequence[tuple[float, float]], most: int = _MOST_POINTS) -> list[tuple[float, float]]:
     """At most so many points: the means of several windows in a row, at the end of the last of them."""
-    every = -(-len(points) // _MOST_POINTS)
+    every = max(1, -(-len(points) // most))
     parts = [points[start : start + every] for start in range(0, len(points), every)]
     return [(part[-1][0], fmean(value for _, value in part)) for part in parts]
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import FILE as MEMORY_FILE
 from mountlab.analysis.memory_use import Filled, filled
 from mountlab.analysis.run_view import TrialRecord
@@ -16,6 +17,8 @@ from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
 from mountlab.filesystems.counters import Around, around
+from mountlab.filesystems.counters_over_time import FILES as OVER_TIME_FILES
+from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
 from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
@@ -163,6 +166,14 @@ def read_all_series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
         if logs and trial.status == "ok":
             found[trial.trial_id] = read_series({log.name: read_plain(log).decode() for log in logs})
     return found
+
+
+def read_inside(raw: Path) -> Inside:
+    """What one trial did over its time, from the directory of its raw output."""
+    logs = list(raw.glob(f"{PREFIX}_*.log"))
+    kept = (raw / name for name in OVER_TIME_FILES)
+    files = {file.name: read_plain(file).decode(errors="replace") for file in kept if file.exists()}
+    return Inside(tuple(read_series({log.name: read_plain(log).decode() for log in logs})), over_time(files))
 
 
 def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 from mountlab import checks
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
+from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
@@ -126,6 +127,13 @@ class Run(Shown):
             allowed = ", ".join(each.id for each in self.sweep.cells)
             raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
         return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
+
+    def inside(self, trial_id: str) -> Inside:
+        """What the tool of a trial logged over time, and the counters of the box meanwhile; read when it is asked for.
+        Raises StoreError for a trial that the run does not have."""
+        if trial_id not in set(self.trials["trial_id"]):
+            raise StoreError("the run has no such trial", where=shown(self.path), got=repr(trial_id))
+        return raw_output.read_inside(self.path / "raw" / trial_id)
 
     @cached_property
     def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:

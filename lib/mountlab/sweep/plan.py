@@ -96,7 +96,9 @@ _TRIAL = (("box", "contain.sh"), ("sweep", "trial.sh"))
 
 @cache
 def _trial_script() -> str:
-    return "\n".join(files(f"mountlab.{room}").joinpath(name).read_text() for room, name in _TRIAL)
+    sampling = files("mountlab.sweep").joinpath("sampler.sh").read_text()
+    functions = (files(f"mountlab.{room}").joinpath(name).read_text() for room, name in _TRIAL)
+    return "\n".join([f"sampling={shlex.quote(sampling)}", *functions])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +373,11 @@ class _Context:
             redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
         )
 
+    def _sampler(self) -> str:
+        """The words of the shell that samples the counters inside a trial; '' where that is not wanted, or the box has
+        none."""
+        return (self.facts.get("sampling_shell") or "") if self.sweep.design.sample_every_s else ""
+
     def _version(self, program: Program) -> tuple[str, ...]:
         path = self.facts["programs"].get(program.name, {}).get("path") if program.places else None
         return tuple(path if path and word == program.name else word for word in program.version)
@@ -408,6 +415,8 @@ class _Context:
             "in_memory": _yes(fills_memory(mount.filesystem)),
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "cgroups": CGROUPS,
+            "sampler": self._sampler(),
+            "sample_ms": str(round(self.sweep.design.sample_every_s * 1000)),
             **namespaces(self.facts),
             **_LARGEST,
         }
@@ -421,6 +430,7 @@ class _Context:
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         lines += [_function("prepare", (*written, *command.prepare)), _function("warm", ready)]
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
+        loaded += (("nice", *self._sampler().split(), "-c", ":"),) if loaded and self._sampler() else ()
         lines += [_function("load_program", loaded)]
         lines += [f'measured() {{ "$@" {shlex.join(limited)}; }}']
         return "\n".join(lines)

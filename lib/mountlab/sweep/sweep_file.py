@@ -32,6 +32,7 @@ Reader = Callable[[str, str], str]
 MOST_TRIALS = 15_000
 """Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
+LEAST_SAMPLE_S = 0.1
 
 
 class DesignFile(File):
@@ -67,6 +68,9 @@ class DesignFile(File):
     retries: Annotated[int, Field(ge=0, le=10)] = 1
     """How often a trial is tried again at once that failed for a reason that may pass: it took too long, was killed, or
     memory ran out. One that fails all the same, or for another reason, sets its cell aside: it has no more trials."""
+    sample_every: TimeText | Literal[False] = "100ms"
+    """How often the box's counters are read while a tool runs, for the figures over time: at most ten times a second,
+    and half as often after each hundred times. `false`: never."""
     strict: bool = False
     """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 
@@ -358,8 +362,9 @@ def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
             got=file.shortest_trial,
             allowed=f"at most the trial_timeout, {file.trial_timeout}; 0s for no limit",
         )
-    times = {"shortest_trial_s": shortest, "trial_timeout_s": timeout}
-    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "until"}), **times}
+    every = _sample_every(file, f"{where}: design.sample_every")
+    times = {"shortest_trial_s": shortest, "trial_timeout_s": timeout, "sample_every_s": every}
+    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "sample_every", "until"}), **times}
     if file.until is None:
         return Design(**read)
     if "repeats" in file.model_fields_set:
@@ -388,6 +393,19 @@ def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
             next_step="for another figure write repeats in the place of until",
         )
     return Design(**{**read, "repeats": until.max, "level": until.confidence}, until=until)
+
+
+def _sample_every(file: DesignFile, where: str) -> float:
+    """Seconds between two looks at the counters; 0 for none. Raises ParameterError for more than ten a second."""
+    every = parse_seconds(file.sample_every, where=where) if file.sample_every else 0.0
+    if file.sample_every and every < LEAST_SAMPLE_S:
+        raise ParameterError(
+            "the box's counters are read ten times a second at most",
+            where=where,
+            got=str(file.sample_every),
+            allowed="100ms or more; false for never",
+        )
+    return every
 
 
 def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: str) -> dict[str, str]:

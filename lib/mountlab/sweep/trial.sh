@@ -233,11 +233,33 @@ measure() {
     look_after
 }
 
+# What the tool prints goes into files, which have an end.
+measure_and_keep() {
+    { measure 4>&1 | head -c "$kept" > "$out/stderr" 3>&- || lacking stderr; } 3>&1 | head -c "$kept" > "$out/stdout" \
+        || lacking stdout
+}
+
+# Beside it the counters of the box over time, where a shell of the box can do that without a process for each look
+# (sampler.sh). It ends with the pipe between the two, of which the tool has no end, even where this shell is killed; it
+# is no process of the tool's, nor in its cgroup; and nothing waits for it, or for what it could not write.
+measure_beside_sampler() {
+    [ -n "$sampler" ] || { measure_and_keep; return; }
+    below=''
+    case $mount_before in
+    'overlay '*) below=${mount_before#*upperdir=} below=${below%%,*} ;;
+    *' 0:'*) device=${mount_before% *} ;; # its source: btrfs has a number of its own
+    esac
+    # shellcheck disable=SC2086 # the words of a shell
+    measure_and_keep | BASH_ENV='' nice $sampler -c "$sampling" sampler "$sample_ms" "$own" "$device" "$below" \
+        > "$out/over_time" 2> /dev/null
+}
+
 umask 077
 dropped=
 uptimes=
 dropper=$$
 mount_before=
+device=
 cgroup=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
@@ -270,8 +292,7 @@ logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
-{ measure 4>&1 | head -c "$kept" > "$out/stderr" 3>&- || lacking stderr; } 3>&1 | head -c "$kept" > "$out/stdout" \
-    || lacking stdout
+measure_beside_sampler
 weigh full
 kernel_says >> "$out/after.txt"
 status=''

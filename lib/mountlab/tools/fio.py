@@ -39,7 +39,7 @@ class Fio(Tool):
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
         known = fio_help.read_help(text)
         for job in jobs_of(options, where=where) if known else ():
-            given = {**dict(fio_options.arguments(job.options)), **_common(options, "")}
+            given = {**dict(fio_options.arguments(job.options)), **_common(options, (), "")}
             given.pop("bs", None)  # a size that Mountlab has checked, and fio's own range is that of an int
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
             assert known
@@ -51,7 +51,6 @@ class Fio(Tool):
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
             self.check_given(job.options, fio_options.NEEDED, where=place)
             fio_options.check_job(job.options, where=place)
-        fio_options.check_common(options, where=where)
         check_cache(options, reads=_reads(jobs), where=where)
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
@@ -65,7 +64,7 @@ class Fio(Tool):
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
         base = _plain_command(jobs[0], directory, target, target.seed) if plain else ("fio", f"{output}/{JOB_FILE}")
-        common = (f"--{name}={value}" for name, value in _common(workload.options, output).items()) if plain else ()
+        common = _words(_common(workload.options, jobs, output)) if plain else ()
         report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
         return Command(
             argv=(*base, *common, *report, *(invalidate if plain else ())),
@@ -179,11 +178,21 @@ def _words(options: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"--{name}={value}" for name, value in options.items())
 
 
-def _common(options: Mapping[str, Scalar], output: str) -> dict[str, str]:
+def _common(options: Mapping[str, Scalar], jobs: Sequence[Job], output: str) -> dict[str, str]:
     """What is asked of all jobs together."""
-    averaged = options.get("log_avg_msec")
+    averaged = options.get("log_avg_msec", _window_ms(jobs))
     logs = {"log_avg_msec": str(averaged), **fio_series.arguments(output)} if averaged else {}
     return {**logs, "group_reporting": str(int(_grouped(options)))}
+
+
+def _window_ms(jobs: Sequence[Job]) -> int:
+    """The windows of the logs over time where the sweep says nothing; 0 for no logs."""
+    timed = [float(job.options["runtime"]) for job in jobs if job.options.get("time_based")]
+    return fio_series.window_ms(
+        sum(job.clones for job in jobs),
+        runtime_s=max(timed) if timed and len(timed) == len(jobs) else None,
+        expected_s=max(map(_expected_s, jobs), default=0.0),
+    )
 
 
 def _grouped(options: Mapping[str, Scalar]) -> bool:
@@ -195,7 +204,7 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
     invalidate = {"invalidate": "0"} if options.get("cache") in ("warm", "as_is") else {}
-    run = job_file(jobs, {**where, **_common(options, output), **invalidate}, target.seed, grouped=grouped)
+    run = job_file(jobs, {**where, **_common(options, jobs, output), **invalidate}, target.seed, grouped=grouped)
     files = {f"{output}/{JOB_FILE}": run}
     readers = tuple(job for job in jobs if job.options["rw"] in READS)
     if target.kind != "files" or not readers:

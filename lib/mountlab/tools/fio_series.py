@@ -26,6 +26,27 @@ _METRICS = {
 """Kind of log to the metric that it follows, its unit, and the factor from what fio writes (KiB/s, ns)."""
 
 
+_WINDOWS, _SHORTEST_MS, _LONGEST_MS, _FIXED_MS = 20, 50, 1000, 100
+MOST_JOBS = 16
+"""Each job writes five logs. Of more jobs none are kept unless they are asked for."""
+_MOST_WINDOWS = 20_000
+"""Of all jobs together: 3 MB of logs, of the LARGEST_ARCHIVE that a trial may bring back."""
+_SLOWER, _ABREAST = 200, 4
+"""Where no time ends a job, it may take much longer than was guessed: so many windows in the time of the guess, for so
+many jobs."""
+
+
+def window_ms(jobs: int, *, runtime_s: float | None, expected_s: float) -> int:
+    """Return the windows of logs that nobody asked for: ten or more in a trial of half a second, 1 s in one of 20 s; 0
+    for no logs. `runtime_s`: after which all of the jobs end; None where one ends when it has moved its bytes."""
+    if not 0 < jobs <= MOST_JOBS:
+        return 0
+    if runtime_s is None:
+        return -(-jobs // _ABREAST) * max(_FIXED_MS, round(expected_s * 1000 / _SLOWER))
+    fitting = min(max(runtime_s * 1000 / _WINDOWS, _SHORTEST_MS), _LONGEST_MS)
+    return round(max(fitting, runtime_s * 1000 * jobs / _MOST_WINDOWS))
+
+
 @dataclass(frozen=True)
 class SeriesPoint:
     """The mean of one window that ended `seconds` after the job began."""
@@ -62,18 +83,46 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
     Jobs end their windows a little apart, so they are put into windows of the first one's length; a window that one
     of the jobs has nothing in is left out. [] where none has the metric.
     """
-    own = [each for each in series if each.metric == metric and each.points]
-    if not own:
-        return []
-    ends = [point.seconds for point in own[0].points]
-    width = median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else ends[0]
-    windows: list[dict[int, list[float]]] = []
+    own = _of(series, metric)
+    width = _width(own)
+    windows = [_windows(each, width) for each in own]
+    shared = sorted(set.intersection(*map(set, windows))) if windows else []
+    return [(place * width, sum(each[place] for each in windows)) for place in shared]
+
+
+def mean_over_jobs(series: Sequence[Series], metric: str, by: str) -> list[tuple[float, float]]:
+    """The mean of a metric over all jobs at the end of each window, each weighted with its value of the metric `by`:
+    the latency of all I/Os, by how many each job did. Of one job its own values."""
+    own = _of(series, metric)
+    if len(own) < 2:
+        return [(point.seconds, point.value) for each in own for point in each.points]
+    width = _width(own)
+    weights = {each.job: _windows(each, width) for each in _of(series, by)}
+    sums: dict[int, list[float]] = {}
     for each in own:
-        windows.append({})
-        for point in each.points:
-            windows[-1].setdefault(round(point.seconds / width) if width else 0, []).append(point.value)
-    shared = sorted(set.intersection(*(set(each) for each in windows)))
-    return [(place * width, sum(fmean(each[place]) for each in windows)) for place in shared]
+        for place, value in _windows(each, width).items():
+            weight = weights.get(each.job, {}).get(place, 0.0)
+            total = sums.setdefault(place, [0.0, 0.0])
+            total[0], total[1] = total[0] + weight * value, total[1] + weight
+    return [(place * width, value / weight) for place, (value, weight) in sorted(sums.items()) if weight]
+
+
+def _of(series: Sequence[Series], metric: str) -> list[Series]:
+    return [each for each in series if each.metric == metric and each.points]
+
+
+def _width(own: Sequence[Series]) -> float:
+    """The length of the windows of the first job."""
+    ends = [point.seconds for point in own[0].points] if own else []
+    return median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else sum(ends)
+
+
+def _windows(series: Series, width: float) -> dict[int, float]:
+    """The number of each window of this length to the mean of what ended in it."""
+    found: dict[int, list[float]] = {}
+    for point in series.points:
+        found.setdefault(round(point.seconds / width) if width else 0, []).append(point.value)
+    return {place: fmean(values) for place, values in found.items()}
 
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:

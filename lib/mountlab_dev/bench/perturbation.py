@@ -59,7 +59,7 @@ def by_itself(trial: PlannedTrial) -> float:
     directory = next(word for word in trial.command.argv if word.startswith("--directory=")).partition("=")[2]
     output = next(word for word in trial.command.argv if word.startswith("--output=")).partition("=")[2]
     bare, report = f"{directory}-bare", f"{os.path.dirname(output)}-{REPORT}"
-    argv = [word.replace(directory, bare).replace(output, report) for word in trial.command.argv]
+    argv = [word.replace(directory, bare).replace(output, report) for word in trial.command.argv if not _logs(word)]
     subprocess.run(["mkdir", bare], check=True)
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
@@ -67,6 +67,11 @@ def by_itself(trial: PlannedTrial) -> float:
     finally:
         subprocess.run(["rm", "-rf", bare, report], check=True)
     return figure(trial, files)
+
+
+def _logs(word: str) -> bool:
+    """Whether an option of fio's is of the logs over time, which nobody would ask for by hand."""
+    return word.startswith(("--log_avg_msec=", "--write_"))
 
 
 def figure(trial: PlannedTrial, files: Mapping[str, bytes]) -> float:
@@ -87,13 +92,14 @@ def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
         journal = Figures(RunWriter.create(session.plan, resolved, session.facts, results=scratch))
         run_sweep(session.plan, session.connection, journal, turns)
     through = [figure(trial, files) for trial, files in zip(session.plan.trials, journal.found, strict=True)]
-    yield _ratio(what, list(zip(through, turns.bare, strict=True)), INSIDE)
+    yield ratio(what, list(zip(through, turns.bare, strict=True)), INSIDE)
     # In turns, so that bare jobs stand beside each other too: what they differ by is noise.
     neighbours = list(zip(turns.bare[2::2], turns.bare[1::2], strict=False))
     if len(neighbours) > 1:
-        yield _ratio(f"the same job bare / bare again, {len(neighbours)} pairs of those", neighbours)
+        yield ratio(f"the same job bare / bare again, {len(neighbours)} pairs of those", neighbours)
 
 
-def _ratio(what: str, pairs: list[tuple[float, float]], inside: tuple[float, float] | None = None) -> Row:
+def ratio(what: str, pairs: list[tuple[float, float]], inside: tuple[float, float] | None = None) -> Row:
+    """A row of the ratios of pairs, with the interval of their mean."""
     found = compare(pairs)
     return Row(what, [a / b for a, b in pairs], unit="ratio", interval=(found.low, found.high), inside=inside)

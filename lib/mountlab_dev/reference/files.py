@@ -139,7 +139,8 @@ def kind(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(kind(each) for each in arguments if each is not type(None)))
     if origin is Literal:
-        return "one of " + ", ".join(map(code, arguments))
+        words = [str(each).lower() if isinstance(each, bool) else each for each in arguments]
+        return ("one of " if len(words) > 1 else "") + ", ".join(map(code, words))
     if origin is list:
         return f"list of {kind(arguments[0])}"
     if origin is dict:

@@ -81,7 +81,8 @@ def _tool(tool: Tool) -> str:
 
 
 def _kind(option: Option) -> str:
-    return "one of " + codes(option.choices) if option.kind == "choice" else _KINDS[option.kind]
+    told = "one of " + codes(option.choices) if option.kind == "choice" else _KINDS[option.kind]
+    return f"{told} or `false`" if option.can_be_off else told
 
 
 def _default(option: Option) -> str:

@@ -14,6 +14,7 @@ from mountlab.report.sections.figures import (
     bar_charts,
     device_bytes,
     distributions,
+    inside_one,
     inside_trials,
     latencies,
     responses,
@@ -26,7 +27,8 @@ from mountlab.report.sections.trials import trials
 
 __all__ = [
     "answer", "bar_charts", "box", "caveats", "clients", "commands", "device_bytes", "distributions", "downloads",
-    "every_trial", "explained", "facts", "headline", "inside_trials", "latencies", "left_out", "means", "memory",
+    "every_trial", "explained", "facts", "headline", "inside_one", "inside_trials", "latencies", "left_out", "means",
+    "memory",
     "not_checked", "options", "overview", "parameters", "published", "question", "reproduce", "responses",
     "run_order", "stopping", "tables", "trials", "versions",
 ]  # fmt: skip

@@ -11,9 +11,11 @@ import pandas as pd
 from mountlab import plots
 from mountlab.analysis import verdicts
 from mountlab.analysis.cells import counted
+from mountlab.analysis.inside import median_trials, points_of, why_no_counters
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import steadiness
 from mountlab.core import numbers
+from mountlab.core.model import Cell
 from mountlab.plots import Plot
 from mountlab.report import html, sentences
 from mountlab.report.html import Html, Text
@@ -27,6 +29,9 @@ from mountlab.tools.fio_series import together
 MOST_ROWS, MOST_PANELS = 36, 12
 """Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""
 MOST_NAMED = 4
+MOST_INSIDE, OPEN_INSIDE = 8, 2
+"""Workloads whose course is drawn: each is a figure of some 60 kB, most of a page tall, so that those after the first
+two are folded. Notebook 30 draws any trial."""
 _COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
 """The latencies that metrics are about; fio may keep others beside them."""
 _LOGGED = ("read_bandwidth", "write_bandwidth")
@@ -216,9 +221,80 @@ def series_plots(run: RunView) -> Iterator[Plot]:
         yield plots.plot_series(courses, picture.metric, run.sweep.metric(picture.metric).unit, **orders(run))
 
 
+def inside_plots(run: RunView) -> Iterator[Plot]:
+    """The trial in the middle of each cell over its time, one figure a workload."""
+    return _of_inside(run, _inside(run))
+
+
+def _of_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[Plot]:
+    for label, trials in list(shown.items())[:MOST_INSIDE]:
+        yield plots.plot_inside(trials, label, filesystems=names_of(run))
+
+
+def _inside(run: RunView) -> dict[str, list[plots.InsideTrial]]:
+    """Label of each workload to its trials in the middle, without those that were too short to have a course."""
+    cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
+    chosen_trials = median_trials(run.sweep, run.trials, run.measurements, run.answer_metrics)
+    found: dict[str, list[plots.InsideTrial]] = {}
+    for cell in (cell for cell in cells if cell.id in chosen_trials):
+        if len(found) <= MOST_INSIDE or cell.workload.label in found:
+            trial = _inside_trial(run, cell, chosen_trials[cell.id])
+            found.setdefault(cell.workload.label, []).extend([trial] if trial.points else [])
+    return {label: trials for label, trials in found.items() if not all(plots.quiet(n, trials) for n in plots.INSIDE)}
+
+
+def _inside_trial(run: RunView, cell: Cell, trial_id: str) -> plots.InsideTrial:
+    return plots.InsideTrial(cell.filesystem.name, trial_id, points_of(run.inside(trial_id), cell.workload))
+
+
 def inside_trials(run: RunView) -> Html:
-    """The courses of the trials, side by side."""
-    return _side_by_side(run, series_plots(run), "No log over time was kept (fio: log_avg_msec).")
+    """The trial in the middle of each cell over its time; and the bandwidth of every trial, where it was logged."""
+    why = why_no_counters(run.info, run.sweep)
+    shown = _inside(run)
+    drawn = [html.plot(plot) for plot in _of_inside(run, shown)]
+    every = list(series_plots(run))
+    if not drawn and not every:
+        return html.nothing(why or "No trial was long enough for a course: it takes two tenths of a second and more.")
+    said = " ".join(filter(None, (*_about_inside(run, shown), why)))
+    more, folded = drawn[OPEN_INSIDE:], f"Bandwidth of every trial: {numbers.counted(len(every), 'plot')}"
+    return html.joined(
+        html.paragraph(said, kind="meta") if said else "",
+        html.columns(*drawn[:OPEN_INSIDE]) if drawn else "",
+        html.details(f"{numbers.counted(len(more), 'more workload')} over time", html.columns(*more)) if more else "",
+        html.details(folded, _side_by_side(run, every, "")) if every else "",
+    )
+
+
+def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[str]:
+    """Which trials are drawn, and what is not."""
+    trials = [each for own in list(shown.values())[:MOST_INSIDE] for each in own]
+    if not trials:
+        return
+    yield "Of each cell the trial in the middle, by the metric of the answer."
+    if len(shown) > MOST_INSIDE:
+        yield f"Drawn are the first {MOST_INSIDE} of {len(run.sweep.workloads)} workloads."
+    empty = [each.title for name, each in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
+    unseen = [each.title for name, each in plots.INSIDE.items() if not _seen(name, trials)]
+    if empty:
+        yield f"Zero in all of them, and left out: {numbers.listed(empty)}."
+    if unseen:
+        yield f"Not recorded for any of them: {numbers.listed(unseen)}."
+
+
+def _seen(name: str, trials: Sequence[plots.InsideTrial]) -> bool:
+    return any(each.points.get(name) for each in trials)
+
+
+def inside_one(run: RunView, trial_id: str) -> Html:
+    """One trial over its time, whichever it is."""
+    rows = run.trials[run.trials["trial_id"] == trial_id]
+    if not len(rows):
+        return html.nothing(f"The run has no trial {trial_id}.")
+    cell = run.sweep.combinations[rows["cell"].iloc[0]]
+    trial = _inside_trial(run, cell, trial_id)
+    if all(plots.quiet(name, [trial]) for name in plots.INSIDE):
+        return html.nothing(why_no_counters(run.info, run.sweep) or "The trial was too short for a course.")
+    return html.plot(plots.plot_inside([trial], cell.workload.label, filesystems=names_of(run)))
 
 
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
@@ -280,7 +356,8 @@ def device_bytes(run: RunView) -> Html:
 
 PLOTS: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
     "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
-    "distributions": distribution_plots, "latencies": latency_plots, "courses": series_plots, "bytes": byte_plots,
+    "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
+    "bytes": byte_plots,
     "bars": bar_plots,
 }  # fmt: skip
 """The parts of a report that are plots of the run alone, in its order."""

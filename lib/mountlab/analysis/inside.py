@@ -1,0 +1,99 @@
+"""What happened over the time of one trial: the tool's own logs, and the counters of the box beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.core.frames import pd
+from mountlab.core.model import Sweep, Workload
+from mountlab.filesystems.counters_over_time import OverTime, Points
+from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_series import Series, mean_over_jobs, together
+
+_SIDES = ("read", "write")
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Of one trial."""
+
+    series: Sequence[Series] = ()
+    """What fio logged; of other tools nothing."""
+    box: OverTime | None = None
+    """None where the box's counters were not read meanwhile, or the trial was too short."""
+
+
+def points_of(inside: Inside, workload: Workload) -> dict[str, Points]:
+    """Name of a quantity (plots.INSIDE) to its points, without those that were not seen."""
+    tool = {name: _later(points, _start_s(inside)) for name, points in _of_tool(inside.series, workload)}
+    found = {**tool, **(dict(_of_box(inside.box)) if inside.box else {})}
+    return {name: points for name, points in found.items() if len(points) > 1}
+
+
+def _of_tool(series: Sequence[Series], workload: Workload) -> Iterator[tuple[str, Points]]:
+    """Of jobs that run one after another nothing: each counts from its own beginning."""
+    if "jobs" in workload.options and len({job.phase for job in jobs_of(workload.options)}) > 1:
+        return
+    for side in _SIDES:
+        yield f"{side}_bandwidth", together(series, f"{side}_bandwidth")
+        yield f"{side}_iops", together(series, f"{side}_iops")
+        yield f"{side}_latency_mean", mean_over_jobs(series, f"{side}_latency_mean", f"{side}_iops")
+
+
+def _start_s(inside: Inside) -> float:
+    """When the tool's logs begin: it ends with their end, and takes some tenths of a second before it counts."""
+    length = inside.box.length if inside.box else None
+    logged = max((each.points[-1].seconds for each in inside.series if each.points), default=0.0)
+    return max(0.0, length - logged) if length is not None else 0.0
+
+
+def _later(points: Points, seconds: float) -> Points:
+    return [(at + seconds, value) for at, value in points]
+
+
+def _of_box(box: OverTime) -> Iterator[tuple[str, Points]]:
+    """Of the devices the file system's own: below a loop device lies a disk that others use, too."""
+    if device := box.own:
+        yield "device_read", device.read
+        yield "device_written", device.written
+        yield "device_depth", device.depth
+        yield "device_busy", device.busy
+    yield from box.processors.items()
+    yield "memory_pressure", box.pressure
+    yield "dirty", box.dirty
+
+
+def median_trials(
+    sweep: Sweep, trials: pd.DataFrame, measurements: pd.DataFrame, answer_metrics: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Cell to its counted trial in the middle, by the first metric of the answer; of an even number the lower one."""
+    good = trials[(trials["status"] == "ok") & ~trials["warmup"].astype(bool)]
+    found = {}
+    for cell in sweep.cells:
+        own = good.loc[good["cell"] == cell.id, "trial_id"]
+        metric = next(iter(answer_metrics.get(cell.workload.label, ())), "")
+        rows = measurements[(measurements["metric"] == metric) & measurements["trial_id"].isin(own)]
+        ordered = rows.groupby("trial_id")["value"].mean().sort_values(kind="stable").index if len(rows) else own
+        if len(ordered):
+            found[cell.id] = str(list(ordered)[(len(ordered) - 1) // 2])
+    return found
+
+
+def why_no_counters(info: Mapping[str, object], sweep: Sweep) -> str:
+    """Return why the box's counters over time are not there, in a sentence; '' where they should be."""
+    facts = info.get("facts")
+    if sweep.imported or not isinstance(facts, Mapping):
+        return "The figures are from logs that were made elsewhere."
+    if "sampling_shell" not in facts:
+        return (
+            "The run is of an earlier version of Mountlab, which read the box's counters before and after a trial only."
+        )
+    if not sweep.design.sample_every_s:
+        return "The sweep asks for no counters inside of trials (design.sample_every: false)."
+    if not facts["sampling_shell"]:
+        return (
+            "The box has no shell that can wait for a part of a second (bash, or that of busybox): its counters were "
+            "read before and after each trial only."
+        )
+    return ""

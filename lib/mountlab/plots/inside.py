@@ -1,0 +1,154 @@
+"""One trial of each file system from its beginning to its end: the tool's figures, and what the box did meanwhile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+
+from mountlab.core import numbers
+from mountlab.core.units import Scale, scale_for
+from mountlab.plots.axes import in_alt, short
+from mountlab.plots.base import Plot, require
+from mountlab.plots.panels import figure_of, panel_figure, spread, value_limits
+from mountlab.plots.series import thinned
+from mountlab.plots.style import colour_of
+
+Points = Sequence[tuple[float, float]]
+_MOST_POINTS = 60
+"""Of one line: a panel is half as wide as a figure."""
+_QUIET = 0.005
+"""A share that is never above it, half a per cent, is as good as 0."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What one panel shows. The unit '%' is for shares."""
+
+    title: str
+    unit: str
+
+
+INSIDE: Mapping[str, Quantity] = {
+    "read_bandwidth": Quantity("Read bandwidth", "B/s"),
+    "write_bandwidth": Quantity("Write bandwidth", "B/s"),
+    "read_iops": Quantity("Read IOPS", "1/s"),
+    "write_iops": Quantity("Write IOPS", "1/s"),
+    "read_latency_mean": Quantity("Mean read latency", "s"),
+    "write_latency_mean": Quantity("Mean write latency", "s"),
+    "device_read": Quantity("Device reads", "B/s"),
+    "device_written": Quantity("Device writes", "B/s"),
+    "device_depth": Quantity("Device queue", "requests"),
+    "device_busy": Quantity("Device busy", "%"),
+    "user": Quantity("Processors: user", "%"),
+    "system": Quantity("Processors: system", "%"),
+    "iowait": Quantity("Processors: iowait", "%"),
+    "steal": Quantity("Processors: steal", "%"),
+    "memory_pressure": Quantity("Memory pressure", "%"),
+    "dirty": Quantity("Dirty pages", "B"),
+}
+"""Every quantity by its name in analysis.inside.points_of, in the order of the panels."""
+
+
+@dataclass(frozen=True)
+class InsideTrial:
+    """One trial: name of a quantity to its points, in base units over seconds."""
+
+    filesystem: str
+    trial_id: str
+    points: Mapping[str, Points] = field(repr=False)
+
+
+def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Sequence[str] = ()) -> Plot:
+    """Trials of one workload over time: one panel a quantity, one line a trial. Quantities that stay at zero have none.
+
+    `filesystems`: all of the sweep, in its order. Raises InputError where there is nothing to draw.
+    """
+    marks = colour_of(filesystems or sorted({each.filesystem for each in trials}))
+    scales = {name: _scale(name, trials) for name in INSIDE if not quiet(name, trials)}
+    require(list(scales), f"course of {workload}")
+    titles = {name: _title(name, scale, trials) for name, scale in scales.items()}
+    with panel_figure(list(titles.values()), sharey=False) as panels:
+        for name, title in titles.items():
+            axes, scale = panels[title], scales[name]
+            for each in trials:
+                points = thinned(each.points.get(name, ()), _MOST_POINTS)
+                xs, ys = [at for at, _ in points], [value / scale.factor for _, value in points]
+                axes.plot(xs, ys, color=marks[each.filesystem].colour, linewidth=1.0, alpha=0.85)
+            values = [value / scale.factor for value in _values(name, trials, _MOST_POINTS)]
+            value_limits(axes, [*values, 0.0] if INSIDE[name].unit == "%" else values, [])
+            axes.set_xlim(0, 1.02 * max(points[-1][0] for each in trials for points in each.points.values()))
+        figure_of(panels).supxlabel("seconds since the tool was started", fontsize="medium")
+    shown = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in trials)}
+    means = [_means(name, trials) for name in titles]
+    finding = _finding(trials, workload, next(iter(titles)))
+    return Plot(figure_of(panels), finding, f"{finding}. Means over the time of the trial: {in_alt(means)}", shown)
+
+
+def quiet(name: str, trials: Sequence[InsideTrial]) -> bool:
+    """Whether a quantity was zero all the time, or nobody saw it."""
+    return max(_values(name, trials), default=0.0) <= (_QUIET if INSIDE[name].unit == "%" else 0.0)
+
+
+def _values(name: str, trials: Sequence[InsideTrial], most: int = 0) -> list[float]:
+    drawn = (each.points.get(name, ()) for each in trials)
+    return [value for points in drawn for _, value in (thinned(points, most) if most else points)]
+
+
+def _scale(name: str, trials: Sequence[InsideTrial]) -> Scale:
+    unit = INSIDE[name].unit
+    return Scale(0.01, "%") if unit == "%" else scale_for(unit, max(_values(name, trials)))
+
+
+def _title(name: str, scale: Scale, trials: Sequence[InsideTrial]) -> str:
+    """With its unit, and whether its axis is logarithmic, which two ticks do not show."""
+    log = " (log)" if INSIDE[name].unit != "%" and spread(_values(name, trials, _MOST_POINTS)) else ""
+    return f"{INSIDE[name].title}, {scale.unit}{log}"
+
+
+# --- what is seen -----------------------------------------------------------------------------------------------------
+
+
+def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
+    """What the box was busiest with in each trial; without its counters, between what the first quantity was."""
+    busiest: dict[str, list[str]] = {}
+    for each in trials:
+        shares = dict(_shares(each))
+        if shares:
+            name = max(shares, key=lambda one: shares[one])
+            busiest.setdefault(name, []).append(f"{each.filesystem} ({numbers.percent(shares[name])})")
+    if busiest:
+        told = (f"{name} on {numbers.listed(names)}" for name, names in busiest.items())
+        return f"Busiest inside {short(workload)}: {numbers.listed(list(told))}"
+    values = _values(first, trials)
+    low, high = (numbers.quantity(end, INSIDE[first].unit) for end in (min(values), max(values)))
+    return f"Inside {short(workload)}: {INSIDE[first].title.lower()} from {low} to {high}"
+
+
+def _shares(trial: InsideTrial) -> Iterator[tuple[str, float]]:
+    """The mean share of time in which the device, and the processors, had something to do."""
+    if points := trial.points.get("device_busy"):
+        yield "the device", _mean(points)
+    if {"user", "system"} <= trial.points.keys():
+        yield "the processors", _mean(trial.points["user"]) + _mean(trial.points["system"])
+
+
+def _mean(points: Points) -> float:
+    """Over time: each point stands for the window before it."""
+    if len(points) < 2:
+        return fmean(value for _, value in points)
+    first = points[1][0] - points[0][0]
+    widths = [first, *(late[0] - early[0] for early, late in pairwise(points))]
+    return math.fsum(width * value for width, (_, value) in zip(widths, points, strict=True)) / math.fsum(widths)
+
+
+def _means(name: str, trials: Sequence[InsideTrial]) -> str:
+    told = ((each.filesystem, each.points.get(name)) for each in trials)
+    return f"{INSIDE[name].title}: " + ", ".join(f"{fs} {_shown(name, _mean(points))}" for fs, points in told if points)
+
+
+def _shown(name: str, value: float) -> str:
+    unit = INSIDE[name].unit
+    return numbers.percent(value) if unit == "%" else numbers.quantity(value, unit)

@@ -1,0 +1,63 @@
+# sampler.sh MILLISECONDS ST_DEV [DEVICE [DIRECTORY]]
+# Print the box's counters now and every so many milliseconds, until standard input ends: a pipe to which nobody writes, held
+# by what runs beside us, so that we never outlive it. One line each, as mountlab.filesystems.counters_over_time reads it:
+#     UPTIME CLOCK;user nice system idle ...;TOTAL of the memory pressure;DIRTY WRITEBACK in kB;MAJOR:MINOR its counters;...
+# What the box does not count is empty. No process is started but before the first line, so there is no `sleep`: `read`
+# waits, in a shell that lets it wait for a part of a second (the fact `sampling_shell`). After a hundred lines the time
+# between two is twice as long, and so on: a trial of a week has some thousand lines.
+#   ST_DEV     of the directory under test, as stat(1) prints it
+#   DEVICE     the block device under test, where ST_DEV is not it
+#   DIRECTORY  on the file system below an overlay
+# shellcheck disable=SC2039,SC3028,SC3045 # its shell is one that has these, or leaves EPOCHREALTIME empty
+LC_ALL=C
+ms=$1 own=$2 device=${3:-} below=${4:-}
+set -f
+
+# 'major:minor' of the decimal st_dev of $1, by the encoding of <sys/sysmacros.h>.
+number_of() { number=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00)); }
+
+# The device, and what holds the image of a loop device, downwards.
+find_chain() {
+    chain=''
+    [ -z "$below" ] || own=$(stat -c %d "$below") || return
+    number_of "$own"
+    [ ! -r "/sys/class/block/${device##*/}/dev" ] || read -r number < "/sys/class/block/${device##*/}/dev"
+    for _ in 1 2 3 4; do
+        [ -r "/sys/dev/block/$number/stat" ] || return
+        chain="$chain $number"
+        read -r image < "/sys/dev/block/$number/loop/backing_file" && own=$(stat -c %d "$image") || return
+        number_of "$own"
+    done
+}
+
+line() {
+    cpu='' total='' memory='' devices=''
+    read -r up _ < /proc/uptime
+    clock=${EPOCHREALTIME:-}
+    read -r _ cpu < /proc/stat
+    read -r _ _ _ _ total < /proc/pressure/memory
+    read -r -d '' memory < /proc/meminfo
+    dirty=${memory#*Dirty:} writeback=${memory#*Writeback:}
+    for number in $chain; do
+        read -r counters < "/sys/dev/block/$number/stat" && devices="$devices;$number $counters"
+    done
+    # shellcheck disable=SC2086 # so several blanks become one
+    echo $up $clock\;$cpu\;${total#total=}\;${dirty%%kB*}${writeback%%kB*}$devices
+}
+
+# Waits for so long, and returns whether the trial goes on. Some shells say of a timeout what they say of an end.
+wait_for() {
+    read -r -t "$1" _
+    [ $? -le 128 ] || return 0
+    read -r now _ < /proc/uptime
+    [ $((2 * (${now%.*}${now#*.} - ${up%.*}${up#*.}) * 10)) -ge "$ms" ]
+}
+
+find_chain
+lines=0
+while line; do
+    lines=$((lines + 1))
+    [ $((lines % 100)) -ne 0 ] || ms=$((2 * ms))
+    part=$((1000 + ms % 1000))
+    wait_for "$((ms / 1000)).${part#1}" || { line; exit; }
+done 2>/dev/null

@@ -1,0 +1,64 @@
+"""What it costs to look inside of trials: the same job with logs over time and the sampler, and without, in one run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from mountlab.box.embedded import open_box
+from mountlab.core.model import Box
+from mountlab.filesystems.counters_over_time import FILE
+from mountlab.results.writer import RunWriter
+from mountlab.runner import workflow
+from mountlab.runner.runner import run_sweep
+from mountlab.sweep.plan import Plan, PlannedTrial
+
+from mountlab_dev.bench.perturbation import INSIDE, METRIC, Figures, figure, ratio
+from mountlab_dev.bench.table import Row
+from mountlab_dev.bench.trials import FIO, Silent, a_sweep
+
+PAIRS, RUNTIME = 40, "2s"
+_SAMPLER = re.compile(r"^sampler=.*$", re.MULTILINE)
+
+
+def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
+    """The ratio of IOPS with all of it to IOPS without, on one processor and on all: there the sampler has to share one
+    with the tool."""
+    yield _row(box, pairs, scratch / "one", jobs=1, what="one job")
+    yield _row(box, pairs, scratch / "all", jobs=2, what="two jobs")
+
+
+def _row(box: Box, pairs: int, scratch: Path, *, jobs: int, what: str) -> Row:
+    name = f"fio with logs and counters over time / without, {METRIC} of {pairs} pairs in one run, {what}"
+    resolved = a_sweep({**FIO, "runtime": RUNTIME, "numjobs": jobs, "log_avg_msec": [100, 0]}, pairs, warmup=0)
+    with open_box(box) as connection:
+        session = workflow.planned_on({box.name: connection}, resolved, box, results=scratch)
+        plan = _off(session.plan)
+        journal = Figures(RunWriter.create(plan, resolved, session.facts, results=scratch))
+        run_sweep(plan, session.connection, journal, Silent())
+    found: dict[bool, dict[int, float]] = {True: {}, False: {}}
+    for trial, files in zip(plan.trials, journal.found, strict=True):
+        found[_is_on(trial)][trial.block] = figure(trial, files)
+    seen = [FILE in files for trial, files in zip(plan.trials, journal.found, strict=True) if _is_on(trial)]
+    if not all(seen):
+        return Row(name, [], unit="ratio", inside=INSIDE, why_not="the box has no shell that samples (sampling_shell)")
+    return ratio(name, [(found[True][block], found[False][block]) for block in sorted(found[True])], INSIDE)
+
+
+def _is_on(trial: PlannedTrial) -> bool:
+    return bool(trial.cell.workload.options["log_avg_msec"])
+
+
+def _off(plan: Plan) -> Plan:
+    """With the sampler in those trials alone that have logs."""
+    whole_plots = tuple(
+        replace(each, trials=tuple(trial if _is_on(trial) else _without(trial) for trial in each.trials))
+        for each in plan.whole_plots
+    )
+    return replace(plan, whole_plots=whole_plots)
+
+
+def _without(trial: PlannedTrial) -> PlannedTrial:
+    return replace(trial, head=_SAMPLER.sub("sampler=''", trial.head))

@@ -1,0 +1,78 @@
+"""What is drawn of the time inside of trials: whose, which quantities, and why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from mountlab.analysis.inside import Inside, median_trials, points_of, why_no_counters
+from mountlab.core.model import Workload
+from mountlab.filesystems.counters_over_time import DeviceOverTime, OverTime
+from mountlab.plots import INSIDE
+from mountlab.tools.fio_series import Series, SeriesPoint
+from synthetic_run import synthetic_run
+
+RUN = synthetic_run()
+FIO = Workload(name="f", tool="fio", options={})
+RAMP = [(0.1, 1.0), (0.2, 2.0)]
+
+
+def series(metric: str, *values: float, job: int = 1) -> Series:
+    return Series(metric, "1", job, tuple(SeriesPoint(0.1 * i, value) for i, value in enumerate(values, start=1)))
+
+
+def test_the_trial_of_a_cell_is_the_one_in_the_middle() -> None:
+    found = median_trials(RUN.sweep, RUN.trials, RUN.measurements, RUN.answer_metrics)
+    good = RUN.trials[(RUN.trials.status == "ok") & ~RUN.trials.warmup]
+    assert set(found) == set(good.cell)
+    for cell, trial_id in found.items():
+        (metric,) = RUN.answer_metrics[cell.partition("/")[2]]
+        own = RUN.measurements[(RUN.measurements.cell == cell) & (RUN.measurements.metric == metric)]
+        rows = own.set_index("trial_id")["value"]
+        ordered = sorted(rows[good.loc[good.cell == cell, "trial_id"]])
+        assert rows[trial_id] == ordered[(len(ordered) - 1) // 2]
+
+
+def test_every_quantity_has_a_panel_and_what_was_not_seen_is_left_out() -> None:
+    logs = [
+        series(f"{side}_{what}", 1, 2) for side in ("read", "write") for what in ("bandwidth", "iops", "latency_mean")
+    ]
+    device = DeviceOverTime(device="8:0", read=RAMP, written=RAMP, depth=RAMP, busy=RAMP)
+    shares = dict.fromkeys(("user", "system", "iowait", "steal"), RAMP)
+    box = OverTime(devices=[device], processors=shares, pressure=RAMP, dirty=RAMP)
+    assert points_of(Inside(logs, box), FIO).keys() == INSIDE.keys()
+    assert points_of(Inside(logs[:1], OverTime(dirty=RAMP, pressure=RAMP[:1])), FIO).keys() == {
+        "read_bandwidth",
+        "dirty",
+    }
+    assert points_of(Inside(), FIO) == {}
+
+
+def test_the_device_is_that_of_the_file_system_and_not_the_disk_below_it() -> None:
+    box = OverTime(devices=[DeviceOverTime(device="7:0", read=RAMP), DeviceOverTime(device="8:0", read=RAMP[::-1])])
+    assert points_of(Inside((), box), FIO)["device_read"] == RAMP
+
+
+def test_what_fio_logged_ends_with_the_tool() -> None:
+    """It begins to count after its files are open, some tenths of a second after it was started."""
+    found = points_of(Inside([series("read_bandwidth", 1, 1, 1, 1)], OverTime(length=0.7)), FIO)
+    assert [at for at, _ in found["read_bandwidth"]] == pytest.approx([0.4, 0.5, 0.6, 0.7])
+
+
+def test_jobs_that_run_one_after_another_have_no_common_time() -> None:
+    text = "[a]\nrw=read\nsize=1m\n[b]\nstonewall\nrw=read\nsize=1m\n"
+    logs = [series("read_bandwidth", 1, 2), series("read_bandwidth", 1, 2, job=2)]
+    after = replace(FIO, options={"jobs": text, "bs": 4096, "numjobs": 1, "ioengine": "psync"})
+    beside = replace(FIO, options={**after.options, "jobs": text.replace("stonewall\n", "")})
+    assert points_of(Inside(logs), after) == {}
+    assert points_of(Inside(logs), beside)["read_bandwidth"] == [(0.1, 2.0), (0.2, 4.0)]
+
+
+def test_why_there_are_no_counters_over_time() -> None:
+    facts = {"sampling_shell": "bash"}
+    off = replace(RUN.sweep, design=replace(RUN.sweep.design, sample_every_s=0.0))
+    assert why_no_counters({"facts": facts}, RUN.sweep) == ""
+    assert "earlier version" in why_no_counters({"facts": {}}, RUN.sweep)
+    assert "no shell" in why_no_counters({"facts": {"sampling_shell": None}}, RUN.sweep)
+    assert "sample_every: false" in why_no_counters({"facts": facts}, off)
+    assert "made elsewhere" in why_no_counters({"facts": facts}, replace(RUN.sweep, imported=True))
