@@ -10,11 +10,12 @@ from statistics import fmean
 
 from mountlab.core import numbers
 from mountlab.core.units import Scale, scale_for
-from mountlab.plots.axes import in_alt, short
+from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, panel_figure, spread, value_limits
 from mountlab.plots.series import thinned
-from mountlab.plots.style import colour_of
+from mountlab.plots.style import TEXT_PT, colour_of
+from mountlab.plots.texts import short
 
 Points = Sequence[tuple[float, float]]
 _MOST_POINTS = 60
@@ -80,7 +81,7 @@ def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Se
             values = [value / scale.factor for value in _values(name, trials, _MOST_POINTS)]
             value_limits(axes, [*values, 0.0] if INSIDE[name].unit == "%" else values, [])
             axes.set_xlim(0, 1.02 * max(points[-1][0] for each in trials for points in each.points.values()))
-        figure_of(panels).supxlabel("seconds since the tool was started", fontsize="medium")
+        figure_of(panels).supxlabel("seconds since the tool was started", fontsize=TEXT_PT)
     shown = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in trials)}
     means = [_means(name, trials) for name in titles]
     finding = _finding(trials, workload, next(iter(titles)))
