@@ -108,8 +108,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "high_same": "The upper end of it.",
     "level_same": "The level of that interval: 90 % where the comparison stands alone at 95 %.",
     "better": "Of a metric that the sweep defines: `higher` or `lower`. The column is there where a sweep defines one.",
-    "needed": "Blocks that would decide an undecided comparison with a chance of 80 %; empty where nobody would run so "
-    "many.",
+    "needed": "Blocks that would decide an undecided comparison with a chance of 80 %; empty where these are too many.",
     "reduce": "Where no sensible number of blocks would decide: the factor by which the noise must fall.",
     "noise": "There: what most of it comes from (candidate, baseline, both, one block, few blocks, step, drift, two "
     "modes, rounding, boxes, unknown).",

@@ -494,14 +494,16 @@ DERIVED_COLUMNS = {
     "comparisons.csv": ["baseline", "candidate", "workload", "tool", "cache", "metric", "label", "ratio", "low",
     "high", "n",
                         "level", "p", "p_adjusted", "verdict", "method", "low_all", "high_all", "low_same",
-                        "high_same", "level_same", "needed", "censored"],
+                        "high_same", "level_same", "needed", "reduce", "noise", "censored"],
     "caveats.csv": ["scope", "subject", "code", "severity", "message"],
 }  # fmt: skip
+DERIVED_COLUMNS["latency_comparisons.csv"] = DERIVED_COLUMNS["comparisons.csv"]
 DESIGN_COLUMNS = {
     "estimates.csv": "run_id,box,filesystem,tool,cache,metric,label,unit,n,mean,low,high,sd,cv,level,method",
     "comparisons.csv": "baseline,candidate,cache,metric,label,ratio,low,high,n,p_adjusted,verdict",
     "caveats.csv": "scope,subject,code,severity,message",
 }
+DESIGN_COLUMNS["latency_comparisons.csv"] = DESIGN_COLUMNS["comparisons.csv"]
 """Section 4 of the design, with the one factor of this sweep; `subject` is its 'trial_id or cell'."""
 
 

@@ -141,7 +141,7 @@ def comparison_sentence(
 
 
 def needed(comparison: Comparison) -> str:
-    """What it would take to decide, where that can be said: blocks, or less noise where nobody would run so many."""
+    """What it would take to decide, where that can be said: blocks, or less noise where these are too many."""
     plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
     if comparison.needed:
         return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"

@@ -84,7 +84,7 @@ class Comparison(Shown):
     """Where no sensible number of blocks would decide: the factor by which its noise must fall so that
     stats.power.blocks_when_quieter(n) blocks do; else NaN."""
     noise: NoiseSource | Literal[""] = ""
-    """Where no sensible number of blocks would decide: what most of the noise comes from; '' where nobody looked."""
+    """Where no sensible number of blocks would decide: where most of the noise comes from, '' if unknown."""
     censored: int = 0
     """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
     than every one that ended. NaN where the median lies among these."""

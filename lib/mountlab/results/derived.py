@@ -20,7 +20,7 @@ from mountlab.results.stamp import FIGURES, LARGEST, figures_in, truth_bytes
 
 FILE = "derived.json"
 TABLES = 2
-"""Raised whenever the same figures give other tables, or more of them: those of before are derived anew before a
+"""Raised whenever the same figures give other tables, or more of them: those of before are derived again before a
 report. 1: intervals of means reached below zero; no latency_comparisons.csv."""
 _TRIES = 5
 """Another process may write these files while they are read."""

@@ -1,11 +1,11 @@
-"""Where the noise of a ratio comes from, told from the values of its blocks: so that one knows what to reduce.
+"""Where the noise of a ratio comes from, from the values of its blocks: so that a reader knows what to reduce.
 
 What all trials of a block have in common cancels in a paired ratio. What is left is put down to what the blocks show: a
 few that lie far off, a step or a drift of the ratio, two modes; else to the sides. The variance of a log ratio is
 (V(a) - C) + (V(b) - C), with the variances of the logarithms of both sides and their covariance C over blocks, which is
 what blocks have in common: each part belongs to one side. One side is named where its part is the larger one and the
 two differ by more than chance (Pitman 1939, Morgan 1939: the correlation of their sum with their difference). What a
-trial adds and what making its file system adds cannot be told apart: each cell runs once on each making.
+trial adds and what making its file system adds cannot be separated: each cell runs once on each making.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CAUTION = 0.80
 MOST_BLOCKS = 2000
 """More are not counted."""
 MOST_RUN = LARGEST_MAX
-"""The most blocks that are told as what would decide, unless a run has half as many or more already: a stopping rule
+"""The most blocks that are named as what would decide, unless a run has half as many or more already: a stopping rule
 ends there, and to halve the noise is worth as much as four times the blocks."""
 QUIET_BLOCKS = 20
 """What a quieter run is reckoned with: from here on quantiles of t are near those of the normal distribution, so that
@@ -47,12 +47,12 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
 
 
 def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
-    """The blocks for which a quieter run is foretold, where a run of n cannot decide: as many, or QUIET_BLOCKS."""
+    """The blocks that a quieter run is reckoned with where a run of n cannot decide: as many, or QUIET_BLOCKS."""
     return np.clip(np.asarray(n, dtype=np.int64), QUIET_BLOCKS, MOST_BLOCKS)
 
 
 def too_many(needed: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
-    """Whether nobody would run so many blocks after a run of n; also where more than MOST_BLOCKS are needed."""
+    """Whether so many blocks are too many after a run of n; also where more than MOST_BLOCKS are needed."""
     return np.asarray(np.asarray(needed) > np.maximum(MOST_RUN, 2 * np.asarray(n)), dtype=np.bool_)
 
 

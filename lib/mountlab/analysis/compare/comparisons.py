@@ -74,7 +74,7 @@ def comparisons_of(
 
 
 MOST_BOXES = 20
-"""The most boxes that are told as what would decide: few sweeps have as many."""
+"""The most boxes that are named as what would decide: few sweeps have as many."""
 
 
 def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:

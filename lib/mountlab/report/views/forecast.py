@@ -78,7 +78,7 @@ def difference(ratio: float) -> str:
 
 
 def blocks(n: float) -> str:
-    """A number of blocks; '>200' where nobody would run as many as are needed."""
+    """A number of blocks; '>200' where more are needed than can be run."""
     if math.isnan(n):
         return numbers.MISSING
     return f"{n:.0f}" if n <= MOST_RUN else f">{MOST_RUN}"
@@ -103,7 +103,7 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 
 def _too_noisy(forecast: Forecast) -> Iterator[str]:
-    """What to do about what would take more blocks than anybody runs."""
+    """What to do about what would take too many blocks."""
     over = [each for each in forecast.predictions if max(_fewest(each), default=0) > MOST_RUN]
     if over:
         worst = max((each.spread for each in over), key=lambda spread: spread.cv)
@@ -113,7 +113,7 @@ def _too_noisy(forecast: Forecast) -> Iterator[str]:
 
 
 def _fewest(each: Prediction) -> list[float]:
-    """Every number of blocks that is told of a prediction, as far as it is known."""
+    """Every number of blocks in a prediction, as far as it is known."""
     return [n for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same) if not math.isnan(n)]
 
 
