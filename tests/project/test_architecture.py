@@ -94,7 +94,7 @@ NEVER_CALLED_BY_US = {
     "ipywidgets and ipykernel read it": {"disabled", "_reply_subshell_for"},
     "rocrate writes it": {"datePublished", "license"},
     "zipfile writes it": {"compress_type", "create_system"},
-    "openpyxl writes it": {"data_type", "font", "freeze_panes"},
+    "openpyxl writes it": {"data_type", "freeze_panes"},
     "junitparser writes it": {"system_out"},
     "doubles for tests (box/testing.py)": {"RecordingBox", "fail"},
 }

@@ -20,7 +20,7 @@ from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.filesystems.making import COMMANDS, read_commands
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import FILLS, Plan, make_plan
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 
 FACTS = {
@@ -195,7 +195,7 @@ def test_what_is_run_before_the_measured_command_is_kept_too() -> None:
     assert data
     assert [each.argv[:2] for each in read_commands(data.decode())] == [
         ("dd", "if=/dev/zero"),
-        ("dd", f"if=/var/tmp/mountlab-root/R/mnt/t/{name}/dd.img"),
+        *[("dd", f"if=/var/tmp/mountlab-root/R/mnt/t/{name}/dd.img")] * FILLS,
     ]
 
 

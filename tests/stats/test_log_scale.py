@@ -26,7 +26,8 @@ def test_the_interval_of_a_positive_sample_is_positive_and_holds_its_figure(
         close = 1 + 1e-12
         assert 0 <= ours.low <= ours.mean * close
         assert ours.mean <= ours.high * close
-        assert name == "median" or ours.low > 0 or step > ours.mean
+        beyond_floats = math.isinf(ours.high)  # such an interval is wider than the numbers of a computer
+        assert name == "median" or ours.low > 0 or step > ours.mean or beyond_floats
 
 
 @given(NOT_NEGATIVE, LEVELS)
