@@ -91,6 +91,11 @@ def test_what_an_earlier_version_did_not_read_is_not_known_and_the_device_has_it
     assert block_devices(evidence(queue=False)) == [BlockDevice("7:0", "loop0"), BlockDevice("254:1", "vda1")]
 
 
+def test_a_device_that_orders_no_requests_has_no_scheduler() -> None:
+    text = evidence()["evidence.txt"].partition("==> /sys/class/block/loop0/queue/scheduler")[0]
+    assert block_devices({"evidence.txt": text})[0] == BlockDevice("7:0", "loop0", "none", 128 * 1024)
+
+
 def test_a_file_system_in_memory_has_no_device() -> None:
     text = evidence(line="42 27 0:50 / /mnt/x\\040y rw - tmpfs mountlab rw", st_dev=50)["evidence.txt"]
     assert block_devices({"evidence.txt": text.replace("==> device <==\n7:0\n", "==> device <==\n")}) == []

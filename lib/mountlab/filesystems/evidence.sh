@@ -49,9 +49,10 @@ if [ -n "$below" ]; then
     holder=$(readlink -f "/sys/dev/block/$below")
     queue=$holder/queue
     [ -d "$queue" ] || queue=${holder%/*}/queue
-    if [ -r "$queue/scheduler" ]; then
+    if [ -r "$queue/read_ahead_kb" ]; then
         read -r ahead < "$queue/read_ahead_kb"
-        read -r schedulers < "$queue/scheduler"
+        schedulers=none
+        [ ! -r "$queue/scheduler" ] || read -r schedulers < "$queue/scheduler"
         printf '%s\t%s\t%s\t%s\n' "$below" "${holder##*/}" "$ahead" "$schedulers"
     fi
 fi

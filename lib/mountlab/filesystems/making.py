@@ -101,9 +101,11 @@ def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
 
 
 def _queue(known: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """Scheduler and read-ahead (kernel: ABI/stable/sysfs-block) of the device whose settings were read."""
+    """Scheduler and read-ahead (kernel: ABI/stable/sysfs-block) of the device whose settings were read. One without
+    requests to order (zram, device mapper) shows no scheduler."""
     by_name = {path.rpartition("/queue/")[2]: text for path, text in known.items() if "/queue/" in path}
-    return _active(by_name.get("scheduler", "")), _bytes(by_name.get("read_ahead_kb", ""))
+    ahead = _bytes(by_name.get("read_ahead_kb", ""))
+    return _active(by_name.get("scheduler", "" if ahead is None else "none")), ahead
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
