@@ -420,6 +420,7 @@ def _one_message(caveats: Sequence[Caveat]) -> Html:
 def _many_messages(group: CaveatGroup) -> Html:
     """The first in full; of all what differs from one to the next, behind a summary where they are many."""
     first, rows = group.caveats[0], group.differing
-    each = table(["Where", "Seen"], [Rows([[subject, seen] for subject, seen in rows])], caption="Each of them")
+    of_each = [Rows([[subject, seen] for subject, seen in rows])]
+    each = table(["Where", "Seen"], of_each, caption=f"{group.heading}: what was seen in each")
     whole = paragraph(told(first.subject, first.message))
     return joined(whole, details(f"All {len(rows)}", each) if len(rows) > _MOST_SUBJECTS else each)
