@@ -10,8 +10,7 @@ from mountlab.analysis import answers
 from mountlab.checks.asked import part_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Design, Workload
-
-from tests.support.synthetic_run import SyntheticRun, comparison, synthetic_run
+from synthetic_run import SyntheticRun, comparison, synthetic_run
 
 COLD = {"workload": "dd-read", "factors": {"cache": "cold"}, "metric": "read_bandwidth"}
 WARM = {"workload": "dd-read", "factors": {"cache": "warm"}, "metric": "read_bandwidth"}

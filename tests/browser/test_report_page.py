@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
 from every_plot import shapes
+from matplotlib.image import imread
 from mountlab.core import disk
 from mountlab.report import execute, html
 from mountlab.report.page import page as framed
-from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
 from synthetic_report import hostile_report
 
@@ -343,9 +342,8 @@ def test_a_table_that_scrolls_shows_a_shadow_where_there_is_more(browser: Browse
 
 def edge_of(box: Locator) -> float:
     """How light the right edge of a box is, from 0 to 1."""
-    with Image.open(io.BytesIO(box.screenshot())) as picture:
-        edge = picture.convert("L").crop((picture.width - 6, 0, picture.width, picture.height))
-    return float(np.asarray(edge).mean()) / 255
+    picture = imread(io.BytesIO(box.screenshot()), format="png")
+    return float(picture[:, -6:, :3].mean())
 
 
 # --- texts of plots ---------------------------------------------------------------------------------------------------
