@@ -24,7 +24,7 @@ from mountlab.report.views.gate import gate_json, gate_junit, gate_markdown, gat
 from mountlab.stats.looks import Looks
 from synthetic_run import SyntheticRun, synthetic_run
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 LOOKS: tuple[Looks, ...] = ("any", "once")
 
 

@@ -28,7 +28,7 @@ from mountlab.sweep.sweep_file import Resolved, on_box, resolve
 from pages import Page
 from synthetic_report import execute_here
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 SWEEP: dict[str, Any] = {
     "name": "s", "question": "Is it so?", "boxes": ["a", "b", "c"],
     "filesystems": {"tmpfs": {"type": "tmpfs", "size": "64MiB"}, "ramfs": {"type": "ramfs", "size": "64MiB"}},

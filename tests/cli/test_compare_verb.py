@@ -17,7 +17,7 @@ from pages import Page
 from synthetic_report import execute_here
 
 pytestmark = [pytest.mark.slow]
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from runner.test_progress import NOW, make
 FORGED = "error: everything is lost"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u200b\x08"
 EVIL = f"{STEERING}\n{FORGED}"
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 FREE = ("facts", "versions", "published", "mountlab_version", "created_at", "finished_at", "git_commit")
 """Keys of run.json that hold any text; the others are held against rules, and are tested where these are."""
 FREE_BELOW = (("parameters", "question"), ("parameters", "expectation"), ("box", "host"), ("box", "become"))

@@ -13,7 +13,7 @@ from mountlab.core import disk
 from mountlab.core.errors import StoreError
 from mountlab.jupyter import api
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
 def add(results: Path, name: str, day: int, **changed: Any) -> Path:

@@ -18,7 +18,7 @@ from mountlab.results import store
 from mountlab.results.info import read_info
 from mountlab.results.store import Run
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def in_ipython(value: Shown) -> str:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return store.load_run(disk.ROOT / "results" / "tour")
+    return store.load_run(disk.ROOT / "tests" / "data" / "earlier_run")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_sweep_tells_its_question_cells_and_blocks() -> None:
 
 
 def test_a_run_is_short_where_it_is_an_element_of_something_else(run: Run) -> None:
-    assert repr([run]) == "[<Run results/tour: 54 trials>]"
+    assert repr([run]) == "[<Run tests/data/earlier_run: 54 trials>]"
     assert str(run).startswith("Run 20261120T101902-tour-local (complete; trials: 54 ok)")
 
 

@@ -126,7 +126,7 @@ def test_as_data_a_run_has_its_facts_but_for_single_values_that_never_change() -
 @pytest.mark.slow
 def test_facts_of_run_directories_reach_the_history_value_by_value(tmp_path: Path) -> None:
     for number in range(3):
-        own = shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / f"tour{number}")
+        own = shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", tmp_path / f"tour{number}")
         more = {"cpu_mitigations": {"mds": "Vulnerable"}, "disk_settings": {"vda": {"write_cache": f"write {number}"}}}
         edit(own, lambda info, more=more, day=number + 1: (  # type: ignore[misc]
             info.update(run_id=f"tour{day}", created_at=f"2026-11-0{day}T00:00:00+00:00"),
@@ -413,7 +413,7 @@ def test_a_filter_that_nothing_fits_says_what_there_is(wanted: dict[str, str], s
 def test_what_was_asked_otherwise_is_another_history(results: Path, tmp_path: Path) -> None:
     for box_run in range(3):
         shutil.copytree(run_of(results, 0, box_run), tmp_path / f"r{box_run}")
-    tour = disk.ROOT / "results" / "tour"
+    tour = disk.ROOT / "tests" / "data" / "earlier_run"
     for number, size in enumerate(("512MiB", "256MiB")):
         shutil.copytree(tour, tmp_path / f"tour{number}")
         edit(

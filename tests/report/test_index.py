@@ -21,7 +21,7 @@ from mountlab.results import listing, store, tables
 from mountlab.results.entries import IndexEntry, comparison_of
 from pages import Page
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'\u202e=1+1"
 SMALL_FILES = ("run.json", "comparisons.csv", "caveats.csv")
 

@@ -99,7 +99,7 @@ def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None
     """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the
     name of a directory is refused: test_hostile_runs.)"""
     path = tmp_path / "run"
-    shutil.copytree(disk.ROOT / "results" / "tour", path)
+    shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", path)
     info = json.loads((path / "run.json").read_text())
     fields = ("facts", "versions", "published", "git_commit", "mountlab_version")
     asked = {**info["parameters"], "question": EVIL, "expectation": EVIL}
@@ -157,7 +157,6 @@ def test_every_part_is_there(page: Page) -> None:
         "## Caveats",
         "## Options in effect",
         "### Left out",
-        "### Commands",
         "## Results",
         "### Each metric",
         "### Latencies",
@@ -171,6 +170,7 @@ def test_every_part_is_there(page: Page) -> None:
         "## What explains how much",
         "## Appendix: run it again",
         "### Parameters",
+        "### Commands",
         "### Why each cell stopped",
         "### The box",
         "### Versions and seed",

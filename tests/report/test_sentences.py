@@ -366,7 +366,7 @@ def test_caveats_are_grouped_worst_first() -> None:
         "Too short (1 cell)",
     ]
     assert caveats.caveat_line(groups) == (
-        "Do not use: Failed trials (1 cell): about b/x. Doubt: Noisy (2 cells): about a/x; Busy. 1 note."
+        "Do not use: Failed trials (1 cell): about b/x. Doubt: Noisy (2 cells), Busy. 1 note."
     )
 
 
@@ -389,34 +389,34 @@ def test_what_was_seen_is_the_first_sentence_where_it_fits_into_a_line(message: 
     assert group.heading == "C", "the run is no subject to be counted"
 
 
-def test_what_differs_from_cell_to_cell_is_told_in_whole_clauses() -> None:
-    messages = {
-        "a/x": "in 5 of its 5 trials the device moved up to 2,020 MB/s, more than 281 MB/s: a cache. Move more.",
-        "b/x": "in 4 of its 5 trials the device moved up to 645 MB/s, more than 281 MB/s: a cache. Move more.",
-    }
-    told = [Caveat(code="c", severity="warning", scope="cell", subject=s, message=m) for s, m in messages.items()]
+def differing(*messages: str) -> list[str]:
+    told = [Caveat(code="c", severity="note", scope="cell", subject=str(i), message=m) for i, m in enumerate(messages)]
     (group,) = caveats.grouped(told)
-    assert group.differing == [
-        ("a/x", "in 5 of its 5 trials the device moved up to 2,020 MB/s"),
-        ("b/x", "in 4 of its 5 trials the device moved up to 645 MB/s"),
-    ]
+    assert [subject for subject, _ in group.differing] == [str(i) for i in range(len(messages))]
+    return [seen for _, seen in group.differing]
+
+
+def test_what_differs_from_cell_to_cell_is_told_with_its_units() -> None:
+    assert differing(
+        "in 5 of its 5 trials (t0035, t0059) the device moved up to 2,020 MB/s, more than 281 MB/s. Move more.",
+        "in 1 of its 5 trials (t0067) the device moved up to 645 MB/s, more than 281 MB/s. Move more.",
+    ) == ["5 · (t0035, t0059) · 2,020 MB/s", "1 · (t0067) · 645 MB/s"]
+
+
+def test_messages_that_differ_in_their_order_only_are_told_whole() -> None:
+    assert differing("a b", "b a") == ["a b", "b a"]
 
 
 @given(st.lists(st.text("ab,. ", min_size=1).filter(str.strip), min_size=2, max_size=4))
 def test_what_differs_tells_different_messages_apart(messages: list[str]) -> None:
-    told = [Caveat(code="c", severity="note", scope="cell", subject=str(i), message=m) for i, m in enumerate(messages)]
-    (group,) = caveats.grouped(told)
-    plain = [" ".join(message.split()).rstrip(".,;:") for message in messages]
-    seen = dict(group.differing)
-    for i, one in enumerate(plain):
-        for j, other in enumerate(plain):
-            assert one == other or seen[str(i)] != seen[str(j)], "one value for two messages hides which is whose"
+    plain, seen = [" ".join(message.split()) for message in messages], differing(*messages)
+    assert [[one == other for other in seen] for one in seen] == [[one == other for other in plain] for one in plain]
 
 
 def test_only_the_first_reasons_to_doubt_are_told_in_the_line() -> None:
     groups = caveats.grouped([caveat(code, "warning", "a/x") for code in ("one", "two", "three")])
     line = caveats.caveat_line(groups)
-    assert line == "Doubt: One (1 cell): about a/x; Two (1 cell): about a/x; Three (1 cell)."
+    assert line == "Doubt: One (1 cell): about a/x; Two (1 cell); Three (1 cell)."
 
 
 def test_notes_do_not_weaken_a_number() -> None:

@@ -31,7 +31,7 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "results" / "tour"))
+    return Path(shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", tmp_path / "results" / "tour"))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE, Built
 from years import SMALL, edit, run_of, small_with_catalog
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 MADE = "20261120T101902-tour-local"
 
 

@@ -42,7 +42,7 @@ SECRET = "the words of a file elsewhere"
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """The beginning of the recorded run, as if it had been stopped there: small, so that it is soon read."""
-    path, recorded = tmp_path / "results" / "tour", disk.ROOT / "results" / "tour"
+    path, recorded = tmp_path / "results" / "tour", disk.ROOT / "tests" / "data" / "earlier_run"
     lines = (recorded / "trials.jsonl").read_text().splitlines()[:MANY_TRIALS]
     kept = {name for line in lines for name in (json.loads(line)["trial_id"], json.loads(line)["mount"])}
     for name in kept:

@@ -118,7 +118,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
     assert read_info(imported.path)["schema"] == info.SCHEMA == 5
-    assert read_info(disk.ROOT / "results" / "tour")["schema"] == 1
+    assert read_info(disk.ROOT / "tests" / "data" / "earlier_run")["schema"] == 1
 
 
 def test_a_log_that_failed_is_a_failed_trial_with_its_line(tmp_path: Path, results_dir: Path) -> None:
@@ -399,7 +399,7 @@ def test_what_the_docs_say_of_logs_is_what_happens(
             tmp_path,
             {f"logs/{name}-{bs}-{n}.txt": dd(seconds + n / 1000, bs) for bs in ("64K", "1M") for n in (1, 2, 3)},
         )
-    shutil.copytree(ROOT / "results" / "tour", tmp_path / "results" / "tour")
+    shutil.copytree(ROOT / "tests" / "data" / "earlier_run", tmp_path / "results" / "tour")
     monkeypatch.chdir(tmp_path)
     for verb in ("import_patterns", "import_file"):
         monkeypatch.setattr(f"mountlab.results.imported.{verb}.__kwdefaults__", {"results": results_dir})

@@ -22,7 +22,7 @@ from mountlab.results.stamp import Stamp, figure_types, read_stamped, stamped, t
 from repetition import others_long
 from synthetic_report import execute_here
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 Make = Callable[[Path], Path]
 
 

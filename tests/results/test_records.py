@@ -14,7 +14,7 @@ from mountlab.filesystems.making import COMMANDS
 from mountlab.results.raw import read_record
 from mountlab.results.store import load_run
 
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
 def test_of_an_earlier_version_all_is_read_that_it_kept() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from difflib import SequenceMatcher
 
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.metrics import METRICS
@@ -18,7 +18,6 @@ def doubt_text(codes: Sequence[str]) -> str:
     return f"{listed([spoken_code(code) for code in codes])} (see the caveats)"
 
 
-_CLAUSE_ENDS = (",", ":", ";", ".", "),")
 _SENTENCE_END = re.compile(r"(?<=[a-z)%\"])\.(?= |$)|; |(?<=\d)\.(?= [A-Z])")
 
 
@@ -52,24 +51,42 @@ class CaveatGroup:
 
     @property
     def differing(self) -> list[tuple[str, str]]:
-        """Each subject with what its message says otherwise than the others: the clauses in which they differ."""
-        words = [caveat.message.split() for caveat in self.caveats]
-        start, end = _common(words), _common([each[::-1] for each in words])
-        return [(caveat.subject, _clauses(own, start, end)) for caveat, own in zip(self.caveats, words, strict=True)]
+        """Each subject with what its message says otherwise than the others: figures with their units, mostly. Where
+        that would not tell two messages apart, the messages."""
+        messages = [" ".join(caveat.message.split()) for caveat in self.caveats]
+        told = _differing([message.split() for message in messages])
+        whole = len(set(told)) < len(set(messages))
+        return [(caveat.subject, text) for caveat, text in zip(self.caveats, messages if whole else told, strict=True)]
 
 
-def _common(texts: Sequence[Sequence[str]]) -> int:
-    """How many words all texts have in common from their beginning on."""
-    pairs = zip(*texts, strict=False)
-    return len(list(takewhile(lambda own: len(set(own)) == 1, pairs)))
+_UNIT = re.compile(r"(?:[kMGTP]?i?B(?:/s)?|[µnm]?s|steps|IOPS|%)[,.;:)]*\Z")
 
 
-def _clauses(words: Sequence[str], start: int, end: int) -> str:
-    """The words from the clause with the first that is not common, to the end of that with the last."""
-    last = max(len(words) - end, start)
-    first = next((at + 1 for at in range(start - 1, -1, -1) if words[at].endswith(_CLAUSE_ENDS)), 0)
-    stop = next((at + 1 for at in range(max(last - 1, 0), len(words)) if words[at].endswith(_CLAUSE_ENDS)), len(words))
-    return " ".join(words[first:stop]).rstrip(".,;:")
+def _differing(messages: Sequence[Sequence[str]]) -> list[str]:
+    """Of each message the words that the others do not have at that place, runs of them set apart by dots."""
+    first, *others = messages
+    pairs = [_matched(first, other) for other in others]
+    common = [word for word in range(len(first)) if all(word in each for each in pairs)]
+    kept = [set(common), *({each[word] for word in common} for each in pairs)]
+    return [_told(words, own) for words, own in zip(messages, kept, strict=True)]
+
+
+def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
+    """Place of a word to the place of the same one among the others, in the order of both."""
+    blocks = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
+    return {each.a + step: each.b + step for each in blocks for step in range(each.size)}
+
+
+def _told(words: Sequence[str], common: Container[int]) -> str:
+    """The words that are not common; a unit stays with its figure."""
+    runs: list[list[str]] = []
+    for place, word in enumerate(words):
+        own, before = place not in common, place > 0 and place - 1 not in common
+        if own and not before:
+            runs.append([])
+        if own or (before and _UNIT.match(word)):
+            runs[-1].append(word)
+    return " · ".join(" ".join(run).rstrip(".,;:") for run in runs)
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
@@ -86,11 +103,11 @@ SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt"
 """What the reader should do with a figure that has a caveat."""
 
 
-_TOLD_IN_LINE, _LONGEST_SEEN = 2, 90
+_TOLD_IN_LINE, _LONGEST_SEEN = 1, 90
 
 
 def caveat_line(groups: Sequence[CaveatGroup]) -> str:
-    """All groups in one line; of the first few, unless they are notes, also what was seen. Notes are counted only.
+    """All groups in one line; of the first, unless it is a note, also what was seen. Notes are counted only.
 
     'Do not use: Cache served (1 cell): the page cache answered. 9 notes.'
     """

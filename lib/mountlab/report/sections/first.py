@@ -92,7 +92,7 @@ def answer(run: RunView) -> Html:
 def _expected(run: RunView) -> Html | str:
     """What was expected beforehand; of what names a part of the question, whether it is so."""
     rows = [
-        html.told(f"{_HELD[each.held]} {each.part}: {_claim(each)}", f"{each.held} {each.text}")
+        html.told(f"{_HELD[each.held]} {_capital(each.part)} {_claim(each)}", f"{each.held}, {each.text}")
         for each in answers.expected(run)
     ]
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
@@ -105,9 +105,9 @@ _HELD: Mapping[answers.Held, str] = {"confirmed": "✓", "contradicted": "✗", 
 
 
 def _claim(each: answers.Expected) -> str:
-    """'tmpfs faster', or 'faster' of all that are compared."""
+    """'faster on tmpfs', or 'faster' of all that are compared."""
     claim = "the same" if each.claim == "same" else each.claim
-    return f"{each.candidate} {claim}".strip()
+    return f"{claim} on {each.candidate}" if each.candidate else claim
 
 
 def _capital(text: str) -> str:
