@@ -136,6 +136,7 @@ RUN_FILES: Mapping[str, str] = {
     "run.json": "The parameters as resolved, the facts of the box, versions, git commit, seed, order, status.",
     "sweep.yml": "The same parameters as a sweep file, from which the run can be repeated.",
     "trials.jsonl": "The journal: one line a trial, synced to disk as soon as it ends. The truth about what ran.",
+    "raw/c-NAME/": "The same of a file system made once without what the sweep asks of it, to tell what that changes.",
     "raw/mNNN-NAME/": "One directory a mount: its commands, their output, what the kernel says of the file system.",
     "raw/tNNNN/": "One directory a trial: commands, output, the kernel's counters before and after. Never changed.",
     "exclude.yml": "Written by you, if at all: trials that do not count, each with the reason.",

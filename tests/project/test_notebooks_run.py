@@ -90,9 +90,9 @@ def test_what_n_would_have_told_runs_without_a_box_and_without_widgets(kernel: O
 
 def test_repeats_are_planned_without_a_box(kernel: OneKernel) -> None:
     shown = "".join(str(output) for output in outputs(kernel.run("40_plan_repeats")))
-    assert "which has 9 of the 9 cells" in shown
+    assert "which has 14 of the 14 cells" in shown
     assert "<svg" in shown
-    assert "5 blocks show a difference of" in shown
+    assert "10 blocks show a difference of" in shown
 
 
 def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
@@ -101,7 +101,7 @@ def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
     assert files["argv"] in text, "what was run, word by word"
     assert files["stderr"].splitlines()[-1] in text, "what the tool printed"
     assert "t0010 took" in text
-    assert "45 of 54 trials count" in text
+    assert "140 of 154 trials count" in text
 
 
 def test_a_trial_that_the_run_does_not_have_is_an_error(kernel: OneKernel) -> None:
@@ -112,14 +112,14 @@ def test_a_trial_that_the_run_does_not_have_is_an_error(kernel: OneKernel) -> No
 def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
     executed = kernel.run("45_compare_filesystems", workloads=["dd-read"], metric="read_bandwidth")
     text = told(executed)
-    assert "For read bandwidth under dd-read cache=cold ramfs is the best" in text
+    assert "For read bandwidth under dd-read cache=cold tmpfs is the best" in text
     assert "under dd-write" not in text.rpartition("For read bandwidth")[2]
     assert "<svg" in pages(executed)
 
 
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
     text = nbformat.writes(kernel.run("70_explore", run_path=str(TOUR), metric="read_bandwidth"))
-    assert "read_bandwidth under dd-read cache=cold: ramfs / tmpfs = " in text
+    assert "read_bandwidth under dd-read cache=cold: xfs / tmpfs = " in text
     assert "<svg" in text
     assert "application/vnd.jupyter.widget" not in text
     assert '"widgets"' not in text

@@ -355,4 +355,4 @@ def test_estimates_so_far_are_those_of_the_report() -> None:
     frame = cells.estimate_frame(run.sweep, run.measurements, run_id="", box="")
     pd.testing.assert_series_equal(frame["mean"], run.estimates["mean"])
     text = repr(estimates_table(run.sweep, LiveFigures(run.measurements, frame)))
-    assert text.count("n = 5") == 9
+    assert text.count("n = 10") == 14
