@@ -312,7 +312,8 @@ def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(
 HIDDEN_HEIGHT = """() => [...document.querySelectorAll('.scroll')].flatMap(box => {
   const edge = box.getBoundingClientRect().right;
   return [...box.querySelectorAll('tbody tr')].map(row => {
-    const lines = cell => { const range = document.createRange(); range.selectNodeContents(cell);
+    const lines = cell => { const range = document.createRange();
+                            range.selectNodeContents(cell.querySelector('details:not([open]) > summary') || cell);
                             return range.getBoundingClientRect().height; };
     const cells = [...row.cells], seen = cells.filter(cell => cell.getBoundingClientRect().left < edge);
     return Math.max(...cells.map(lines)) - Math.max(...seen.map(lines));

@@ -116,7 +116,8 @@ def _disks(found: Facts) -> Text:
 def _programs(programs: Mapping[str, Mapping[str, Any]]) -> Text:
     rows = [[name, str(own.get("version") or ""), str(own.get("path") or "")] for name, own in programs.items()]
     head: Head = ["Program", "Version", Column("Path", "code")]
-    return html.table(head, [Rows(rows)], caption="Programs on the box") if rows else ""
+    listed = html.table(head, [Rows(rows)], caption="Programs on the box")
+    return html.details(f"{numbers.counted(len(rows), 'program')} on the box", listed) if rows else ""
 
 
 def _clients(clients: Mapping[str, Facts]) -> Text:
