@@ -81,7 +81,7 @@ def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
 def test_its_values_show_themselves(tour: OpenNotebook) -> None:
     assert "Workloads" in tour.output_of("run.sweep")
     assert "tmpfs / ext4" in tour.output_of("run.comparisons")
-    assert "n = 5" in tour.output_of("from scipy import stats")
+    assert "n = 10" in tour.output_of("from scipy import stats")
 
 
 @pytest.mark.long

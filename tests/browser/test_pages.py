@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.browser, needs_chromium]
 
 LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
 # ── the pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
