@@ -86,6 +86,10 @@ def test_file_systems_with_the_same_verdicts_share_a_clause() -> None:
     )
 
 
+def test_braces_in_a_name_stay_as_they_are() -> None:
+    assert told({"candidate": "fs{0}{times}"}, COLD)[0].startswith("Flushed writes: fs{0}{times} 6.9 times")
+
+
 def test_what_points_the_other_way_in_a_part_is_told_by_itself() -> None:
     found = told({}, {**RANDOM, **LOSS}, {**RANDOM, "factors": {"rw": "write"}}, COLD)
     assert "faster in 2 and slower in 1 (fio rw=randwrite) of 3 comparisons" in found[0]

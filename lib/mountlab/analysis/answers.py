@@ -119,8 +119,9 @@ def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, 
     fell: dict[str, list[str]] = {}
     for name, group in groups.items():
         fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group)}")
-    (told, *more) = (f"{listed(ranges)}{{}}: {tally}{' each' * (len(ranges) > 1)}" for tally, ranges in fell.items())
-    clauses = [told.format(f" {_as(own)}"), *(clause.format("") for clause in more)]
+    told = [(listed(ranges), f": {tally}{' each' * (len(ranges) > 1)}") for tally, ranges in fell.items()]
+    unit = [f" {_as(own)}", *[""] * (len(told) - 1)]  # what the ratios are of is said once
+    clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(told, unit, strict=True))
     return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
 
 
@@ -134,8 +135,7 @@ def _fell(own: Sequence[Comparison], smallest: float) -> str:
 def _times(own: Sequence[Comparison]) -> str:
     """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval."""
     if len(own) == 1:
-        figures = verdicts.compared_figures(own[0])
-        return f"{figures.value} times {figures.interval}".strip()
+        return verdicts.times_text(own[0])
     ratios = sorted(each.ratio for each in own if math.isfinite(each.ratio))
     ends = dict.fromkeys(ratio_figures(each, math.nan, math.nan).value for each in (*ratios[:1], *ratios[-1:]))
     return f"{' to '.join(ends)} times" if ends else "without a ratio"
@@ -208,6 +208,4 @@ def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
 
 def _short(each: Comparison) -> str:
     """'tmpfs is slower under dd-read cache=warm, 0.32 times [0.21, 0.74]'."""
-    figures = verdicts.compared_figures(each)
-    times = f"{figures.value} times {figures.interval}".strip()
-    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {times}"
+    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {verdicts.times_text(each)}"

@@ -172,14 +172,15 @@ _NOISE: Mapping[str, str] = {
 }
 
 
-def _times(comparison: Comparison) -> str:
+def times_text(comparison: Comparison) -> str:
+    """'6.9 times [6.5, 7.3]'."""
     figures = compared_figures(comparison)
     return f"{figures.value} times {figures.interval}".strip()
 
 
 def _ratio_clause(comparison: Comparison, under: str) -> str:
     template = metric_words(comparison.metric).ratio
-    clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=_times(comparison))
+    clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=times_text(comparison))
     return clause + (f" ({comparison.label})" if comparison.label else "") + under
 
 
