@@ -13,7 +13,7 @@ from mountlab.tools.fio_series import Series, SeriesPoint
 from synthetic_run import synthetic_run
 
 RUN = synthetic_run()
-FIO = Workload(name="f", tool="fio", options={})
+FIO = Workload(name="f", tool="fio", options={"bs": 4096})
 RAMP = [(0.1, 1.0), (0.2, 2.0)]
 
 
@@ -41,10 +41,7 @@ def test_every_quantity_has_a_panel_and_what_was_not_seen_is_left_out() -> None:
     shares = dict.fromkeys(("user", "system", "iowait", "steal"), RAMP)
     box = OverTime(devices=[device], processors=shares, pressure=RAMP, dirty=RAMP)
     assert points_of(Inside(logs, box), FIO).keys() == INSIDE.keys()
-    assert points_of(Inside(logs[:1], OverTime(dirty=RAMP, pressure=RAMP[:1])), FIO).keys() == {
-        "read_bandwidth",
-        "dirty",
-    }
+    assert points_of(Inside(logs[1:2], OverTime(dirty=RAMP, pressure=RAMP[:1])), FIO).keys() == {"read_iops", "dirty"}
     assert points_of(Inside(), FIO) == {}
 
 
@@ -66,6 +63,21 @@ def test_jobs_that_run_one_after_another_have_no_common_time() -> None:
     beside = replace(FIO, options={**after.options, "jobs": text.replace("stonewall\n", "")})
     assert points_of(Inside(logs), after) == {}
     assert points_of(Inside(logs), beside)["read_bandwidth"] == [(0.1, 2.0), (0.2, 4.0)]
+
+
+def test_iops_are_from_the_bandwidth_where_all_ios_are_of_one_size() -> None:
+    logs = [series("write_bandwidth", 4096, 8192)]
+    jobs = "[a]\nrw=write\nsize=1m\n[b]\nrw=write\nsize=1m\nbs={}\n"
+    beside = {"bs": 4096, "numjobs": 1, "ioengine": "psync"}
+    for options, found in (
+        ({"bs": 4096}, [(0.1, 1.0), (0.2, 2.0)]),
+        ({"bs": 4096, "bssplit": "4k/50:8k/50"}, None),
+        ({"jobs": jobs.format("4k"), **beside}, [(0.1, 1.0), (0.2, 2.0)]),
+        ({"jobs": jobs.format("8k"), **beside}, None),
+    ):
+        assert points_of(Inside(logs), replace(FIO, options=options)).get("write_iops") == found
+    logged = [*logs, series("write_iops", 7, 7)]
+    assert points_of(Inside(logged), FIO)["write_iops"] == [(0.1, 7.0), (0.2, 7.0)], "what fio logged comes first"
 
 
 def test_why_there_are_no_counters_over_time() -> None:

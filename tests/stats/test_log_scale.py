@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mountlab.stats import STATISTICS, estimate, estimate_of_moments
 from mountlab.stats.estimates import LOG_METHOD, T_METHOD, estimate_samples
@@ -18,6 +18,7 @@ LEVELS = st.sampled_from([0.8, 0.95, 0.99])
 
 @pytest.mark.parametrize("name", STATISTICS)
 @given(values=POSITIVE, level=LEVELS, step=st.sampled_from([0.0, 1e-3, 1.0]))
+@example(values=[1.0] * 8 + [2**-14], level=0.8, step=1.0)  # the shortest time is above 0, and its rate beyond floats
 def test_the_interval_of_a_positive_sample_is_positive_and_holds_its_figure(
     name: str, values: list[float], level: float, step: float
 ) -> None:

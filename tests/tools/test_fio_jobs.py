@@ -398,6 +398,38 @@ def test_logs_over_time_are_kept_where_the_sweep_says_nothing() -> None:
     assert not any("log" in word for argv in Fio().command(plain(), "/m/t", "/out").prepare for word in argv)
 
 
+@pytest.mark.parametrize(
+    ("options", "in_memory", "kept"),
+    [
+        ({}, False, False),
+        ({"bs": 64 * KIB}, False, True),
+        ({"bs": 64 * KIB}, True, True),
+        ({"bs": 64 * KIB, "bssplit": "4k/90:64k/10"}, True, False),
+        ({"direct": 1}, False, True),
+        ({"direct": 1}, True, False),
+        ({"fsync": 1}, False, True),
+        ({"fdatasync": 1}, True, False),
+        ({"fsync": 32}, False, False),
+        ({"log_avg_msec": 50}, True, True),
+    ],
+)
+def test_every_log_is_kept_by_default_where_it_costs_nothing(
+    options: dict[str, Any], in_memory: bool, kept: bool
+) -> None:
+    """They take up to 50 ns of each I/O: of one that waits for a device, or moves much, that is not seen."""
+    argv = Fio().command(plain(**options), "/m/t", "/out", Target(in_memory=in_memory)).argv
+    written = {word for word in argv if word.startswith("--write_")}
+    assert written == {f"--write_{kind}_log=/out/fio" for kind in (("bw", "lat", "iops") if kept else ("bw",))}
+
+
+def test_every_log_is_kept_of_jobs_that_all_wait() -> None:
+    text = "[a]\nrw=write\nsize=1m\ndirect=1\n[b]\nrw=write\nsize=1m\nsync=dsync\n"
+    both, one = workload(text), workload(text + "[c]\nrw=write\nsize=1m\n")
+    for asked, kept in ((both, True), (one, False)):
+        lines = Fio().command(asked, "/m/t", "/out").files["/out/jobs.fio"].splitlines()
+        assert ("write_lat_log=/out/fio" in lines) == kept
+
+
 @pytest.mark.parametrize(("value", "kept"), [(False, 0), (0, 0), (250, 250)])
 def test_logs_over_time_are_switched_off_by_false(value: object, kept: int) -> None:
     raw = {**yaml.safe_load(SWEEP), "name": "s"}

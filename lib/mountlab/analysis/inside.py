@@ -9,6 +9,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Sweep, Workload
 from mountlab.filesystems.counters_over_time import OverTime, Points
 from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_options import blocks
 from mountlab.tools.fio_series import Series, mean_over_jobs, together
 
 _SIDES = ("read", "write")
@@ -32,12 +33,17 @@ def points_of(inside: Inside, workload: Workload) -> dict[str, Points]:
 
 
 def _of_tool(series: Sequence[Series], workload: Workload) -> Iterator[tuple[str, Points]]:
-    """Of jobs that run one after another nothing: each counts from its own beginning."""
-    if "jobs" in workload.options and len({job.phase for job in jobs_of(workload.options)}) > 1:
+    """Of jobs that run one after another nothing: each counts from its own beginning. IOPS are from the bandwidth where
+    only that was logged, and all I/Os are of one size."""
+    jobs = jobs_of(workload.options) if series and workload.tool == "fio" else ()
+    if len({job.phase for job in jobs}) > 1:
         return
+    sizes = {size for job in jobs for size in blocks(job.options)}
     for side in _SIDES:
-        yield f"{side}_bandwidth", together(series, f"{side}_bandwidth")
-        yield f"{side}_iops", together(series, f"{side}_iops")
+        bandwidth = together(series, f"{side}_bandwidth")
+        counted = [(at, value / max(sizes)) for at, value in bandwidth] if len(sizes) == 1 else []
+        yield f"{side}_bandwidth", bandwidth
+        yield f"{side}_iops", together(series, f"{side}_iops") or counted
         yield f"{side}_latency_mean", mean_over_jobs(series, f"{side}_latency_mean", f"{side}_iops")
 
 

@@ -364,6 +364,8 @@ class Target:
     """Who reads and writes, where that is not the box itself: each in a directory of its own."""
     seed: int | None = None
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
+    in_memory: bool = False
+    """Whether no I/O of it can reach a device."""
 
 
 FILES = Target()

@@ -228,7 +228,7 @@ def _geometric(rows: Floats, level: float, steps: Floats, signed: Flags) -> tupl
 def _harmonic(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
     times = 1 / rows
     time, shortest, longest = _mean(times, level, steps * times.mean(axis=1) ** 2, signed)
-    with np.errstate(divide="ignore"):  # a time below floating point is infinitely fast
+    with np.errstate(divide="ignore", over="ignore"):  # a time below floating point is infinitely fast
         return 1 / time, 1 / longest, 1 / shortest
 
 

@@ -346,14 +346,16 @@ class _Context:
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
         seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
         driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
-        target = replace(family.target_of(mount.filesystem, mount.place), endpoints=driven, seed=seed)
+        in_memory = stays_in_memory(mount.filesystem, self.facts)
+        target = family.target_of(mount.filesystem, mount.place)
+        target = replace(target, endpoints=driven, seed=seed, in_memory=in_memory)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
         programs = tool.programs_for(cell.workload)
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
-        ready = _ready(command, cache, in_memory=stays_in_memory(mount.filesystem, self.facts))
+        ready = _ready(command, cache, in_memory=in_memory)
         head = self._head(command, ready, programs, cell, cache, mount, directory, output)
         return PlannedTrial(
             trial_id=trial_id,

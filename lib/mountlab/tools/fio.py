@@ -39,7 +39,7 @@ class Fio(Tool):
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
         known = fio_help.read_help(text)
         for job in jobs_of(options, where=where) if known else ():
-            given = {**dict(fio_options.arguments(job.options)), **_common(options, (), "")}
+            given = {**dict(fio_options.arguments(job.options)), **_common(options, (), "", FILES)}
             given.pop("bs", None)  # a size that Mountlab has checked, and fio's own range is that of an int
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
             assert known
@@ -64,7 +64,7 @@ class Fio(Tool):
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
         base = _plain_command(jobs[0], directory, target, target.seed) if plain else ("fio", f"{output}/{JOB_FILE}")
-        common = _words(_common(workload.options, jobs, output)) if plain else ()
+        common = _words(_common(workload.options, jobs, output, target)) if plain else ()
         report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
         return Command(
             argv=(*base, *common, *report, *(invalidate if plain else ())),
@@ -178,11 +178,18 @@ def _words(options: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"--{name}={value}" for name, value in options.items())
 
 
-def _common(options: Mapping[str, Scalar], jobs: Sequence[Job], output: str) -> dict[str, str]:
+def _common(options: Mapping[str, Scalar], jobs: Sequence[Job], output: str, target: Target) -> dict[str, str]:
     """What is asked of all jobs together."""
     averaged = options.get("log_avg_msec", _window_ms(jobs))
-    logs = {"log_avg_msec": str(averaged), **fio_series.arguments(output)} if averaged else {}
+    every = "log_avg_msec" in options or all(_is_long(job.options, target) for job in jobs)
+    logs = {"log_avg_msec": str(averaged), **fio_series.arguments(output, every=every)} if averaged else {}
     return {**logs, "group_reporting": str(int(_grouped(options)))}
+
+
+def _is_long(options: Mapping[str, Scalar], target: Target) -> bool:
+    """Whether each I/O of a job takes so long that what every log takes of it does not count."""
+    large = fio_options.blocks(options)[0] >= fio_series.LONG_BYTES
+    return large or (fio_options.waits(options) and not target.in_memory)
 
 
 def _window_ms(jobs: Sequence[Job]) -> int:
@@ -204,7 +211,8 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
     invalidate = {"invalidate": "0"} if options.get("cache") in ("warm", "as_is") else {}
-    run = job_file(jobs, {**where, **_common(options, jobs, output), **invalidate}, target.seed, grouped=grouped)
+    asked = {**where, **_common(options, jobs, output, target), **invalidate}
+    run = job_file(jobs, asked, target.seed, grouped=grouped)
     files = {f"{output}/{JOB_FILE}": run}
     readers = tuple(job for job in jobs if job.options["rw"] in READS)
     if target.kind != "files" or not readers:

@@ -45,8 +45,9 @@ OPTIONS: Mapping[str, Option] = {
         kind="int",
         can_be_off=True,
         help="keep bandwidth, I/O rate and latency over time, averaged over so many milliseconds. Without it over a "
-        "twentieth of `runtime`, from 50 ms to 1 s, without a set time over 100 ms or more; more than 16 jobs, and "
-        "several clients, keep none. 0 or false: none",
+        "twentieth of `runtime`, from 50 ms to 1 s, without a set time over 100 ms or more; of I/Os that neither wait "
+        "for a device (`direct`, `fsync: 1`) nor have 64 KiB only the bandwidth; of more than 16 jobs, or several "
+        "clients, nothing. 0 or false: nothing",
     ),
     "jobs": Option(kind="text", help="the text of a job file, for several jobs at once", file_key="job_file"),
     "cache": CACHE,
@@ -134,6 +135,12 @@ def numbers(text: str) -> bool:
         re.fullmatch("-?[0-9]+", part) or fio_bytes(part.removeprefix("-")) is not None or fio_seconds(part) is not None
         for part in parts
     )
+
+
+def waits(options: Mapping[str, Scalar]) -> bool:
+    """Whether each I/O of a job waits for its device, where there is one."""
+    flushed = (str(options.get(name)) in ("1", "sync", "dsync") for name in ("fsync", "fdatasync", "sync"))
+    return _on(options, "direct") or any(flushed)
 
 
 def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:

@@ -83,13 +83,16 @@ DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 16}
 FIO = {"tool": "fio", "rw": "randwrite", "bs": "4KiB", "size": "1MiB", "runtime": "1s", "time_based": True}
 
 
-def a_sweep(workload: Mapping[str, object], repeats: int, *, caches: bool = False, warmup: int = 1) -> Resolved:
-    """One workload on one tmpfs that is mounted once."""
+Options = Mapping[str, object]
+
+
+def a_sweep(workload: Options, repeats: int, *, caches: bool = False, warmup: int = 1, **more: Options) -> Resolved:
+    """One workload on one tmpfs that is mounted once; `more`: others of it, by name."""
     design = {"repeats": repeats, "warmup": warmup, "drop_caches": caches, "seed": 1, "fresh_filesystem": "never"}
     raw = {
         "name": "bench",
         "question": "What does a trial cost beyond its tool?",
-        "workloads": {"w": dict(workload)},
+        "workloads": {"w": workload, **more},
         "filesystems": {"tmpfs": {"type": "tmpfs", "size": "64MiB"}},
         "design": design,
     }

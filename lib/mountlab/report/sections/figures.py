@@ -35,6 +35,7 @@ two are folded. Notebook 30 draws any trial."""
 _COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
 """The latencies that metrics are about; fio may keep others beside them."""
 _LOGGED = ("read_bandwidth", "write_bandwidth")
+_LATENCIES = ("read_latency_mean", "write_latency_mean")
 _NO_TRIAL = "No trial succeeded."
 
 
@@ -279,6 +280,11 @@ def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]
         yield f"Zero in all of them, and left out: {numbers.listed(empty)}."
     if unseen:
         yield f"Not recorded for any of them: {numbers.listed(unseen)}."
+    if any(_seen(name, trials) for name in _LOGGED) and not any(_seen(name, trials) for name in _LATENCIES):
+        yield (
+            "fio logs latency unasked only where each I/O waits for a device or has 64 KiB or more; log_avg_msec in a "
+            "workload asks for it."
+        )
 
 
 def _seen(name: str, trials: Sequence[plots.InsideTrial]) -> bool:
