@@ -71,7 +71,8 @@ def test_each_part_of_the_question_is_a_line_with_the_range_of_its_ratios() -> N
         "Flushed writes: tmpfs 2.0 to 6.9 times as fast as ext4: faster in both comparisons.",
         "Cold reads: tmpfs 63 times [41, 83] as fast as ext4: faster.",
         "Warm reads: tmpfs 0.50 times [0.40, 0.60] as fast as ext4: slower.",
-        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 4 comparisons together.",
+        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 4 comparisons together. "
+        "A range spans ratios alone: the interval of each is in the plot.",
     ]
 
 
@@ -82,7 +83,7 @@ def test_the_interval_is_the_one_that_holds_together_with_all_others() -> None:
 def test_file_systems_with_the_same_verdicts_share_a_clause() -> None:
     both = [{}, {"candidate": "ramfs", "ratio": 5.0, "low": 4.6, "high": 5.4}]
     assert told(*both, COLD)[0] == (
-        "Flushed writes: tmpfs 6.9 times [6.5, 7.3] and ramfs 5.0 times [4.6, 5.4] as fast as ext4: faster each."
+        "Flushed writes: tmpfs 6.9 times [6.5, 7.3] and ramfs 5.0 times [4.6, 5.4] as fast as ext4: each faster."
     )
 
 
@@ -105,9 +106,8 @@ def test_where_nothing_is_decided_that_comes_first() -> None:
 
 
 def test_a_doubt_is_told_with_the_part_that_it_weakens_and_no_other() -> None:
-    caveat = Caveat(code="implausible", severity="warning", scope="cell", subject="ext4/dd-write", message="m")
-    found = told({}, RANDOM, COLD, caveats=[caveat])
-    assert found[0].endswith("Doubtful in 1 of 2: implausible.")
+    found = told({}, RANDOM, COLD, caveats=[DOUBT])
+    assert found[0].endswith(": faster in both comparisons. 1 of 2 comparisons is doubtful: implausible.")
     assert "oubtful" not in "".join(found[1:])
 
 
@@ -134,8 +134,11 @@ def test_many_file_systems_make_no_long_line() -> None:
 # ── what was expected ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any]) -> list[tuple[str, str]]:
-    run = run_of(*changes)
+DOUBT = Caveat(code="implausible", severity="warning", scope="cell", subject="ext4/dd-write", message="m")
+
+
+def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any], **run_parts: Any) -> list[tuple[str, str]]:
+    run = run_of(*changes, **run_parts)
     own = replace(run, sweep=replace(run.sweep, expected=expected))
     return [(each.held, each.text) for each in answers.expected(own)]
 
@@ -143,6 +146,8 @@ def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any]) -> list[
 def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:
     claim = {"flushed writes": {"": "faster"}}
     assert held(claim, {}, RANDOM) == [("confirmed", "in all 2 comparisons")]
+    assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "in all 2 comparisons, 1 of them doubtful")]
+    assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "in its one comparison, doubtful")]
     assert held(claim, {}, {**RANDOM, **OPEN}) == [("open", "undecided in 1 of 2 comparisons")]
     assert held(claim, {**OPEN}, {**RANDOM, **LOSS}) == [
         ("contradicted", "in 1 of 2 comparisons: tmpfs is slower under fio rw=randwrite, 0.50 times [0.40, 0.60]")

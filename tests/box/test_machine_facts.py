@@ -238,6 +238,20 @@ def test_memory_that_is_taken_back_and_swap(tmp_path: Path) -> None:
     assert swap == {"areas": "zram 1,024 MiB, file 2 MiB", "zram": "lz4", "zswap": "on (zstd)"}
 
 
+@pytest.mark.parametrize(
+    ("device", "features", "said"),
+    [("0x0005", "011001", "on"), ("0x0005", "011000", "off"), ("0x0002", "011001", None)],
+)
+def test_a_balloon_says_whether_free_pages_go_back_to_the_host(
+    tmp_path: Path, device: str, features: str, said: str | None
+) -> None:
+    place = "sys/bus/virtio/devices/virtio0"
+    files(tmp_path, {f"{place}/device": f"{device}\n", f"{place}/features": f"{features}{'0' * 58}\n"})
+    files(tmp_path, {"sys/kernel/mm/ksm/run": "0\n"})
+    found = machine.parse_reclaim(gathered(tmp_path, machine_scripts.RECLAIM))
+    assert found.get("free_page_reporting") == said
+
+
 @pytest.mark.parametrize(("threads", "said"), [("kdamond.0\n", "running"), ("kswapd0\n", "not running")])
 def test_a_user_who_may_not_read_its_settings_sees_the_thread_of_damon(tmp_path: Path, threads: str, said: str) -> None:
     files(tmp_path, {"proc/2/comm": "kthreadd\n", "proc/77/comm": threads})

@@ -159,6 +159,13 @@ def test_a_kernel_that_takes_pages_away_is_noted() -> None:
     assert found("pages-taken", knowing(reclaim={"damon": "running (stat)"})) == [], "it only watches"
 
 
+def test_a_machine_that_returns_free_memory_to_its_host_is_doubted() -> None:
+    caveat = the_only("memory-given-back", knowing(reclaim={"damon": "not running", "free_page_reporting": "on"}))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert "free-page-reporting=off" in caveat.message
+    assert found("memory-given-back", knowing(reclaim={"free_page_reporting": "off"})) == []
+
+
 @pytest.mark.parametrize("fact", ["kernel_config", "session_limits", "reclaim"])
 def test_a_run_that_did_not_record_such_facts_says_that_it_could_not_look(fact: str) -> None:
     blind = find_caveats(knowing(**{fact: None})).not_checked
@@ -372,7 +379,7 @@ def fast(**facts: Any) -> Evidence:
 def test_a_disk_that_rotates_and_is_faster_than_any_is_implausible() -> None:
     caveat = the_only("implausible", replace(fast(), chains={"m-ext4": CHAIN}))
     assert (caveat.severity, caveat.metrics) == ("warning", "read_")
-    assert "the device moved up to 1074 MB/s, more than the 600 MB/s of the fastest disks that rotate" in caveat.message
+    assert "the device moved up to 1074 MB/s, more than the 600 MB/s of the fastest rotating disk" in caveat.message
 
 
 def test_a_disk_that_is_faster_than_its_link_is_implausible() -> None:

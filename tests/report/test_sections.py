@@ -103,8 +103,8 @@ def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
 
 def test_the_question_with_where_when_and_how_often() -> None:
     assert repr(sections.question(RUN)) == (
-        "How much faster than the disk is a RAM disk, and does it matter which? box local · kernel 6.18.5 · disk "
-        "/dev/vda (ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 12 s"
+        "How much faster than the disk is a RAM disk, and does it matter which? box local · kernel 6.18.5 · image "
+        "files on /dev/vda (ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 12 s"
     )
 
 

@@ -87,7 +87,7 @@ def lines(run: AnsweredRun) -> list[AnswerLine]:
         *(AnswerLine(part, _part_text(own, smallest, doubts)) for part, own in list(parts.items())[:_MOST_PARTS]),
         *([AnswerLine("", f"{_more(list(parts)[_MOST_PARTS:])}.")] if len(parts) > _MOST_PARTS else []),
         *(AnswerLine("", text) for text in _exceptions(parts.values(), smallest)),
-        *_how_far(run, found),
+        *_how_far(run, found, ranges=any(len(own) > len({each.candidate for each in own}) for own in parts.values())),
     ]
 
 
@@ -95,15 +95,16 @@ def _more(parts: Sequence[str]) -> str:
     return f"{counted(len(parts), 'more part')} of the question ({listed(parts)}): in the results"
 
 
-def _how_far(run: AnsweredRun, answer: Sequence[Comparison]) -> list[AnswerLine]:
-    """The n that all have in common, and at which level the intervals hold."""
+def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) -> list[AnswerLine]:
+    """The n that all have in common, at which level the intervals hold, and that ranges are no intervals."""
     count = sum(map(verdicts.has_blocks, run.comparisons))
     if count < 2:
         return []
     told = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
     alike = f"{told.pop()} each. " if len(told) == 1 else ""
-    level = percent(run.sweep.design.level)
-    return [AnswerLine("", f"{alike}Verdicts and intervals hold at {level} for all {count} comparisons together.")]
+    held = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
+    spans = " A range spans ratios alone: the interval of each is in the plot." if ranges else ""
+    return [AnswerLine("", f"{alike}{held}{spans}")]
 
 
 def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
@@ -119,7 +120,7 @@ def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, 
     fell: dict[str, list[str]] = {}
     for name, group in groups.items():
         fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group)}")
-    told = [(listed(ranges), f": {tally}{' each' * (len(ranges) > 1)}") for tally, ranges in fell.items()]
+    told = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
     unit = [f" {_as(own)}", *[""] * (len(told) - 1)]  # what the ratios are of is said once
     clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(told, unit, strict=True))
     return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
@@ -150,13 +151,19 @@ def _as(own: Sequence[Comparison]) -> str:
 
 
 def _doubtful(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> str:
-    """' Doubtful in 3 of 6: implausible.', by the caveats of the cells; '' where there is none."""
-    codes = [verdicts.doubts_about(each, doubts) for each in own]
-    weak = [each for each in codes if each]
+    """' 3 of 6 comparisons are doubtful: implausible.', by the caveats of the cells; '' where there is none."""
+    weak = _weak(own, doubts)
     if not weak:
         return ""
     names = listed(sorted({spoken_code(code) for each in weak for code in each}))
-    return f" Doubtful{f' in {len(weak)} of {len(own)}' if len(own) > len(weak) else ''}: {names}."
+    if len(weak) == len(own):
+        return f" Doubtful: {names}."
+    return f" {len(weak)} of {len(own)} comparisons {'is' if len(weak) == 1 else 'are'} doubtful: {names}."
+
+
+def _weak(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
+    """The doubts about each comparison that has any."""
+    return [found for each in own if (found := verdicts.doubts_about(each, doubts))]
 
 
 def _exceptions(parts: Iterable[Sequence[Comparison]], smallest: float) -> list[str]:
@@ -179,14 +186,20 @@ def expected(run: AnsweredRun) -> list[Expected]:
     """Each expectation of the sweep that names a part of the question, held against the comparisons of that part."""
     found, name_of = answering(run), _namer(run)
     parts = {id(each): (each.workload, name_of(each)) for each in found}
+    doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
+
+    def held(part: str, claim: Claim, candidate: str) -> Expected:
+        own = [each for each in found if part in parts[id(each)] and candidate in ("", each.candidate)]
+        return _held(part, claim, candidate, own, len(_weak(own, doubts)))
+
     return [
-        _held(part, claim, candidate, [c for c in found if part in parts[id(c)] and candidate in ("", c.candidate)])
+        held(part, claim, candidate)
         for part, claims in run.sweep.expected.items()
         for candidate, claim in claims.items()
     ]
 
 
-def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison]) -> Expected:
+def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison], weak: int) -> Expected:
     """One contradiction contradicts; it is confirmed only by every comparison."""
     against = [each for each in own if each.verdict not in (claim, "undecided")]
     unclear = [each for each in own if each.verdict == "undecided"]
@@ -197,7 +210,8 @@ def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison]) ->
         return Expected(part, claim, candidate, "contradicted", text)
     if unclear:
         return Expected(part, claim, candidate, "open", f"undecided {_count(unclear, own)}")
-    return Expected(part, claim, candidate, "confirmed", _count(own, own))
+    doubtful = f", {'all' if weak == len(own) else weak} of them doubtful" if weak and len(own) > 1 else ""
+    return Expected(part, claim, candidate, "confirmed", f"{_count(own, own)}{doubtful or ', doubtful' * (weak > 0)}")
 
 
 def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:

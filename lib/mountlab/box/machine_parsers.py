@@ -187,9 +187,9 @@ def parse_swap(text: str) -> Values:
 
 
 def parse_reclaim(text: str) -> Values:
-    """What takes pages away from those who use them: the multi-generational LRU, DAMON, merging, demotion."""
+    """What takes pages away from those who use them: the multi-generational LRU, DAMON, merging, demotion, the host."""
     said = dict(lines(text))
-    generations = said.get("lru_gen_enabled")
+    generations, balloon = said.get("lru_gen_enabled"), said.get("balloon_features", "")
     return known(
         {
             "lru_gen": None if generations is None else f"on ({generations})" if int(generations, 16) else "off",
@@ -198,8 +198,13 @@ def parse_reclaim(text: str) -> Values:
             "damon_lru_sort": _switch(said.get("damon_lru_sort_enabled")),
             "same_page_merging": _switch(said.get("ksm_run")),
             "demotion": _switch(said.get("demotion_enabled")),
+            "free_page_reporting": _switch(balloon[_REPORTING : _REPORTING + 1] or None),
         }
     )
+
+
+_REPORTING = 5
+"""The bit of a virtio balloon with which it gives free pages back to its host (VIRTIO_BALLOON_F_REPORTING)."""
 
 
 def _damon(text: str, said: Mapping[str, str]) -> str | None:

@@ -109,6 +109,9 @@ for kdamond in /sys/kernel/mm/damon/admin/kdamonds/[0-9]*; do
     values damon_ "$kdamond/state"
     values damon_ "$kdamond"/contexts/[0-9]*/schemes/[0-9]*/action
 done
+for device in /sys/bus/virtio/devices/*; do
+    [ "$(cat "$device/device")" != 0x0005 ] || values balloon_ "$device/features"
+done
 """
 VM_SETTINGS = f"cd /proc/sys/vm && values '' {' '.join(_VM_SETTINGS.split())}"
 COMMAND_LINE = "head -c 4096 /proc/cmdline"

@@ -311,7 +311,7 @@ def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
 def _limits(name: str, facts: Facts) -> Iterator[tuple[float, str]]:
     disk = disk_of(name, facts)
     if disk.get("rotational") and disk.get("type") == "disk":
-        yield FASTEST_PLATTERS, "the fastest disks that rotate, as it says it does"
+        yield FASTEST_PLATTERS, "the fastest rotating disk, which it reports to be"
     link = (facts.get("disk_links") or {}).get(disk.get("name"))
     if link and _bare(facts):  # the links of a virtual machine are made up
         yield float(link["bytes_per_s"]), f"its link ({link['what']})"

@@ -86,7 +86,7 @@ def _told(words: Sequence[str], common: Container[int]) -> str:
             runs.append([])
         if own or (before and _UNIT.match(word)):
             runs[-1].append(word)
-    return " · ".join(" ".join(run).strip(".,;:()") for run in runs)
+    return " · ".join(" ".join(word for word in run if word != "...").strip(".,;:()") for run in runs)
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:

@@ -166,6 +166,17 @@ def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
+def memory_given_back(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """A virtual machine that returns free memory to its host, and waits for the host when it uses the memory again."""
+    if (facts.get("reclaim") or {}).get("free_page_reporting") == "on":
+        yield Doubt.of_run(
+            "the box returns free memory to its host (free page reporting of its virtio balloon). The first use of "
+            "such a page waits for the host: files in memory and the page cache may fill several times slower than "
+            "the second time, and trials differ by which pages they get. Switch it off in the host's configuration of "
+            "the balloon (QEMU: free-page-reporting=off), or measure on a machine without it."
+        )
+
+
 def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
     """Wall clocks that were set while a tool ran."""
     for cell, trials in evidence.seen():
@@ -252,6 +263,12 @@ CHECKS = (
         taken_pages,
         "Stop DAMON while you measure.",
         severities=("note",),
+        needs="reclaim",
+    ),
+    standing(
+        "memory-given-back",
+        memory_given_back,
+        "Switch free page reporting off in the host.",
         needs="reclaim",
     ),
     standing("on-battery", on_battery, "Plug it in.", needs="power"),

@@ -37,7 +37,8 @@ _DISK = {
 }  # fmt: skip
 _FREQUENCY = {"lowest_hz": "lowest", "highest_hz": "highest", "possible_hz": "highest possible"}
 _RECLAIM = {"lru_gen": "multi-generational LRU", "damon": "DAMON", "damon_reclaim": "DAMON_RECLAIM",
-            "damon_lru_sort": "DAMON_LRU_SORT", "same_page_merging": "same-page merging"}  # fmt: skip
+            "damon_lru_sort": "DAMON_LRU_SORT", "same_page_merging": "same-page merging",
+            "free_page_reporting": "free page reporting"}  # fmt: skip
 _MACHINE, _PROCESSOR, _MEMORY, _KERNEL, _STORAGE, _LIMIT, _PROGRAMS, _OWN = GROUPS
 
 FACT_WORDS: Mapping[str, FactWords] = {

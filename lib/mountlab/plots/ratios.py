@@ -76,7 +76,7 @@ def ratio_axis(
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
-    shaded = f"; shaded: ±{numbers.percent(zone)}" if zone else ""
+    shaded = f"; shaded: ±{numbers.percent(zone)}, the same" if zone else ""
     hollow = "; hollow: undecided" if any(each.verdict == "undecided" for each in comparisons) else ""
     axes.set_xlabel(f"ratio to {short(baseline, 20)} = 1{shaded}{hollow}")
 

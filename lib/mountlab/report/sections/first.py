@@ -41,13 +41,18 @@ def question(run: RunView) -> Html:
     parts = [
         f"box {box.get('name', run.sweep.box)}",
         f"kernel {facts['kernel']}" if facts.get("kernel") else "",
-        f"disk {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
+        f"{_lies_on(run)}{disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
         _measured(run),
         _blocks(run),
         _duration(run),
     ]
     line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
     return html.joined(html.heading(" ".join(run.sweep.question.split()), level=1), line, _unfinished(run))
+
+
+def _lies_on(run: RunView) -> str:
+    """What of the disk is measured: image files on it, or itself."""
+    return "image files on " if any((fs.over or fs).image_bytes for fs in run.sweep.filesystems) else "disk "
 
 
 def _measured(run: RunView) -> str:
@@ -165,7 +170,7 @@ def _overview_table(run: RunView) -> Html:
     level, noun = numbers.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
     wide = len(names) <= MOST_COLUMNS
     of = "row" if wide else "workload"
-    caption = f"{noun} and {level} interval. ★ best of its {of}, and those whose interval meets its own"
+    caption = f"{noun} and {level} interval. ★ best of its {of}, or not separable from the best"
     if not wide:
         below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)]
         return _long_table(below, noun, caption)
