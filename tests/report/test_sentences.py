@@ -400,11 +400,11 @@ def test_what_differs_from_cell_to_cell_is_told_with_its_units() -> None:
     assert differing(
         "in 5 of its 5 trials (t0035, t0059) the device moved up to 2,020 MB/s, more than 281 MB/s. Move more.",
         "in 1 of its 5 trials (t0067) the device moved up to 645 MB/s, more than 281 MB/s. Move more.",
-    ) == ["5 · t0035, t0059 · 2,020 MB/s", "1 · t0067 · 645 MB/s"]
+    ) == ["in 5 · trials t0035, t0059 · up to 2,020 MB/s", "in 1 · trials t0067 · up to 645 MB/s"]
 
 
 def test_messages_that_differ_in_their_order_only_are_told_whole() -> None:
-    assert differing("a b", "b a") == ["a b", "b a"]
+    assert differing("1 2", "2 1") == ["1 2", "2 1"]
 
 
 @given(st.lists(st.text("ab,. ", min_size=1).filter(str.strip), min_size=2, max_size=4))

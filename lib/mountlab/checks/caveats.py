@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.metrics import METRICS
@@ -78,15 +79,22 @@ def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
 
 
 def _told(words: Sequence[str], common: Container[int]) -> str:
-    """The words that are not common; a unit stays with its figure."""
+    """The words that are not common, with up to two plain ones before them; a unit stays with its figure."""
     runs: list[list[str]] = []
     for place, word in enumerate(words):
         own, before = place not in common, place > 0 and place - 1 not in common
         if own and not before:
-            runs.append([])
+            runs.append(_before(place, words, common))
         if own or (before and _UNIT.match(word)):
-            runs[-1].append(word)
+            runs[-1].append(word.lstrip("("))
     return " · ".join(" ".join(word for word in run if word != "...").strip(".,;:()") for run in runs)
+
+
+def _before(end: int, words: Sequence[str], common: Container[int]) -> list[str]:
+    """'up to', 'sloped by': what a figure is, by the words that stand before it in every message."""
+    nearest = range(end - 1, max(end - 3, -1), -1)
+    plain = takewhile(lambda place: place in common and words[place].isalpha(), nearest)
+    return [words[place] for place in sorted(plain)]
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:

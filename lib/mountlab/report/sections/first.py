@@ -299,7 +299,7 @@ def caveats(run: RunView) -> Html:
     groups = grouped(run.caveats)
     boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
     notes = [group for group in groups if group.severity == "note"]
-    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
+    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed: nothing of this kind was found"
     return html.joined(*boxes, *_notes(notes), html.details(others, html.items(run.checks_passed)), not_checked(run))
 
 
