@@ -398,7 +398,7 @@ def differing(*messages: str) -> list[str]:
 
 def test_what_differs_from_cell_to_cell_is_told_with_its_units() -> None:
     assert differing(
-        "in 5 of its 5 trials (t0035, t0059) the device moved up to 2,020 MB/s, more than 281 MB/s. Move more.",
+        "in 5 of its 5 trials (t0035, t0059, ...) the device moved up to 2,020 MB/s, more than 281 MB/s. Move more.",
         "in 1 of its 5 trials (t0067) the device moved up to 645 MB/s, more than 281 MB/s. Move more.",
     ) == ["in 5 · trials t0035, t0059 · up to 2,020 MB/s", "in 1 · trials t0067 · up to 645 MB/s"]
 

@@ -87,7 +87,7 @@ def _told(words: Sequence[str], common: Container[int]) -> str:
             runs.append(_before(place, words, common))
         if own or (before and _UNIT.match(word)):
             runs[-1].append(word.lstrip("("))
-    return " · ".join(" ".join(word for word in run if word != "...").strip(".,;:()") for run in runs)
+    return " · ".join(" ".join(run).strip(" .,;:()") for run in runs)
 
 
 def _before(end: int, words: Sequence[str], common: Container[int]) -> list[str]:

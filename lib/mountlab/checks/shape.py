@@ -392,17 +392,10 @@ def unsteady(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(list(bad), judged)} the bandwidth was not steady: over five equal parts of the "
-                f"trial it {' and '.join(_beyond(worst))}. The figure depends on how long a "
+                f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
+                f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
                 "trial is: run longer, with ramp_time, or with precondition.",
             )
-
-
-def _beyond(found: shape.Steady) -> Iterator[str]:
-    """Which limits of a steady state were exceeded, and by how much."""
-    if found.excursion > shape.MAX_EXCURSION:
-        yield f"differed by up to {found.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%})"
-    if found.slope > shape.MAX_SLOPE:
-        yield f"sloped by {found.slope:.0%} (limit {shape.MAX_SLOPE:.0%})"
 
 
 def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
