@@ -18,12 +18,12 @@ NOT_FAST := box or browser or slow or long
 
 # $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
-EXAMPLE_SWEEP := SWEEP=params/sweeps/ramdisk.yml
-EXAMPLE_RUN := RUN=results/<run_id>
-EXAMPLE_BATCH := BATCH=params/batches/studies.yml
-EXAMPLE_RUNS := RUNS="results/<run_id> results/<run_id>"
+EXAMPLE_SWEEP := SWEEP=ramdisk
+EXAMPLE_RUN := RUN=latest
+EXAMPLE_BATCH := BATCH=studies
+EXAMPLE_RUNS := RUNS="tour latest"
 EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
-EXAMPLE_PAIR := A=results/<run_id> B=results/<run_id>
+EXAMPLE_PAIR := A=tour B=latest
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test test-all \
@@ -32,8 +32,8 @@ SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "  SWEEP=params/sweeps/ramdisk.yml   BOX=local   RUN=results/<run_id>   ARGS='-p repeats=3'   PYTHON=python3.12"
-	@echo "  make reports every failure as exit code 2; $(PY) -m mountlab shows which it was:"
+	@echo "  SWEEP=ramdisk   BOX=local   RUN=latest   ARGS='-p repeats=3'   PYTHON=python3.12"
+	@echo "  make reports every failure as exit code 2; .venv/bin/mountlab shows which it was:"
 	@echo "  0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe, 5 the gate cannot tell."
 
 env: ## the Python environment, .venv, from requirements.lock

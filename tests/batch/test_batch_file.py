@@ -134,4 +134,4 @@ def test_the_studies_are_all_there() -> None:
 def test_a_file_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(StoreError) as raised:
         load_batch(paths.PARAMS / "batches" / "absent.yml")
-    assert "studies.yml" in str(raised.value)
+    assert "name one of params/batches: studies" in str(raised.value)

@@ -80,6 +80,8 @@ SWEEP, RUN = "my sweeps/a.yml", "results/my run"
         (["run", f"SWEEP={SWEEP}", "BOX=db1", "ARGS=-p repeats=3"], {"box": "db1", "overrides": ["repeats=3"]}),
         (["resume", f"RUN={RUN}"], {"run": RUN}),
         (["report", f"RUN={RUN}"], {"run": RUN}),
+        (["run", "SWEEP=tour"], {"sweep": "tour"}),
+        (["report", "RUN=latest"], {"run": "latest"}),
         (["index"], {}),
         (["compare", f"A={RUN}", "B=results/y"], {"run_a": RUN, "run_b": "results/y"}),
         (["batch", f"BATCH={SWEEP}", "ARGS=--plan"], {"file": SWEEP, "plan": True, "scheduler": None}),
@@ -115,19 +117,19 @@ def test_the_library_understands_what_make_says_to_it(cabin: Path, arguments: li
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("plan", "make plan: SWEEP is missing, for example: make plan SWEEP=params/sweeps/ramdisk.yml"),
-        ("run", "make run: SWEEP is missing, for example: make run SWEEP=params/sweeps/ramdisk.yml"),
-        ("resume", "make resume: RUN is missing, for example: make resume RUN=results/<run_id>"),
-        ("report", "make report: RUN is missing, for example: make report RUN=results/<run_id>"),
+        ("plan", "make plan: SWEEP is missing, for example: make plan SWEEP=ramdisk"),
+        ("run", "make run: SWEEP is missing, for example: make run SWEEP=ramdisk"),
+        ("resume", "make resume: RUN is missing, for example: make resume RUN=latest"),
+        ("report", "make report: RUN is missing, for example: make report RUN=latest"),
         (
             "publish",
-            'make publish: RUNS is missing, for example: make publish RUNS="results/<run_id> results/<run_id>"',
+            'make publish: RUNS is missing, for example: make publish RUNS="tour latest"',
         ),
         (
             "reproduce",
             "make reproduce: BUNDLE is missing, for example: make reproduce BUNDLE=results/bundle-<title>-<date>.zip",
         ),
-        ("compare", "make compare: A is missing, for example: make compare A=results/<run_id> B=results/<run_id>"),
+        ("compare", "make compare: A is missing, for example: make compare A=tour B=latest"),
     ],
 )
 def test_missing_argument_is_named(target: str, said: str) -> None:

@@ -347,9 +347,9 @@ def test_an_absent_run_is_an_error_with_the_next_step(results_dir: Path) -> None
     with pytest.raises(StoreError) as caught:
         load_run(results_dir / "nowhere")
     assert caught.value.what == "no such run"
-    assert caught.value.where.endswith("nowhere/run.json")
-    assert caught.value.got == "No such file or directory"
-    assert caught.value.next_step == "name a directory below results/"
+    assert (caught.value.where, caught.value.got) == (str(results_dir), "nowhere")
+    assert "`latest`" in caught.value.allowed
+    assert caught.value.next_step == "open results/index.html, which lists all runs"
 
 
 @pytest.mark.slow
@@ -387,7 +387,31 @@ def test_an_absent_sweep_file_names_those_that_are_there() -> None:
     with pytest.raises(StoreError) as caught:
         load_sweep(Path("params/sweeps/ramdsk.yml"))
     assert caught.value.what == "no such sweep file"
-    assert "ramdisk.yml" in caught.value.next_step
+    assert caught.value.next_step == "did you mean 'ramdisk'?"
+    with pytest.raises(StoreError) as caught:
+        load_sweep("qqqqqqqq")
+    assert caught.value.where == str(paths.PARAMS / "sweeps" / "qqqqqqqq.yml")
+    assert caught.value.next_step.startswith("name one of params/sweeps: ")
+    assert "ramdisk" in caught.value.next_step
+
+
+def test_a_sweep_is_found_by_its_name_or_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    monkeypatch.chdir(tmp_path)
+    entries = "filesystems: {t: {type: tmpfs, size: 64MiB}}\nworkloads: {w: {tool: fio, rw: read, size: 8MiB}}\n"
+    for name in ("params/sweeps/mail.yml", "params/sweeps/recipes/v1.2.yml", "mail.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"question: {name}\n{entries}")
+    (tmp_path / "mail").mkdir()
+    for given, file in (
+        ("mail", "params/sweeps/mail.yml"),
+        ("recipes/v1.2", "params/sweeps/recipes/v1.2.yml"),
+        ("mail.yml", "mail.yml"),
+        (tmp_path / "mail.yml", "mail.yml"),
+        ("params/sweeps/mail.yml", "params/sweeps/mail.yml"),
+    ):
+        assert load_sweep(given).sweep.question == file
+    assert paths.sweep_names() == ["mail", "recipes/v1.2"]
 
 
 def test_a_directory_is_no_sweep_file(tmp_path: Path) -> None:

@@ -22,22 +22,19 @@ from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import paths, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
-from mountlab.results.paths import NOTEBOOKS, PARAMS, RESULTS, load_published, load_sweep, read_text
+from mountlab.results.paths import NOTEBOOKS, RESULTS, load_published, load_sweep, read_text
 
 SCHEMA = 2
 """Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
-BATCHES = "batches"
 RUN = "run.json"
 
 
 def load_batch(path: Path | str | None) -> Batch:
-    """The batch of a YAML file, from here or from the repository. Raises StoreError or ParameterError."""
-    names = ", ".join(sorted(each.name for each in (PARAMS / BATCHES).glob("*.yml")))
-    next_step = f"name one, such as those in params/batches: {names}"
+    """Return the batch of a YAML file, named as for `paths.batch_path`. Raises StoreError or ParameterError."""
     if path is None:
-        raise StoreError("no batch file is named; name one in `batch_file`", next_step=next_step)
-    path = paths.found(path)
-    text = read_text(path, "batch file", next_step)
+        raise StoreError("no batch file is named; name one in `batch_file`", next_step=paths.batch_hint())
+    path = paths.batch_path(path)
+    text = read_text(path, "batch file", paths.batch_hint(path.stem))
     batch = parse_batch(parse_yaml(text, where=disk.shown(path)), name=path.stem, where=disk.shown(path))
     return on_each_box(batch, _boxes_of)
 
@@ -54,10 +51,7 @@ def sweep_path(item: Item) -> Path | None:
     """The file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
     if item.sweep is None:
         return None
-    path = Path(item.sweep)
-    if len(path.parts) == 1 and not path.suffix:
-        return PARAMS / "sweeps" / f"{item.sweep}.yml"
-    return path.absolute() if path.exists() else disk.ROOT / path
+    return paths.sweep_path(item.sweep).absolute()
 
 
 def notebook_path(item: Item) -> Path:

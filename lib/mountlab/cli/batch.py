@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import Arguments, finish_batch, verb
+from mountlab.cli.shared import Arguments, finish_batch, run_of, verb
 from mountlab.core.errors import InputError
 
 
 def add(verbs: Any) -> None:
     batch = verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
-    batch.add_argument("file", type=Path, nargs="?", help="such as params/batches/studies.yml")
+    batch.add_argument("file", type=Path, nargs="?", help="a name of params/batches, such as studies, or a file")
     batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
     batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
     batch.add_argument(
@@ -35,11 +35,12 @@ def _batch(arguments: Arguments) -> int:
         raise InputError(
             "a batch is named by its file, or by its directory", allowed="batch FILE, or batch --resume DIR"
         )
+    resumed = run_of(arguments.resume) if arguments.resume else None
     if arguments.plan:
-        print(plan_text(*commands.plan(arguments.file, arguments.resume)))
+        print(plan_text(*commands.plan(arguments.file, resumed)))
         return 0
     how = {"scheduler": arguments.scheduler, "at_once": arguments.at_once}
-    if arguments.resume:
-        return finish_batch(commands.resume_batch(arguments.resume, **how))
+    if resumed:
+        return finish_batch(commands.resume_batch(resumed, **how))
     made = load_batch(arguments.file)
     return finish_batch(commands.run_batch(made, results=paths.RESULTS, anew=arguments.new, **how))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import Arguments, json_text, verb
+from mountlab.cli.shared import RUN, Arguments, json_text, run_of, verb
 from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
     text = "what differs between two runs, or among many of one sweep, and how much"
     compare = verb(verbs, "compare", _compare, text)
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help="a directory below results/: before, or the one box")
+    compare.add_argument("run_a", type=Path, metavar="RUN_A", help=f"{RUN}: before, or the one box")
     compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
     compare.add_argument(
         "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
@@ -28,7 +28,7 @@ def _compare(arguments: Arguments) -> int:
     from mountlab.report.execute import write_across, write_comparison
     from mountlab.results import paths, store
 
-    asked = [arguments.run_a, arguments.run_b, *arguments.more]
+    asked = [run_of(each) for each in (arguments.run_a, arguments.run_b, *arguments.more)]
     runs = [store.load_run(path) for path in asked]
     compared, as_text, as_json = _compared(runs, over_boxes=arguments.boxes)
     if arguments.json:

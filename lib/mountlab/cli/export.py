@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError
 
@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
 def _export(arguments: Arguments) -> int:
     from mountlab.results import store
 
-    run = store.load_run(arguments.run)
+    run = store.load_run(run_of(arguments.run))
     files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
         print(disk.shown(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
 
@@ -22,16 +22,15 @@ def _fstab(arguments: Arguments) -> int:
     from mountlab.filesystems.fstab import permanent_lines
     from mountlab.results import info, store
 
-    run = store.load_run(arguments.run)
+    path = run_of(arguments.run)
+    run = store.load_run(path)
     if run.sweep.imported:
         what = "how the file systems of imported logs were mounted is not known"
-        raise StoreError(what, where=disk.shown(arguments.run))
+        raise StoreError(what, where=disk.shown(path))
     by_name = {fs.name: fs for fs in run.sweep.filesystems}
     if arguments.filesystem not in by_name:
-        raise unknown_key(
-            arguments.filesystem, by_name, where=disk.shown(arguments.run), what="file system of this run"
-        )
+        raise unknown_key(arguments.filesystem, by_name, where=disk.shown(path), what="file system of this run")
     at = arguments.at or f"/mnt/{arguments.filesystem}"
     doubts = store.doubts_of_mount(run, arguments.filesystem)
-    print(permanent_lines(by_name[arguments.filesystem], info.read_box(arguments.run), at=at, doubts=doubts))
+    print(permanent_lines(by_name[arguments.filesystem], info.read_box(path), at=at, doubts=doubts))
     return 0

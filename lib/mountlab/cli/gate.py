@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import Arguments, json_text, verb
+from mountlab.cli.shared import RUN, Arguments, json_text, run_of, verb
 from mountlab.core import disk
 
 
@@ -14,7 +14,7 @@ def add(verbs: Any) -> None:
         "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
     )
     gate = verb(verbs, "gate", _gate, text)
-    gate.add_argument("runs", type=Path, metavar="RUN", nargs="+", help="a directory below results/: of the change")
+    gate.add_argument("runs", type=Path, metavar="RUN", nargs="+", help=f"{RUN}; of the change")
     gate.add_argument(
         "--against",
         type=Path,
@@ -52,7 +52,7 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.sweep.validated import check_choices
 
     margin = parse_percent(arguments.worse_than, where="--worse-than")
-    change, baseline = ([store.load_run(path) for path in side] for side in (arguments.runs, arguments.against))
+    change, baseline = ([store.load_run(run_of(each)) for each in side] for side in (arguments.runs, arguments.against))
     own = [name for run in baseline for name in run.sweep.own_metrics]
     check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own)}, "--metric", "metric")
     judged = judge(change, baseline, margin=margin, metrics=arguments.metrics, looks=arguments.looks)

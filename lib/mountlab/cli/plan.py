@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import Arguments, json_text, overrides, sweep_verb
+from mountlab.cli.shared import Arguments, json_text, overrides, run_of, sweep_verb
 
 
 def add(verbs: Any) -> None:
@@ -22,7 +22,7 @@ def _plan(arguments: Arguments) -> int:
     resolved = paths.load_sweep(arguments.sweep, overrides(arguments))
     if resolved.sweep.boxes and not (arguments.box or arguments.pilot):
         return _plan_on_boxes(resolved, as_json=arguments.json)
-    pilot = store.load_run(arguments.pilot) if arguments.pilot else None
+    pilot = store.load_run(run_of(arguments.pilot)) if arguments.pilot else None
     with workflow.planned(resolved, box=arguments.box) as session:
         as_json, more = _predicted(resolved.sweep, pilot, session.facts) if pilot else ({}, [])
         if arguments.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
 
 
@@ -32,7 +32,7 @@ def _publish(arguments: Arguments) -> int:
         keep_identities=arguments.keep_identities,
         **({"licence": arguments.licence} if arguments.licence else {}),
     )
-    folder, archive = publish(arguments.runs, wishes)
+    folder, archive = publish([run_of(each) for each in arguments.runs], wishes)
     write_index()
     print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, verb
+from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.text import lines_of
 
@@ -21,12 +21,13 @@ def add(verbs: Any) -> None:
 
 
 def _reparse(arguments: Arguments) -> int:
-    from mountlab.results import paths, tables
+    from mountlab.results import tables
     from mountlab.results.accept import accept
 
+    run = run_of(arguments.run).resolve()
     if arguments.accept_altered:
-        found = accept(paths.found(arguments.run).resolve())
+        found = accept(run)
         print(lines_of(f"accepted: {each}" for each in found) or "nothing was altered")
-    tables.derive(arguments.run)
-    print(f"derived again: {disk.shown(arguments.run.resolve())}")
+    tables.derive(run)
+    print(f"derived again: {disk.shown(run)}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, reporting, say, verb
+from mountlab.cli.shared import RUN, Arguments, reporting, run_of, say, verb
 from mountlab.core import disk
 
 
@@ -17,9 +17,10 @@ def _report(arguments: Arguments) -> int:
     from mountlab.report.execute import write_report
     from mountlab.results import tables, writer
 
-    with reporting(arguments.run):
-        tables.derive(arguments.run)  # trials may have been excluded since
-        if going_on := writer.going_on(arguments.run):
+    run = run_of(arguments.run)
+    with reporting(run):
+        tables.derive(run)  # trials may have been excluded since
+        if going_on := writer.going_on(run):
             say(f"note: {going_on}")
-        print(f"report: {disk.shown(write_report(arguments.run))}")
+        print(f"report: {disk.shown(write_report(run))}")
     return 0

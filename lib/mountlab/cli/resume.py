@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, finish, finish_batch, finish_boxes, verb
+from mountlab.cli.shared import RUN, Arguments, finish, finish_batch, finish_boxes, run_of, verb
 
 
 def add(verbs: Any) -> None:
@@ -16,12 +16,12 @@ def add(verbs: Any) -> None:
 def _resume(arguments: Arguments) -> int:
     from mountlab.batch import boxes
     from mountlab.report.kernels import prepare
-    from mountlab.results import paths
     from mountlab.runner import workflow
 
-    if boxes.is_batch(arguments.run):
+    run = run_of(arguments.run)
+    if boxes.is_batch(run):
         from mountlab.batch import commands
 
-        ended = commands.resume_batch(paths.found(arguments.run))
+        ended = commands.resume_batch(run)
         return finish_boxes(ended) if len(ended[1].across) == 1 else finish_batch(ended)
-    return finish(workflow.resume(arguments.run, measured=prepare))
+    return finish(workflow.resume(run, measured=prepare))

@@ -16,7 +16,8 @@ from mountlab.core.errors import MountlabError, Stopped
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
-RUN = "a directory below results/"
+RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), or latest"
+SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
 
 
 def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
@@ -27,7 +28,7 @@ def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: s
 
 def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
     parser = verb(verbs, name, call, text)
-    parser.add_argument("sweep", type=Path, help="such as params/sweeps/ramdisk.yml")
+    parser.add_argument("sweep", type=Path, help=SWEEP)
     parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
     override(parser)
     return parser
@@ -48,6 +49,16 @@ def override(parser: argparse.ArgumentParser) -> None:
         dest="overrides",
         help="change one key of the sweep, such as repeats=3 or preset=small",
     )
+
+
+def run_of(given: Path) -> Path:
+    """Return the directory of the run that an argument names, and say which it is where the argument is no path."""
+    from mountlab.results.find import run_path
+
+    path = run_path(given)
+    if path.name != given.name:
+        say(f"{given}: {disk.shown(path)}")
+    return path
 
 
 def results_option(parser: argparse.ArgumentParser) -> None:

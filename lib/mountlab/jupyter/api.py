@@ -20,7 +20,7 @@ from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Sweep
 from mountlab.report import html
 from mountlab.report.execute import write_report
-from mountlab.results import journal, paths, store
+from mountlab.results import find, journal, paths, store
 from mountlab.results.info import read_info, read_sweep, runs_below
 from mountlab.results.paths import RESULTS, reader_in
 from mountlab.runner import workflow
@@ -32,12 +32,12 @@ EXTRA_PARAMETERS = ("sweep_file", "overrides")
 
 
 def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **overrides: Any) -> Resolved:
-    """The sweep of a YAML file; relative paths are looked up from here, then from the repository.
+    """Return the sweep of a YAML file: a path from here or from the repository, or a name of params/sweeps ("tour").
 
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """
     changes = {**({"preset": preset} if preset else {}), **overrides}
-    return paths.load_sweep(paths.found(path), changes)
+    return paths.load_sweep(path, changes)
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
@@ -96,6 +96,7 @@ def run(resolved: Resolved, *, box: str | None = None) -> Path:
 def load_result(path: Path | str) -> store.Run | Across:
     """What `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError, and
     PlanError where fewer than two boxes have figures."""
+    path = find.run_path(path)
     return everywhere.load_across(path) if everywhere.is_batch(path) else store.load_run(path)
 
 
@@ -133,6 +134,7 @@ def _seen_from_notebook(page: Path) -> str:
 
 def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
+    run_path = find.run_path(run_path)
     return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
 
 
@@ -160,7 +162,7 @@ def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
 def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     """The newest run below results/ that can be compared with one: it has a cell in common with it. Raises StoreError
     where there is none."""
-    path = paths.found(run).resolve()
+    path = find.run_path(run).resolve()
     name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
     others = (each for each, info in runs_below(results) if info["run_id"] != name)
     found = next((each for each in others if _is_comparable(each, sweep)), None)

@@ -21,7 +21,7 @@ from mountlab.plots import Plot
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows
 from mountlab.report.sections.shared import orders
-from mountlab.results import paths, store
+from mountlab.results import find, paths, store
 from mountlab.results.info import is_derived, read_info, read_verdicts, runs_below
 from mountlab.results.store import Run
 from mountlab.runner.live import person_is_there, show
@@ -146,7 +146,7 @@ class RunBrowser:
 def browse(results: Path = paths.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
     """The runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or the one
     that is named here. Raises StoreError where there is none."""
-    return RunBrowser(results, paths.found(chosen).resolve() if chosen else None)
+    return RunBrowser(results, find.run_path(chosen, results).resolve() if chosen else None)
 
 
 # ── looking into a run ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ from mountlab.report.html import JUPYTERLAB_STYLE, Html, with_links_beside
 from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
-from mountlab.results import listing, paths, store, tables
+from mountlab.results import find, listing, paths, store, tables
 from mountlab.results.info import read_info
 from mountlab.results.lock import alone, held
 from mountlab.results.plain_files import refuse_others
@@ -43,13 +43,13 @@ _TWO = 2
 
 
 def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
-    """Execute the report notebook on a run and return the path of the run's report.html. A relative path is looked up
-    from here, then from the repository.
+    """Execute the report notebook on a run and return the path of the run's report.html. `run_path` is a path or a
+    name, as for `load_run`.
 
     The executed notebook is kept in <run>/notebooks/. Raises StoreError where there is no run, and MountlabError when a
     cell fails; then report.html is what it was before, and the notebook with the failed cell is kept as *.failed.ipynb.
     """
-    run_path = paths.found(run_path).resolve()
+    run_path = find.run_path(run_path).resolve()
     info = read_info(run_path)
     refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
     prepare()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mountlab.core.disk import ROOT, shown
-from mountlab.core.errors import StoreError
+from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.model import Box
 from mountlab.core.safe_yaml import parse_yaml
@@ -20,6 +20,8 @@ from mountlab.sweep.untrusted import check_plain
 
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
+SWEEPS, BATCHES = "sweeps", "batches"
+"""Folders of `PARAMS`."""
 NOTEBOOKS = ROOT / "notebooks"
 RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
@@ -38,12 +40,50 @@ def read_text(path: Path, what: str, next_step: str) -> str:
         ) from error
 
 
-def load_sweep(path: Path, overrides: Mapping[str, Any] | None = None) -> Resolved:
-    """The sweep of a YAML file, overrides applied. Raises StoreError or ParameterError."""
-    names = ", ".join(sorted(each.name for each in (PARAMS / "sweeps").glob("*.yml")))
-    text = read_text(path, "sweep file", f"name one, such as those in params/sweeps: {names}")
+def load_sweep(given: Path | str, overrides: Mapping[str, Any] | None = None) -> Resolved:
+    """Return the sweep of a YAML file, named as for `sweep_path`, overrides applied. Raises StoreError or
+    ParameterError."""
+    path = sweep_path(given)
+    text = read_text(path, "sweep file", _nearest(path.stem, sweep_names(), "params/sweeps"))
     raw = parse_yaml(text, where=shown(path))
     return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
+
+
+def sweep_path(given: Path | str) -> Path:
+    """Return the file of a sweep: the name of one in params/sweeps, without .yml, or a path from here or from the
+    repository."""
+    return _file_of(given, SWEEPS)
+
+
+def batch_path(given: Path | str) -> Path:
+    """Return the file of a batch: the name of one in params/batches, or a path, as for a sweep."""
+    return _file_of(given, BATCHES)
+
+
+def _file_of(given: Path | str, folder: str) -> Path:
+    path = Path(given)
+    named = PARAMS / folder / f"{path}.yml"
+    is_name = len(path.parts) == 1 and path.suffix not in (".yml", ".yaml") and not path.exists()
+    return named if named.is_file() or is_name else found(path)
+
+
+def sweep_names() -> list[str]:
+    """Return the names of all sweeps below params/sweeps."""
+    return _names_below(SWEEPS)
+
+
+def batch_hint(name: str = "") -> str:
+    """Return what to do where no batch has this name: take the nearest, or one of all."""
+    return _nearest(name, _names_below(BATCHES), "params/batches")
+
+
+def _names_below(folder: str) -> list[str]:
+    place = PARAMS / folder
+    return sorted(str(path.relative_to(place).with_suffix("")) for path in place.rglob("*.yml"))
+
+
+def _nearest(name: str, known: Sequence[str], place: str) -> str:
+    return did_you_mean(name, known) or f"name one of {place}: {', '.join(known)}"
 
 
 def reader_in(directory: Path) -> Callable[[str, str], str]:
@@ -56,8 +96,8 @@ def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
     path = PARAMS / "boxes" / f"{name}.yml"
-    known = ", ".join(box_names())
-    text = read_text(path, "box file", f"copy params/boxes/example.yml to it, or use one of: {known}")
+    near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}"
+    text = read_text(path, "box file", f"{near}, or copy params/boxes/example.yml to it")
     return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
 
 

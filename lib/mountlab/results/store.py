@@ -35,9 +35,9 @@ from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
 from mountlab.results.altered import altered_raw
+from mountlab.results.find import run_path
 from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
 from mountlab.results.journal import read_as_it_is, read_checked
-from mountlab.results.paths import found
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import read_measurements, text_files
 from mountlab.results.stamp import truth_of
@@ -171,10 +171,11 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     the run has now; else they are derived from the raw output, as always with `as_it_is`. Raw output that is not as it
     was written is refused either way.
 
-    A relative path is looked up from here, then from the repository: the kernel of a notebook works beside it. Raises
-    AlteredError where what was measured was altered after it was written; with `as_it_is` it is read all the same.
+    `path` is a path, the id of a run, the name of its sweep (the newest run), or `latest`. Raises StoreError where
+    there is no such run, and AlteredError where what was measured was altered after it was written; with `as_it_is` it
+    is read all the same.
     """
-    path = found(path).resolve()
+    path = run_path(path).resolve()
     run = read_run(path, as_it_is=as_it_is)
     say_altered(path, f"`python -m mountlab reparse {shown(path)}` writes it again")
     return run

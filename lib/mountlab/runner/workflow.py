@@ -19,6 +19,7 @@ from mountlab.core import disk
 from mountlab.core.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.core.model import Box
 from mountlab.results import journal, paths
+from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.writer import RunWriter, held_run, new_run_id
 from mountlab.runner.clients import Clients
@@ -65,9 +66,9 @@ def run(
 def resume(path: Path | str, *, measured: Callable[[], object] | None = None) -> Path:
     """Go on with a run that was stopped: same order, same seed, only the trials that are not in its journal.
 
-    A relative path is looked up from here, then from the repository. `measured`: as for `run`.
+    `path` is a path or a name, as for `load_run`. `measured`: as for `run`.
     """
-    path = paths.found(path)
+    path = run_path(path)
     info, resolved = read_info(path), read_sweep(path)
     journal.read_journal(path)  # one that was altered is refused before the box is touched
     if info["status"] == "complete":
