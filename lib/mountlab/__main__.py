@@ -1,5 +1,5 @@
-"""python -m mountlab: runs one verb. Exit codes: 0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe,
-130 stopped, 141 nobody read on."""
+"""mountlab, or python -m mountlab: runs one verb. Exit codes: 0 done, 1 some trial failed, 2 bad input, 3 box
+unreachable, 4 unsafe, 130 stopped, 141 nobody read on."""
 
 from __future__ import annotations
 

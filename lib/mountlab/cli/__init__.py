@@ -1,23 +1,64 @@
-"""What can be typed after `python -m mountlab`: one command a file, named as the command. Only these speak to the
-terminal."""
+"""What can be typed after `mountlab`: one command a file, named as the command. Only these speak to the terminal."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import Any
 
-_FILES = (
-    "plan", "run", "resume", "batch", "demo", "report", "reparse", "compare", "index", "fstab", "catalog", "history",
-    "query", "gate", "parse", "import_", "export", "publish", "reproduce", "box", "lab",
-)  # fmt: skip
-COMMANDS = tuple(import_module(f"{__name__}.{name}") for name in _FILES)
-"""In the order of the help."""
+from mountlab.cli.shared import show_help
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "measure": ("demo", "sweep", "plan", "run", "resume", "batch"),
+    "look": ("report", "compare", "gate", "index", "history", "catalog", "query", "lab"),
+    "share": ("export", "publish", "reproduce", "import_", "fstab"),
+    "boxes": ("box",),
+    "develop": ("parse", "reparse"),
+}
+"""The files of the commands by what they are for, in the order of the help and of the reference."""
+COMMANDS = tuple(import_module(f"{__name__}.{name}") for names in GROUPS.values() for name in names)
+_MORE = "`mountlab VERB --help` shows the arguments of a verb. `mountlab --help` and `mountlab` alone show this list."
+_INDENT, _NARROWEST = 13, 60
+
+
+class _Version(argparse.Action):
+    """Print the version; to ask the package for it takes longer than all else here."""
+
+    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"mountlab {version('mountlab')}")
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
-    made = argparse.ArgumentParser(prog="mountlab", description="A research workbench for file systems.")
-    verbs = made.add_subparsers(required=True, metavar="VERB")
+    made = argparse.ArgumentParser(
+        prog="mountlab",
+        usage="mountlab VERB ...",
+        epilog=_MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(verb=show_help(made))
+    made.add_argument("--version", action=_Version, help="show the version and exit")
+    verbs = made.add_subparsers(prog="mountlab", metavar="VERB", help=argparse.SUPPRESS)
     for command in COMMANDS:
         command.add(verbs)
+    made.description = "\n".join(["A research workbench for file systems.", *_grouped(verbs.choices)])
     return made
+
+
+def _grouped(verbs: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
+    """Yield the verbs with their texts, below the names of their groups."""
+    width = max(_NARROWEST, shutil.get_terminal_size().columns - 2)
+    for group, files in GROUPS.items():
+        yield f"\n{group}:"
+        for name in (file.removesuffix("_") for file in files):
+            text, indent = verbs[name].description or "", " " * _INDENT
+            yield textwrap.fill(text, width, initial_indent=f"  {name:{_INDENT - 2}}", subsequent_indent=indent)

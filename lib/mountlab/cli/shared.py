@@ -20,10 +20,29 @@ RUN = "a run: its directory, its id, the name of its sweep (the newest run of it
 SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
 
 
-def verb(verbs: Any, name: str, call: Callable[[Arguments], int] | None, text: str) -> argparse.ArgumentParser:
+def verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
-    parser.set_defaults(**({"verb": call} if call else {}))
+    parser.set_defaults(verb=call)
     return parser
+
+
+def verbs_below(verbs: Any, name: str, text: str, commands: Iterable[Any]) -> None:
+    """Declare a verb that has verbs of its own; alone it shows them."""
+    parser = verbs.add_parser(name, help=text, description=text)
+    parser.set_defaults(verb=show_help(parser))
+    below = parser.add_subparsers(metavar="VERB")
+    for command in commands:
+        command.add(below)
+
+
+def show_help(parser: argparse.ArgumentParser) -> Callable[[Arguments], int]:
+    """Return a verb that prints the help of a parser."""
+
+    def show(_: Arguments) -> int:
+        print(parser.format_help(), end="")
+        return 0
+
+    return show
 
 
 def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:

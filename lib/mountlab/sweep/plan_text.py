@@ -135,6 +135,41 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _commands(plan)
 
 
+def sweep_text(sweep: Sweep, *, known_boxes: Iterable[str]) -> str:
+    """Format what a sweep would measure, as far as it is known without a box."""
+    return visible("\n".join(_sweep_lines(sweep, frozenset(known_boxes))))
+
+
+def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
+    design, cells = sweep.design, len(sweep.cells)
+    until, boxes = design.until, sweep.boxes or (sweep.box,)
+    blocks = f"{until.min} to {until.max}" if until else str(design.repeats)
+    yield sweep.question
+    yield ""
+    yield from _labelled("sweep", [sweep.name])
+    yield from _labelled("box", (_box_line(name, known_boxes) for name in dict.fromkeys((*boxes, *sweep.clients))))
+    yield from _labelled("baseline", [sweep.baseline or "none: nothing is compared"])
+    yield from _labelled("design", thinned(sweep))
+    most = f"{'at most ' if until else ''}{cells * (design.repeats + design.warmup)}"
+    yield f"trials       {most}: {cells} cells x {blocks} blocks, and {cells * design.warmup} warm-up trials"
+    yield from _labelled("blocks", [rule_text(until)] if until else [])
+    yield from _labelled("data", data_lines(sweep.workloads))
+    yield "\ncells (each workload on these file systems):"
+    for label, on in _filesystems_by_workload(sweep).items():
+        yield f"  {label}: {', '.join(on)}"
+
+
+def _box_line(name: str, known_boxes: frozenset[str]) -> str:
+    return name if name in known_boxes else f"{name} (there is no params/boxes/{name}.yml)"
+
+
+def _filesystems_by_workload(sweep: Sweep) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for cell in sweep.cells:
+        found.setdefault(cell.workload.label, []).append(cell.filesystem.name)
+    return found
+
+
 def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
     """Lines of which the first has a label before it."""
     return (f"{'' if number else label:12} {line}" for number, line in enumerate(lines))

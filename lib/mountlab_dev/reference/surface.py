@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mountlab.cli import GROUPS
 from mountlab.core.errors import EXIT_CODES
 
 from mountlab_dev.glossary import COLUMN_MEANINGS, RUN_FILES
@@ -21,7 +22,9 @@ def verbs_page(parser: argparse.ArgumentParser) -> str:
     """Every verb of the command line, and what it ends with."""
     return page(
         "Command line",
-        "`.venv/bin/python -m mountlab VERB`; most verbs are targets of `make` as well (`make help`).",
+        "`.venv/bin/mountlab VERB`; most verbs are targets of `make` as well (`make help`). `mountlab` alone shows "
+        "this list:",
+        table(("For", "Verbs"), _by_use(parser)),
         "## Exit codes",
         table(("Code", "Meaning"), [(str(number), text) for number, text in EXIT_CODES.items()]),
         "`make` reports every failure as its own exit code 2.",
@@ -36,6 +39,15 @@ def _verbs(parser: argparse.ArgumentParser, before: str) -> Iterator[tuple[str, 
         for name, verb in action.choices.items():
             below = list(_verbs(verb, f"{before}{name} "))
             yield from below or [(f"{before}{name}", verb, helps.get(name, ""))]
+
+
+def _by_use(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    """Each group of verbs, with links to them."""
+    names = [name for name, _, _ in _verbs(parser, "")]
+    for group, files in GROUPS.items():
+        own = [file.removesuffix("_") for file in files]
+        verbs = [name for name in names if name.split()[0] in own]
+        yield group, ", ".join(f"[{name}](#{name.replace(' ', '-')})" for name in verbs)
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> list[Any]:

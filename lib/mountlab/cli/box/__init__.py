@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.box import check, claim, clean, helper, prepare
-from mountlab.cli.shared import verb
+from mountlab.cli.box import check, claim, clean, helper, list_, prepare
+from mountlab.cli.shared import verbs_below
 
-COMMANDS = (check, prepare, claim, clean, helper)
+COMMANDS = (list_, check, prepare, claim, clean, helper)
 """In the order of the help."""
 
 
 def add(verbs: Any) -> None:
     """Declare the command and those below it."""
-    below = verb(verbs, "box", None, "look after a box").add_subparsers(required=True, metavar="VERB")
-    for command in COMMANDS:
-        command.add(below)
+    verbs_below(verbs, "box", "list, check, prepare and clean boxes; claim their scratch devices", COMMANDS)

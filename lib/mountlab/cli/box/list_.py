@@ -1,0 +1,45 @@
+"""box list: show the boxes of params/boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mountlab.cli.shared import Arguments, verb
+from mountlab.core.errors import MountlabError, in_one_line
+from mountlab.core.text import aligned, lines_of
+
+if TYPE_CHECKING:
+    from mountlab.core.model import Box
+
+
+def add(verbs: Any) -> None:
+    verb(verbs, "list", _list, "the boxes of params/boxes, and how each is reached; connects to none")
+
+
+def _list(_: Arguments) -> int:
+    from mountlab.results import paths
+
+    print(lines_of(aligned([("BOX", "REACHED BY", "SCRATCH DEVICES", "LABEL"), *map(_row, paths.box_names())])))
+    return 0
+
+
+def _row(name: str) -> tuple[str, str, str, str]:
+    """Return what is shown of a box; of a file that is wrong its error."""
+    from mountlab.results import paths
+
+    try:
+        box = paths.load_box(name)
+    except MountlabError as error:
+        return name, f"wrong file: {in_one_line(str(error))}", "", ""
+    return name, _reached(box), ", ".join(each.name for each in box.scratch) or "none", box.label or ""
+
+
+def _reached(box: Box) -> str:
+    return f"starts by itself ({box.embedded})" if box.embedded else f"ssh {''.join(_address(box))}"
+
+
+def _address(box: Box) -> Iterator[str]:
+    yield f"-p {box.port} " if box.port else ""
+    yield f"{box.user}@" if box.user else ""
+    yield box.host

@@ -1,0 +1,26 @@
+"""sweep check: check a sweep file without a box, and show what would be measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mountlab.cli.shared import SWEEP, Arguments, override, overrides, verb
+
+
+def add(verbs: Any) -> None:
+    parser = verb(verbs, "check", _check, "check a sweep without a box, and show what would be measured")
+    parser.add_argument("sweep", help=SWEEP)
+    override(parser)
+
+
+def _check(arguments: Arguments) -> int:
+    from mountlab.results import paths
+    from mountlab.sweep.plan_text import sweep_text
+
+    sweep = paths.load_sweep(arguments.sweep, overrides(arguments)).sweep
+    paths.load_published(sweep.published)
+    print(sweep_text(sweep, known_boxes=paths.box_names()))
+    print(
+        f"\nThe sweep is valid. Next: mountlab plan {arguments.sweep}, which connects to the box and changes nothing."
+    )
+    return 0

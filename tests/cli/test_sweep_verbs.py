@@ -1,0 +1,129 @@
+"""`mountlab sweep list | new | check` and `mountlab box list`: what there is, without a box."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mountlab.__main__ import main
+from mountlab.core.model import Box
+from mountlab.results import paths
+from mountlab.sweep.plan import make_plan
+from sweep.test_plan import FACTS
+
+TINY = """
+question: Does it work?
+filesystems: {a: {type: tmpfs, size: 64MiB}, b: {type: ramfs, size: 64MiB}}
+workloads: {read: {tool: fio, rw: [read, randread], size: 8MiB}}
+exclude: [{filesystem: b, rw: randread}]
+design: {repeats: 4, warmup: 1}
+"""
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    local = (paths.PARAMS / "boxes" / "local.yml").read_text()
+    monkeypatch.setattr(paths, "PARAMS", tmp_path)
+    for name, text in (("sweeps/tiny.yml", TINY), ("boxes/local.yml", local)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def rows(said: str) -> dict[str, str]:
+    """First to second column of a table, without its heading."""
+    return dict(re.split("  +", line, maxsplit=1) for line in said.splitlines()[1:])
+
+
+def test_the_list_has_every_sweep_with_its_question(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (params / "sweeps" / "recipes").mkdir()
+    (params / "sweeps" / "recipes" / "mail.yml").write_text(TINY.replace("Does it work?", "How fast is mail?"))
+    (params / "sweeps" / "wrong.yml").write_text(f"{TINY}\nfilesystem: {{}}")
+    assert main(["sweep", "list"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert found.pop("wrong").startswith("wrong file: unknown key")
+    assert found == {"recipes/mail": "How fast is mail?", "tiny": "Does it work?"}
+
+
+def test_a_new_sweep_is_valid_and_plans(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "new", "mail-2"]) == 0
+    text = (params / "sweeps" / "mail-2.yml").read_text()
+    assert "mountlab plan mail-2 " in text
+    assert "NAME" not in text
+    assert main(["sweep", "check", "mail-2"]) == 0
+    assert main(["sweep", "check", "mail-2", "-p", "preset=quick"]) == 0
+    sweep = paths.load_sweep("mail-2").sweep
+    assert sweep.name == "mail-2"
+    plan = make_plan(sweep, Box(name="local", host=""), FACTS, run_id="r1", owner="me", seed=1)
+    assert plan.expected_s < 5 * 60
+    assert "error" not in capsys.readouterr().err
+
+
+def test_a_new_sweep_explains_each_key_that_it_has(params: Path) -> None:
+    """A comment above each key, since people read the file before any page."""
+    main(["sweep", "new", "mine"])
+    lines = (params / "sweeps" / "mine.yml").read_text().splitlines()
+    keys = [number for number, line in enumerate(lines) if re.match(r"[a-z]+:", line)]
+    assert len(keys) >= 8
+    assert all(lines[number - 1].startswith("# ") for number in keys)
+
+
+def test_a_sweep_that_is_there_is_never_written_over(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "new", "tiny"]) == 2
+    assert "the sweep is there already" in capsys.readouterr().err
+    assert (params / "sweeps" / "tiny.yml").read_text() == TINY
+
+
+@pytest.mark.parametrize("name", ["../boxes/evil", "a/b", "", "a b", "-x.yml"])
+def test_a_name_that_leads_elsewhere_is_refused(name: str, params: Path) -> None:
+    before = sorted(params.rglob("*"))
+    assert main(["sweep", "new", "--", name]) == 2
+    assert sorted(params.rglob("*")) == before
+
+
+def test_check_says_what_would_be_measured(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given in ("tiny", str(params / "sweeps" / "tiny.yml")):
+        assert main(["sweep", "check", given]) == 0
+        said = capsys.readouterr().out
+        assert "trials       15: 3 cells x 4 blocks, and 3 warm-up trials" in said
+        assert "  read rw=read: a, b\n  read rw=randread: a\n" in said
+        assert "box          local\n" in said
+    assert main(["sweep", "check", "tiny", "-p", "repeats=2", "-p", "box=db1"]) == 0
+    said = capsys.readouterr().out
+    assert "3 cells x 2 blocks" in said
+    assert "box          db1 (there is no params/boxes/db1.yml)" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tinny"], "did you mean 'tiny'?"),
+        (["tiny", "-p", "published=[absent]"], "no such file of published figures"),
+        (["tiny", "-p", "repeats=0"], "design.repeats"),
+    ],
+)
+def test_check_refuses_what_a_run_would_refuse(
+    arguments: list[str], said: str, params: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", "check", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_boxes_are_listed_with_the_way_to_them(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = "host: db1\nuser: me\nport: 2222\nlabel: rack\nscratch: {data: /dev/disk/by-id/x}\n"
+    (params / "boxes" / "mine.yml").write_text(mine)
+    (params / "boxes" / "wrong.yml").write_text("hots: db1\n")
+    assert main(["box", "list"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert found["local"].split() == ["starts", "by", "itself", "(loopback)", "none"]
+    assert re.split("  +", found["mine"]) == ["ssh -p 2222 me@db1", "data", "rack"]
+    assert found["wrong"].startswith("wrong file: unknown key")
+
+
+@pytest.mark.box
+@pytest.mark.requires_root
+def test_a_new_sweep_plans_on_the_local_box(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["sweep", "new", "mine"])
+    assert main(["plan", "mine"]) == 0
+    assert "6 cells x 5 blocks" in capsys.readouterr().out
