@@ -1,4 +1,4 @@
-"""python -m mountlab_dev: runs one verb for those who develop Mountlab. Exit codes as those of `python -m mountlab`."""
+"""python -m mountlab_dev: runs one verb for those who develop Mountlab. Exit codes as those of `mountlab`."""
 
 from __future__ import annotations
 

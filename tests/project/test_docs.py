@@ -91,16 +91,16 @@ COVERED_IN_DOCS = [
     (r"make bench ARGS=.*", "tests/dev/test_bench.py", '"--only", "startup", "--repeats"'),
     (r"ssh mybox true", "tests/live/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
     (
-        r"\.venv/bin/python -m mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",
+        r"\.venv/bin/mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",
         "tests/analysis/test_gate.py",
         '"gate"',
     ),
-    (r"\.venv/bin/python -m mountlab run \S+ --box \S+", "tests/live", 'main(["run", '),
-    (r"\.venv/bin/python -m mountlab compare( --boxes \S+)? \S+ \S+", "tests/cli/test_compare_verb.py", '"compare"'),
-    (r"\.venv/bin/python -m mountlab reparse \S+", "tests/live/test_tutorial.py", '"reparse"'),
-    (r"\.venv/bin/python -m mountlab catalog", "tests/results/test_catalog.py", 'main(["catalog"'),
-    (r"\.venv/bin/python -m mountlab history.*", "tests/report/test_history.py", 'main(["history"'),
-    (r"\.venv/bin/python -m mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
+    (r"\.venv/bin/mountlab run \S+ --box \S+", "tests/live", 'main(["run", '),
+    (r"\.venv/bin/mountlab compare( --boxes \S+)? \S+ \S+", "tests/cli/test_compare_verb.py", '"compare"'),
+    (r"\.venv/bin/mountlab reparse \S+", "tests/live/test_tutorial.py", '"reparse"'),
+    (r"\.venv/bin/mountlab catalog", "tests/results/test_catalog.py", 'main(["catalog"'),
+    (r"\.venv/bin/mountlab history.*", "tests/report/test_history.py", 'main(["history"'),
+    (r"\.venv/bin/mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
 ]
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
@@ -219,7 +219,7 @@ def test_every_target_and_verb_that_is_named_exists(page: Path) -> None:
     known = {name for name, parser in _verbs(cli.parser())}
     words = words_in_code(page)
     assert not {match[1] for word in words if (match := re.match(r"make ([a-z-]+)", word))} - targets
-    said = {match[1] for word in words if (match := re.match(r"(?:python -m )?mountlab ([a-z]+)\b", word))}
+    said = {match[1] for word in words if (match := re.match(r"(?:\.venv/bin/|python -m )?mountlab ([a-z]+)\b", word))}
     assert not said - known
 
 

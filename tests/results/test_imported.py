@@ -16,7 +16,7 @@ from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
 from mountlab.report import execute, figure_files
 from mountlab.report.sections import answer, box, question, reproduce, trials, versions
-from mountlab.results import info
+from mountlab.results import info, paths
 from mountlab.results.import_file import Layout, blocks, layout, natural, read_import
 from mountlab.results.imported import import_file, import_patterns
 from mountlab.results.info import read_info, read_sweep
@@ -401,6 +401,7 @@ def test_what_the_docs_say_of_logs_is_what_happens(
         )
     shutil.copytree(ROOT / "tests" / "data" / "earlier_run", tmp_path / "results" / "tour")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     for verb in ("import_patterns", "import_file"):
         monkeypatch.setattr(f"mountlab.results.imported.{verb}.__kwdefaults__", {"results": results_dir})
     monkeypatch.setattr("mountlab.report.execute.write_report", lambda path: path / "report.html")  # others test it
@@ -408,7 +409,7 @@ def test_what_the_docs_say_of_logs_is_what_happens(
     (file,) = re.findall(r"^`old\.yml`.*\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "old.yml").write_text(file)
     typed = "\n".join([page, (PAGE.parent / "custom-figures.md").read_text(), (ROOT / "README.md").read_text()])
-    lines = re.findall(r"^\.venv/bin/python -m mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
+    lines = re.findall(r"^\.venv/bin/mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
     # That each plot becomes a file is tested in report/test_paper.py.
     monkeypatch.setattr(figure_files, "PLOTS", {})
     said = {}

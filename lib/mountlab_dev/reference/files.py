@@ -86,7 +86,7 @@ def other_page() -> str:
         _section(
             "Imports",
             ImportFile,
-            "What `python -m mountlab import FILE.yml` takes: [logs that you already have](../how-to/import-logs.md).",
+            "What `mountlab import FILE.yml` takes: [logs that you already have](../how-to/import-logs.md).",
         ),
         _section("filesystems of an import", ImportedFilesystem),
         _section("Published figures", PublishedFile, "`params/published/*.yml`: figures of others, with their source."),

@@ -18,6 +18,16 @@ Columns = Mapping[str, Sequence[str]]
 """File of a run to the columns that it has."""
 
 
+_NAMES = """\
+- A sweep is named by a file of `params/sweeps`, without `.yml` (`tour`), or by its path. Batches are named likewise.
+- A run is named by its directory, by its id, by the name of its sweep (then the newest run of it), or as `latest`. The
+  verb says which run that is. A path and the name of a directory below `results/` come first.
+- A box is named by its file of `params/boxes`, without `.yml`.
+
+An unknown name is an error, which suggests the nearest. `make` takes the same names: `make run SWEEP=tour`,
+`make report RUN=latest`."""
+
+
 def verbs_page(parser: argparse.ArgumentParser) -> str:
     """Every verb of the command line, and what it ends with."""
     return page(
@@ -25,6 +35,8 @@ def verbs_page(parser: argparse.ArgumentParser) -> str:
         "`.venv/bin/mountlab VERB`; most verbs are targets of `make` as well (`make help`). `mountlab` alone shows "
         "this list:",
         table(("For", "Verbs"), _by_use(parser)),
+        "## Names",
+        _NAMES,
         "## Exit codes",
         table(("Code", "Meaning"), [(str(number), text) for number, text in EXIT_CODES.items()]),
         "`make` reports every failure as its own exit code 2.",
@@ -81,7 +93,7 @@ def runs_page(columns: Columns) -> str:
     return page(
         "The directory of a run",
         "`results/<run_id>/`, or below `MOUNTLAB_RESULTS`. What is measured is never changed; what is derived can be "
-        "made again by `python -m mountlab reparse RUN`. The columns of files are names of one vocabulary.",
+        "made again by `mountlab reparse RUN`. The columns of files are names of one vocabulary.",
         table(("File", "What it holds"), files),
         *(_columns(file, names) for file, names in columns.items()),
     )
