@@ -110,7 +110,7 @@ def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, page
         run_batch(of_notebooks(), results=results_dir, execute=Fake("done", KeyboardInterrupt))
     (path,) = results_dir.glob("batch-some-*")
     told, page = raised.value.args
-    assert told == f"go on with: python -m mountlab batch --resume {path}"
+    assert told == f"go on with: mountlab batch --resume {path}"
     assert page == f"report so far: {path / 'report.html'}", "what is done is there to be read"
     assert json.loads((path / "batch.json").read_text())["status"] == "unfinished"
     rest = Fake("done", "done")
@@ -128,7 +128,7 @@ def test_a_disk_that_takes_no_more_ends_the_batch_and_not_only_its_item(results_
     with pytest.raises(KeepError) as caught:
         run_batch(of_notebooks(), results=results_dir, execute=full)
     (path,) = results_dir.glob("batch-some-*")
-    assert caught.value.next_step == f"make room; then: python -m mountlab batch --resume {path}"
+    assert caught.value.next_step == f"make room; then: mountlab batch --resume {path}"
     assert list(BatchDirectory(path).outcomes) == [BatchDirectory(path).batch.items[0].id]
     rest = Fake("done", "done", "done")
     resume_batch(path, execute=rest)

@@ -216,7 +216,7 @@ def test_ctrl_c_stops_all_and_gives_out_nothing_more(run: Callable[..., Any], re
         run(["r1", "r2"], fake, group={"overrides": [{"repeats": 2}, {"repeats": 3}]})
     assert fake.stopped
     (path,) = results_dir.glob("batch-b-*")
-    assert raised.value.args[0] == f"go on with: python -m mountlab batch --resume {path}"
+    assert raised.value.args[0] == f"go on with: mountlab batch --resume {path}"
     assert raised.value.args[1].startswith("report so far: ")
     begun = {key.removeprefix("do-")[:2] for key in fake.given if key.startswith("do-")}
     assert len(begun) == 2, "one on each box"
@@ -229,7 +229,7 @@ def test_a_full_disk_stops_all(run: Callable[..., Any]) -> None:
     with pytest.raises(KeepError) as raised:
         run(["r1", "r2"], fake)
     assert fake.stopped
-    assert raised.value.next_step.startswith("make room; then: python -m mountlab batch --resume ")
+    assert raised.value.next_step.startswith("make room; then: mountlab batch --resume ")
 
 
 # --- a scheduler by address -------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_scheduler_that_stays_away_ends_the_batch_which_can_be_gone_on_with(
     with pytest.raises(SchedulerError) as raised:
         run(["r1", "r2"], Fake(answering(i01=[gone]), here=False), gone, scheduler=ADDRESS)
     (path,) = results_dir.glob("batch-b-*")
-    assert f"python -m mountlab batch --resume {path} --scheduler {ADDRESS}" in raised.value.next_step
+    assert f"mountlab batch --resume {path} --scheduler {ADDRESS}" in raised.value.next_step
     assert set(states(run(["r1", "r2"], Fake(answering()))).values()) == {"done"}
 
 

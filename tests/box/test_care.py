@@ -204,8 +204,8 @@ def test_scratch_devices_are_looked_at_by_the_guard_and_never_touched() -> None:
         ("used", "missing"),
     ]
     assert found["data"].seen.startswith("/dev/disk/by-id/data: /dev/sdb (1 GiB) holds ext2 of Mountlab's own")
-    assert found["blank"].mend.startswith("python -m mountlab box claim b blank ")
-    assert found["full"].mend.endswith("python -m mountlab box claim b full --erase 11-22")
+    assert found["blank"].mend.startswith("mountlab box claim b blank ")
+    assert found["full"].mend.endswith("mountlab box claim b full --erase 11-22")
     assert "is mounted on /mnt/my data" in found["used"].seen
     assert found["used"].mend == "end that use, or name another device"
 

@@ -53,7 +53,7 @@ def test_a_second_run_is_refused_with_the_owner_named() -> None:
     assert refusal.value.where == "box b1: /srv/m/lock"
     assert refusal.value.got == f"process {os.getpid()} on {HOST} uses /srv/m"
     assert "two would measure each other" in refusal.value.allowed
-    assert refusal.value.next_step.endswith("if it is gone: python -m mountlab box clean b1 --force")
+    assert refusal.value.next_step.endswith("if it is gone: mountlab box clean b1 --force")
 
 
 def test_an_owner_on_another_machine_may_still_run() -> None:

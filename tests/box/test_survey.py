@@ -94,7 +94,7 @@ def test_a_refusal_names_the_command_that_may_permit_it(data: str, fs: dict[str,
         surveyed(refusing, f=fs)
     assert refusal.value.what == f"{DISK if data == 'data' else JOURNAL} will not be formatted"
     assert refusal.value.got == f"/dev/{data} holds xfs, id {ID}"
-    assert f"python -m mountlab box claim {BOX.name} {data}{more}" in refusal.value.next_step
+    assert f"mountlab box claim {BOX.name} {data}{more}" in refusal.value.next_step
     assert refusal.value.exit_code == 4
 
 

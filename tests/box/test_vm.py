@@ -267,7 +267,7 @@ def test_a_box_that_was_not_built_says_how_to_build_it(empty_cache: Path) -> Non
         pass
     assert caught.value.what == "the virtual box is not built"
     assert caught.value.got == f"no {empty_cache / guest.key()}"
-    assert caught.value.next_step == "python -m mountlab box prepare vm"
+    assert caught.value.next_step == "mountlab box prepare vm"
     assert caught.value.exit_code == 3
 
 

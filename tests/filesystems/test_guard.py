@@ -43,13 +43,13 @@ BOX = Box(name="b", host="b", scratch=(ScratchDevice(name="data", device="/dev/d
 
 def test_the_next_step_is_the_one_command_that_would_permit_it() -> None:
     named = Refusal("holds ext4", ID).next_step(BOX, "/dev/disk/by-id/x")
-    assert named.endswith(f"python -m mountlab box claim b data --erase {ID}")
+    assert named.endswith(f"mountlab box claim b data --erase {ID}")
     assert "destroy" in named
 
 
 def test_a_device_that_was_not_claimed_is_to_be_claimed_and_not_erased() -> None:
     step = Refusal("carries no signature", UNCLAIMED).next_step(BOX, "/dev/disk/by-id/x")
-    assert step.startswith("python -m mountlab box claim b data ")
+    assert step.startswith("mountlab box claim b data ")
     assert "--erase" not in step
 
 

@@ -168,7 +168,7 @@ def test_box_claim_claims_a_blank_device_and_box_check_names_it(
     __main__.main(["box", "check", "local"])
     shown = capsys.readouterr().out
     assert "Mountlab has not claimed it" in shown
-    assert "mend: python -m mountlab box claim local data" in shown
+    assert "mend: mountlab box claim local data" in shown
     assert __main__.main(["box", "claim", "local", "data"]) == 0
     assert (
         f"{listed} (64 MiB), every byte of it zero; the mark is bound to its size and file=" in capsys.readouterr().out
@@ -186,7 +186,7 @@ def test_box_claim_refuses_data_and_names_the_id_that_erases_it(
     assert __main__.main(["box", "claim", "local", "data"]) == 4
     said = capsys.readouterr().err
     assert f"holds ext4, id {THEIRS}" in said
-    assert f"python -m mountlab box claim local data --erase {THEIRS}" in said
+    assert f"mountlab box claim local data --erase {THEIRS}" in said
     assert __main__.main(["box", "claim", "local", "data", "--erase", THEIRS[:-1]]) == 4
     assert made.digests() == before
     assert __main__.main(["box", "claim", "local", "data", "--erase", THEIRS]) == 0

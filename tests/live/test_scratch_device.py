@@ -117,8 +117,8 @@ def a_database(device: str) -> None:
 @pytest.mark.parametrize(
     ("fill", "found", "permit"),
     [
-        (disks.ext4, f"holds ext4, id {THEIRS}", f"python -m mountlab box claim local data --erase {THEIRS}"),
-        (a_database, "Mountlab has not claimed it", "python -m mountlab box claim local data "),
+        (disks.ext4, f"holds ext4, id {THEIRS}", f"mountlab box claim local data --erase {THEIRS}"),
+        (a_database, "Mountlab has not claimed it", "mountlab box claim local data "),
     ],
 )
 def test_a_device_with_data_is_refused_and_not_touched(
@@ -189,7 +189,7 @@ def test_a_device_that_fills_between_plan_and_run_is_refused_before_mkfs(scratch
         before = scratch.made.digests()
         with pytest.raises(UnsafeError, match=f"holds ext4, id {THEIRS}") as refusal:
             run_sweep(session.plan, session.connection, writer, Silent())
-    assert f"python -m mountlab box claim local data --erase {THEIRS}" in refusal.value.next_step
+    assert f"mountlab box claim local data --erase {THEIRS}" in refusal.value.next_step
     assert scratch.made.digests() == before
 
 

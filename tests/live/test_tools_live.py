@@ -290,7 +290,7 @@ def test_a_box_without_it_is_told_by_the_plan_with_how_to_get_it(refused: str, t
     assert said.startswith("error: the box lacks ")
     assert absent(tool) in said
     hint = tool.programs[0].hint if tool.programs else f"install {absent(tool)} on the box"
-    assert (hint or "python -m mountlab box prepare local") in next_step
+    assert (hint or "mountlab box prepare local") in next_step
 
 
 # --- pg_test_fsync ----------------------------------------------------------------------------------------------------

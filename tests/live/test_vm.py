@@ -275,7 +275,7 @@ def did_not_boot(box: Box, directory: Path, got: str) -> None:
     assert caught.value.what == "the virtual box did not boot"
     assert got in caught.value.got
     assert got in caught.value.evidence
-    assert f"rm -r {directory} && python -m mountlab box prepare vm" in caught.value.next_step
+    assert f"rm -r {directory} && mountlab box prepare vm" in caught.value.next_step
     assert list(directory.glob("mountlab-vm-*")) == []
 
 

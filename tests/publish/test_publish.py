@@ -148,7 +148,7 @@ def test_the_page_links_what_is_there_and_loads_nothing(bundle: Path) -> None:
     assert targets
     assert [target for target in targets if not (bundle / target).is_file()] == []
     assert "host names" in page.words
-    assert "python -m mountlab reproduce ." in page.words
+    assert "mountlab reproduce ." in page.words
 
 
 def test_the_report_links_the_raw_output_beside_it_and_holds_the_tables_of_the_bundle(published: Path) -> None:

@@ -136,7 +136,7 @@ def test_what_is_too_large_is_named_with_the_command_that_writes_it(monkeypatch:
     text = repr(sections.downloads(RUN))
     assert "measurements" not in saved(RUN)
     assert re.search(r"Too large for this page: measurements\.csv \([\d.]+ kB\)", text)
-    assert "python -m mountlab export results/20261120-093000-ramdisk-local --format csv" in text
+    assert "mountlab export results/20261120-093000-ramdisk-local --format csv" in text
 
 
 def test_a_saved_table_holds_no_formula_and_the_address_no_markup() -> None:

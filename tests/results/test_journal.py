@@ -86,7 +86,7 @@ def test_a_damaged_line_in_the_middle_is_an_error_with_its_number_and_how_to_go_
     assert caught.value.what == "a line of the journal is not a trial"
     assert caught.value.where == f"{tmp_path / FILE}, line 2"
     assert got in caught.value.got
-    way_out = f"sed -i.bak 2d {tmp_path / FILE} && python -m mountlab reparse {tmp_path} --accept-altered"
+    way_out = f"sed -i.bak 2d {tmp_path / FILE} && mountlab reparse {tmp_path} --accept-altered"
     assert caught.value.next_step.endswith(way_out)
 
 
@@ -97,7 +97,7 @@ def test_a_trial_that_is_there_twice_is_an_error_that_names_both_lines(tmp_path:
         read_journal(tmp_path)
     assert caught.value.what == "a trial is in the journal twice"
     assert caught.value.got == "t0002 in lines 2 and 4"
-    way_out = f"sed -i.bak 2d {tmp_path / FILE} && python -m mountlab reparse {tmp_path} --accept-altered"
+    way_out = f"sed -i.bak 2d {tmp_path / FILE} && mountlab reparse {tmp_path} --accept-altered"
     assert caught.value.next_step.endswith(way_out)
 
 

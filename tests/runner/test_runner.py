@@ -261,7 +261,7 @@ def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monke
     with pytest.raises(LeftoverError, match="could not undo: umount") as error:
         run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
     assert box.calls[-2:] == ["rmdir", "close"]
-    assert error.value.next_step == "python -m mountlab box clean local"
+    assert error.value.next_step == "mountlab box clean local"
     assert "it says why" in str(error.value)
 
 

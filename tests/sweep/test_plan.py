@@ -89,7 +89,7 @@ def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
     error = refusal({"programs": programs}, filesystems={"e": EXT4})
     assert error.what == "the box lacks mke2fs, losetup"
     assert (error.where, error.got) == ("box local", "not on its PATH: mke2fs, losetup")
-    assert error.next_step == "python -m mountlab box prepare local"
+    assert error.next_step == "mountlab box prepare local"
 
 
 def test_a_program_that_the_sweep_does_not_need_is_not_missed() -> None:

@@ -81,7 +81,7 @@ class BatchDirectory:
     @property
     def command(self) -> str:
         """The line that goes on with it."""
-        return f"python -m mountlab batch --resume {disk.shown(self.path)}"
+        return f"mountlab batch --resume {disk.shown(self.path)}"
 
     @property
     def journal(self) -> Path:

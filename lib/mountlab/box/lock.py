@@ -71,5 +71,5 @@ def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse
         got=f"process {owner.process.partition('/')[0]} on {owner.host} uses {' and '.join(its_roots)}",
         allowed="one run at a time in a mount_root or an output_root: two would measure each other",
         next_step=f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of their own; if "
-        f"it is gone: python -m mountlab box clean {box} --force",
+        f"it is gone: mountlab box clean {box} --force",
     )

@@ -144,7 +144,7 @@ class SteadyBox:
                 "it was run",
                 where=f"box {self.box.name}: {self._where()}",
                 got=shown(argv),
-                next_step=f"see what fills it (df); then python -m mountlab box clean {self.box.name}",
+                next_step=f"see what fills it (df); then mountlab box clean {self.box.name}",
             ) from error
 
     @contextmanager
@@ -327,7 +327,7 @@ def _lost_again(error: BoxLost, box: Box) -> BoxLost:
         got=error.got,
         evidence=error.evidence,
         next_step=f"see whether a shell of the login there runs `setsid sh -s`, and what ends it; then "
-        f"python -m mountlab box check {box.name}",
+        f"mountlab box check {box.name}",
     )
 
 

@@ -79,7 +79,7 @@ class Refusal:
     def next_step(self, box: Box, device: str) -> str:
         """Return the one command that may permit it. `device`: its stable name in the box file."""
         name = next((each.name for each in box.scratch if each.device == device), device)
-        command = f"python -m mountlab box claim {box.name} {shlex.quote(name)}"
+        command = f"mountlab box claim {box.name} {shlex.quote(name)}"
         if self.permit == UNCLAIMED:
             return f"{command}   (reads the whole device, and marks it as Mountlab's if it is blank)"
         if self.permit:

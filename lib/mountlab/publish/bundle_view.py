@@ -87,9 +87,9 @@ def _again(bundle: Bundle) -> Html:
             f"All figures from the raw output, with Mountlab {bundle.mountlab_version} in the environment of "
             "environment/requirements.lock; nothing in the bundle is executed:"
         ),
-        html.code_block("python -m mountlab reproduce ."),
+        html.code_block("mountlab reproduce ."),
         html.paragraph("And once more, on a box of yours, the two runs beside each other:"),
-        html.code_block("python -m mountlab reproduce . --box NAME"),
+        html.code_block("mountlab reproduce . --box NAME"),
     )
 
 
@@ -148,7 +148,7 @@ def _readme_lines(bundle: Bundle) -> Iterator[str]:
         yield from (f"{markdown_text(sentence)}\n" for sentence in run.sentences)
     yield f"## {TITLES['again']}\n"
     yield f"```\nsha256sum -c {MANIFEST}"
-    yield "python -m mountlab reproduce .\npython -m mountlab reproduce . --box NAME\n```\n"
+    yield "mountlab reproduce .\nmountlab reproduce . --box NAME\n```\n"
     yield "`reproduce` makes all figures again from the raw output and says whether they equal those that are published"
     yield "here, to the last digit. With `--box` it runs the sweeps once more, on a box of yours.\n"
     yield f"## {TITLES['replaced']}\n"

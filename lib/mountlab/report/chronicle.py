@@ -91,7 +91,7 @@ def _write_change(directory: Path, history: History, change: Change, years: Year
     """The page of one change; it is left alone where it says the same already."""
     entry = json.dumps(history_view.change_entry(history, change), indent=1).encode()
     sides = [disk.shown(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
-    compare = f"python -m mountlab compare {shlex.join(sides)}"
+    compare = f"mountlab compare {shlex.join(sides)}"
     body = history_view.change_body(history, change, _links(years.results, history, change), compare=compare)
     made = page(body, title=history_text.change_title(history, change), kind="change").encode()
     kept = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}

@@ -92,7 +92,7 @@ def read_whole(run: Path, name: str) -> bytes | None:
     raise AlteredError(
         "altered after it was written",
         where=shown(run / name),
-        next_step=f"derive it again from the raw output: python -m mountlab reparse {shown(run)}",
+        next_step=f"derive it again from the raw output: mountlab reparse {shown(run)}",
     )
 
 

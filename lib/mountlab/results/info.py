@@ -56,7 +56,7 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
     if info["status"] == "running" and holder(path) is None:
         info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
     if "imported" in info:
-        return {**info, "command": f"python -m mountlab reparse {shown(path.resolve())}  # from the imported logs"}
+        return {**info, "command": f"mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
 

@@ -15,7 +15,7 @@ from mountlab.core.checksums import MANIFEST, files_digest, manifest, read_manif
 from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import AlteredError, StoreError
 
-ACCEPT = "python -m mountlab reparse {run} --accept-altered"
+ACCEPT = "mountlab reparse {run} --accept-altered"
 """What goes on with a run that was altered, as it is now."""
 
 

@@ -177,7 +177,7 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     """
     path = run_path(path).resolve()
     run = read_run(path, as_it_is=as_it_is)
-    say_altered(path, f"`python -m mountlab reparse {shown(path)}` writes it again")
+    say_altered(path, f"`mountlab reparse {shown(path)}` writes it again")
     return run
 
 

@@ -91,7 +91,7 @@ class StepRunner:
             f"could not undo: {shown(argv)}",
             where=f"box {self.box.box.name}",
             evidence=done.error_text,
-            next_step=f"python -m mountlab box clean {self.box.box.name}",
+            next_step=f"mountlab box clean {self.box.box.name}",
         )
 
     def released(self, argv: tuple[str, ...], *, last: bool) -> bool:

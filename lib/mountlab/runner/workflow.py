@@ -153,7 +153,7 @@ def _on_one(resolved: Resolved, box: str | None) -> Resolved:
             where=f"sweep {resolved.sweep.name}: boxes",
             got=", ".join(resolved.sweep.boxes),
             allowed="one of them as `box`",
-            next_step="mountlab.run(sweep), or python -m mountlab run, makes a run on each",
+            next_step="mountlab.run(sweep), or mountlab run, makes a run on each",
         )
     return on_box(resolved, box)
 

@@ -144,7 +144,7 @@ def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
     """What each missing program has to say of itself, where no package has it; the verb that installs the others."""
     manager = facts.get("package_manager")
     hints = [program.hint for program in missing if program.by_hand(manager)]
-    prepare = [f"python -m mountlab box prepare {box.name}"] if len(hints) < len(missing) else []
+    prepare = [f"mountlab box prepare {box.name}"] if len(hints) < len(missing) else []
     return "; ".join([*prepare, *hints])
 
 

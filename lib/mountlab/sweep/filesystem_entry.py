@@ -129,7 +129,7 @@ def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
             where=f"{where}.{key}",
             got=repr(entry[key]),
             allowed="a device that `box claim` has given to Mountlab",
-            next_step=f"take `{key}` out; python -m mountlab box claim BOX {device} --erase {entry[key]}",
+            next_step=f"take `{key}` out; mountlab box claim BOX {device} --erase {entry[key]}",
         )
     rest = {key: value for key, value in entry.items() if key not in RETIRED}
     return {**rest, "over": _without_retired(entry["over"], f"{where}.over", kept=kept)} if "over" in entry else rest

@@ -125,7 +125,7 @@ def _measured(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list[Run
             where="across boxes",
             got=twice[0],
             allowed="one run a box",
-            next_step="python -m mountlab compare RUN RUN ... says how much runs of one box differ",
+            next_step="mountlab compare RUN RUN ... says how much runs of one box differ",
         )
     measured = [run for run in runs if len(counted(run.measurements))]
     absent |= {box_of(run): "its run has no figure" for run in runs if not any(run is each for each in measured)}

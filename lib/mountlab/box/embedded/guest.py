@@ -118,7 +118,7 @@ def built(box: Box) -> Guest:
             "the virtual box is not built",
             where=f"box {box.name}",
             got=f"no {guest.directory}",
-            next_step=f"python -m mountlab box prepare {box.name}",
+            next_step=f"mountlab box prepare {box.name}",
         )
     return guest
 

@@ -199,7 +199,7 @@ def _did_not_boot(box: Box, guest: Guest, directory: Path, got: str) -> BoxError
         where=f"box {box.name}: {QEMU.name}",
         got=got,
         next_step="see the end of its console below; to build it anew: "
-        f"rm -r {guest.directory} && python -m mountlab box prepare {box.name}",
+        f"rm -r {guest.directory} && mountlab box prepare {box.name}",
         evidence=_text(directory / "console") + _text(directory / "qemu"),
     )
 

@@ -168,7 +168,7 @@ def read_introduction(printed: str) -> Introduction:
 def check_introduction(found: Introduction, box: Box, user: str) -> None:
     """Raise ParameterError where the box has no helper for us, another one than ours, or one with other directories."""
     where = f"params/boxes/{box.name}.yml: become: helper"
-    again = f"python -m mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
+    again = f"mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
     if found.uid == "0":
         raise ParameterError(
             "root needs no helper",

@@ -32,7 +32,7 @@ def _helper(arguments: Arguments) -> int:
             "the helper is for one ordinary user of the box",
             where=f"params/boxes/{box.name}.yml: user",
             got="nobody",
-            next_step=f"set `user` there, or: python -m mountlab box helper {box.name} --user mountlab",
+            next_step=f"set `user` there, or: mountlab box helper {box.name} --user mountlab",
         )
     script = helper.install_script(user, box)
     if not arguments.login:

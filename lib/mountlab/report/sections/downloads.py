@@ -42,7 +42,7 @@ def downloads(run: RunView) -> Html:
     large = [f"{each.name}.csv ({each.size})" for each in files if not each.fits]
     if not large:
         return links
-    command = html.code(f"python -m mountlab export results/{run_id} --format csv")
+    command = html.code(f"mountlab export results/{run_id} --format csv")
     return html.joined(
         links, html.paragraph(f"Too large for this page: {numbers.listed(large)}. All tables as files:"), command
     )

@@ -187,7 +187,7 @@ def opened(file: Path) -> Iterator[Connection]:
     try:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
-        got, anew = _first_line(error), "python -m mountlab catalog --anew"
+        got, anew = _first_line(error), "mountlab catalog --anew"
         raise StoreError("the catalog cannot be read", where=shown(file), got=got, next_step=anew) from error
     try:
         connection.execute("SET enable_progress_bar = false")
