@@ -429,7 +429,7 @@ def test_a_sweep_takes_its_name_from_its_file_and_errors_name_it(tmp_path: Path)
     path.write_text(text.replace("SIZE", "1m"))
     with pytest.raises(ParameterError) as caught:
         load_sweep(path)
-    assert caught.value.where.endswith("mine.yml: filesystems.t.size")
+    assert caught.value.where.endswith("mine.yml, line 2, column 32: filesystems.t.size")
 
 
 def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,11 @@ from mountlab.batch.view import BatchView, Planned, told
 from mountlab.core import disk
 from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
-from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import paths, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
 from mountlab.results.paths import NOTEBOOKS, RESULTS, load_published, load_sweep, read_text
+from mountlab.sweep.all_errors import read_all
 
 SCHEMA = 2
 """Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
@@ -35,7 +35,8 @@ def load_batch(path: Path | str | None) -> Batch:
         raise StoreError("no batch file is named; name one in `batch_file`", next_step=paths.batch_hint())
     path = paths.batch_path(path)
     text = read_text(path, "batch file", paths.batch_hint(path.stem))
-    batch = parse_batch(parse_yaml(text, where=disk.shown(path)), name=path.stem, where=disk.shown(path))
+    where = disk.shown(path)
+    batch = read_all(text, lambda raw: parse_batch(raw, name=path.stem, where=where), where=where)
     return on_each_box(batch, _boxes_of)
 
 

@@ -11,8 +11,9 @@ from mountlab.core.disk import ROOT, shown
 from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.model import Box
-from mountlab.core.safe_yaml import parse_yaml
+from mountlab.core.safe_yaml import Raw, parse_yaml
 from mountlab.results.plain_files import check_text, read_below
+from mountlab.sweep.all_errors import read_all
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.published_file import parse_published
 from mountlab.sweep.sweep_file import Resolved, resolve
@@ -45,8 +46,12 @@ def load_sweep(given: Path | str, overrides: Mapping[str, Any] | None = None) ->
     ParameterError."""
     path = sweep_path(given)
     text = read_text(path, "sweep file", _nearest(path.stem, sweep_names(), "params/sweeps"))
-    raw = parse_yaml(text, where=shown(path))
-    return resolve({"name": path.stem, **raw}, where=shown(path), overrides=overrides, read=reader_in(path.parent))
+    where, read = shown(path), reader_in(path.parent)
+
+    def resolved(raw: Raw) -> Resolved:
+        return resolve({"name": path.stem, **raw}, where=where, overrides=overrides, read=read)
+
+    return read_all(text, resolved, where=where, overrides=overrides)
 
 
 def sweep_path(given: Path | str) -> Path:
@@ -98,7 +103,8 @@ def load_box(name: str) -> Box:
     path = PARAMS / "boxes" / f"{name}.yml"
     near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}"
     text = read_text(path, "box file", f"{near}, or copy params/boxes/example.yml to it")
-    return parse_box(parse_yaml(text, where=shown(path)), name=name, where=shown(path))
+    where = shown(path)
+    return read_all(text, lambda raw: parse_box(raw, name=name, where=where), where=where)
 
 
 def box_names() -> list[str]:
