@@ -76,15 +76,24 @@ def test_a_run_at_a_path_comes_before_a_name_and_a_name_before_other_files(
         ("lastest", "latest"),
         ("mial", "mail"),
         ("20260101T100000-mail-db1-0a1c", "20260101T100000-mail-db1-0a1b"),
-        ("results/nightli", "nightly"),
+        ("{results}/nightli", "nightly"),
     ],
 )
 def test_an_unknown_name_suggests_the_nearest(given: str, near: str, results: Path) -> None:
     add(results, "nightly", day=1, run_id="20260101T100000-mail-db1-0a1b", sweep="mail")
     with pytest.raises(StoreError) as caught:
-        run_path(given)
+        run_path(given.format(results=results))
     assert (caught.value.what, caught.value.got) == ("no such run", Path(given).name)
     assert caught.value.next_step == f"did you mean {near!r}?"
+
+
+def test_a_path_to_elsewhere_is_no_name(results: Path, tmp_path: Path) -> None:
+    add(results, "nightly", day=1)
+    assert run_path(tmp_path / "other" / "nightly") == tmp_path / "other" / "nightly"
+    with pytest.raises(StoreError) as caught:
+        run_path("qqqqqq")
+    assert "`latest`" in caught.value.allowed
+    assert caught.value.next_step == "open results/index.html, which lists all runs"
 
 
 def test_without_a_run_the_latest_says_how_to_make_one(results: Path) -> None:

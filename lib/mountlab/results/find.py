@@ -19,12 +19,13 @@ def run_path(given: Path | str, results: Path | None = None) -> Path:
 
     `given` is a path (from here, or from the repository), the name of a directory below `results`, the id of a run, the
     name of a sweep (then the newest run of it), or `latest` (the newest run of all). The first of these that fits is
-    taken. Raises StoreError where none fits; the error names the nearest.
+    taken. Raises StoreError for an unknown name, with the nearest. A path to elsewhere is returned as it is: whoever
+    reads it says that there is no run.
     """
     path, results = paths.found(given), results or paths.RESULTS
-    if _is_run(path) or (len(Path(given).parts) != 1 and path.exists()):
+    if _is_run(path) or not _may_be_name(path, given, results):
         return path
-    named = _named(Path(given).name, results) if _may_be_name(given, results) else None
+    named = _named(path.name, results)
     if named or path.exists():
         return named or path
     raise _no_such_run(Path(given), results)
@@ -34,10 +35,9 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file() or (path / "batch.json").is_file()
 
 
-def _may_be_name(given: Path | str, results: Path) -> bool:
-    """Whether it is one word, or a path right below `results`."""
-    path = Path(given)
-    return len(path.parts) == 1 or paths.found(path).absolute().parent == results.absolute()
+def _may_be_name(path: Path, given: Path | str, results: Path) -> bool:
+    """Whether what is given is one word, or a path right below `results`."""
+    return len(Path(given).parts) == 1 or path.absolute().parent == results.absolute()
 
 
 def _named(name: str, results: Path) -> Path | None:

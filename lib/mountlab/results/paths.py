@@ -101,8 +101,8 @@ def load_box(name: str) -> Box:
     """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
     path = PARAMS / "boxes" / f"{name}.yml"
-    near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}"
-    text = read_text(path, "box file", f"{near}, or copy params/boxes/example.yml to it")
+    near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}."
+    text = read_text(path, "box file", f"{near} Or copy params/boxes/example.yml to it")
     where = shown(path)
     return read_all(text, lambda raw: parse_box(raw, name=name, where=where), where=where)
 
