@@ -15,7 +15,7 @@ from mountlab.core import chain
 from mountlab.core.disk import replace_file
 from mountlab.results import raw_sums, writer
 from mountlab.results.altered import altered_raw
-from mountlab.results.info import read_info, read_sweep
+from mountlab.results.info import check_is_run, read_info, read_sweep
 from mountlab.results.journal import Journal, altered, read_as_it_is
 
 MOST = 20
@@ -27,6 +27,7 @@ def accept(path: Path) -> list[str]:
 
     Raises RunInUse where another process writes to the run, and StoreError for a journal that cannot be read.
     """
+    check_is_run(path)
     with writer.held_run(path):
         info = read_info(path, as_written=True)
         journal = read_as_it_is(path)

@@ -61,8 +61,17 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
     return {**info, "command": again}
 
 
+def check_is_run(path: Path) -> None:
+    """Raise StoreError for what is no directory of a run: to be called before anything there is locked or written."""
+    _run_text(path)
+
+
+def _run_text(path: Path) -> str:
+    return read_text(path / "run.json", "run", "name a directory below results/")
+
+
 def run_json(path: Path) -> Any:
-    text = read_text(path / "run.json", "run", "name a directory below results/")
+    text = _run_text(path)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -36,7 +36,7 @@ from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
 from mountlab.results.altered import altered_raw
 from mountlab.results.find import run_path
-from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
+from mountlab.results.info import as_outcomes, check_is_run, read_info, read_sweep, without_excluded
 from mountlab.results.journal import read_as_it_is, read_checked
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import read_measurements, text_files
@@ -207,8 +207,8 @@ def load_figures(path: Path) -> RunFigures:
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Says of a damaged run that it is one."""
-    if path.is_dir():
-        refuse_others(path, shown(path))
+    check_is_run(path)
+    refuse_others(path, shown(path))
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:

@@ -16,6 +16,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import plain_cell, visible
 from mountlab.results import derived
+from mountlab.results.info import check_is_run
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
 from mountlab.results.paths import found
@@ -77,6 +78,7 @@ def write_derived(run: Run) -> None:
 def derive(path: Path | str) -> None:
     """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
     path = found(path).resolve()
+    check_is_run(path)
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
         run = read_run(path, again=True)
