@@ -392,7 +392,7 @@ def test_a_place_that_is_taken_a_run_given_twice_and_a_strange_licence_are_refus
         publish([run], Wishes(to=results))
     with pytest.raises(StoreError, match="a run is in a bundle once"):
         publish([run, run], Wishes())
-    with pytest.raises(InputError, match="not the name of a licence"):
+    with pytest.raises(InputError, match="not a licence that SPDX lists"):
         publish([run], Wishes(licence="my own <b>"))
 
 

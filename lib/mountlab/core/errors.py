@@ -223,6 +223,7 @@ def in_one_line(text: str) -> str:
 
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
-    """'did you mean X?' for the nearest allowed word, or '' where none is near."""
-    near = difflib.get_close_matches(got, list(allowed), n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
+    """'did you mean X?' for the nearest allowed word, whatever its case, or '' where none is near."""
+    words = {word.casefold(): word for word in allowed}
+    near = difflib.get_close_matches(got.casefold(), words, n=1)
+    return f"did you mean {words[near[0]]!r}?" if near else ""

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
 from mountlab.core.checksums import safe_parts
-from mountlab.core.errors import InputError, StoreError
+from mountlab.core.errors import InputError, StoreError, did_you_mean
 
 FORMAT = 1
 """Version of a bundle's layout. 1: first (2026)."""
@@ -103,19 +105,29 @@ def slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60].strip("-") or "untitled"
 
 
-_LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{1,40}")
+DATA_LICENCES = (
+    "CC0-1.0", "CC-BY-4.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "PDDL-1.0", "ODC-By-1.0", "ODbL-1.0",
+    "CDLA-Permissive-2.0", "CDLA-Sharing-1.0", "MIT", "Apache-2.0",
+)  # fmt: skip
+"""The usual licences of data, which an error names and suggests. Every other identifier of SPDX is allowed, too."""
+_IDENTIFIER = re.compile(r"(?!LicenseRef-)[A-Za-z0-9][A-Za-z0-9.-]{1,60}", re.IGNORECASE)
+"""One licence that has a page at SPDX: neither an expression of several nor the name of a licence of one's own."""
 
 
 def check_licence(name: str) -> str:
-    """The name of a licence. Raises InputError for what cannot be one of SPDX's."""
-    if not _LICENCE.fullmatch(name):
-        raise InputError(
-            "not the name of a licence",
-            where="--licence",
-            got=repr(name),
-            allowed="an identifier of https://spdx.org/licenses, such as CC-BY-4.0, CC0-1.0 or MIT",
-        )
-    return name
+    """Return the identifier of a licence as SPDX spells it. Raises InputError for a name that SPDX does not list."""
+    try:
+        if _IDENTIFIER.fullmatch(name):
+            return str(canonicalize_license_expression(name))
+    except InvalidLicenseExpression:
+        pass
+    raise InputError(
+        "not a licence that SPDX lists",
+        where="--licence",
+        got=repr(name),
+        allowed=f"{', '.join(DATA_LICENCES)}, or another identifier of https://spdx.org/licenses",
+        next_step=did_you_mean(name, DATA_LICENCES),
+    )
 
 
 # --- names of files ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     Raises StoreError where a run cannot be read, is named twice, or the place is taken; MountlabError where the
     finished bundle does not hold the figures of the runs, or still holds what should have been replaced.
     """
-    bundle.check_licence(wishes.licence)
+    wishes = replace(wishes, licence=bundle.check_licence(wishes.licence))
     runs = [store.load_run(path) for path in paths]
     _check_distinct(runs)
     names = None if wishes.keep_identities else _pseudonyms(runs)
