@@ -219,7 +219,7 @@ def test_the_sentence_counts() -> None:
         ({}, "neither"),
         ({"candidate_value": 6.0}, "some of the figures"),
         ({**FIGURES, "claim": "faster"}, "both"),
-        ({"claim": "much faster"}, "Input should be 'faster', 'slower' or 'same'"),
+        ({"claim": "much faster"}, "'faster', 'slower' or 'same'"),
         ({"claim": "faster", "within": 0.1}, "only `claim: same` has a bound"),
         ({"claim": "same", "within": 2.0}, "less than 1"),
     ],

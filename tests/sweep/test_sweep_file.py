@@ -133,15 +133,8 @@ def test_an_unknown_word_is_an_error_at_every_level(
             "put the word in quotes",
         ),
         ("design: {drop_caches: 1:30}", "s.yml: design.drop_caches", "90 (int)", "YAML reads 1:30"),
-        (
-            "design: {trial_timeout: 1:30}",
-            "s.yml: design.trial_timeout",
-            "90 (int)",
-            "give sizes and times their units",
-        ),
         ("design: {repeats: on}", "s.yml: design.repeats", "True (bool)", "yes, no, on and off"),
         ("design: {repeats: '5'}", "s.yml: design.repeats", "'5' (str)", ""),
-        ("filesystems: {t: {type: tmpfs, size: 4096}}", "s.yml: filesystems.t.size", "4096 (int)", "units"),
         ("question: yes", "s.yml: question", "True (bool)", "put the word in quotes"),
         ("workloads: [a]", "s.yml: workloads", "['a'] (list)", ""),
         ("design: {fresh_filesystem: always}", "s.yml: design.fresh_filesystem", "'always' (str)", ""),
@@ -172,7 +165,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ({"retries": 10**9}, "retries", "0 or more, 10 or less"),
         ({"smallest_effect": 1.5}, "smallest_effect", "0 or more, less than 1"),
         ({"smallest_effect": math.nan}, "smallest_effect", "0 or more, less than 1"),
-        ({"seed": -1}, "seed", "greater than or equal to 0"),
+        ({"seed": -1}, "seed", "0 or more"),
         ({"trial_timeout": "infinite"}, "trial_timeout", "'60s'"),
         ({"trial_timeout": "9" * 90 + "h"}, "trial_timeout", "at most 168h"),
         ({"sample_every": "50ms"}, "sample_every", "100ms or more; false for never"),
@@ -192,7 +185,7 @@ def test_a_design_out_of_bounds_is_refused_with_the_whole_range(
 
 @pytest.mark.parametrize(
     "level",
-    [0.9999999999999999, 1 - 1e-12, 0.9999995, 1, 1.0, 0, -0.5, 0.4999, 95, math.nan, math.inf, "0.95", "95%", True],
+    [0.9999999999999999, 1 - 1e-12, 0.9999995, 1, 1.0, 0, -0.5, 0.4999, 95, math.nan, math.inf, "0.95", "49%", True],
 )
 def test_a_level_out_of_range_is_refused_with_the_range(level: object) -> None:
     """At 0.9999999999999999 nothing is left over to be corrected: a report once ended in a traceback."""
@@ -268,8 +261,9 @@ def test_a_key_given_twice_is_an_error_and_not_the_last_one_silently() -> None:
 def test_a_file_that_is_no_mapping_is_refused(text: str, what: str, got: str) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_yaml(text, where="s.yml")
-    assert (caught.value.what, caught.value.where) == (what, "s.yml")
-    assert got in caught.value.got
+    assert caught.value.what == what
+    assert got in f"{caught.value.where}: {caught.value.got}"
+    assert "<unicode string>" not in str(caught.value)
 
 
 # --- factors ----------------------------------------------------------------------------------------------------------

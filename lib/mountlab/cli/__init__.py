@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from mountlab.cli.shared import show_help
+from mountlab.cli.shared import Parser, show_help
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "measure": ("demo", "sweep", "plan", "run", "resume", "batch"),
@@ -39,7 +39,7 @@ class _Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="mountlab",
         usage="mountlab VERB ...",
         epilog=_MORE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.errors import MountlabError, Stopped
+from mountlab.core.errors import MountlabError, Stopped, did_you_mean
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), or latest"
 SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
+
+
+class Parser(argparse.ArgumentParser):
+    """Python's parser of arguments, which suggests the nearest word, and takes '-5%' for a value."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._negative_number_matcher = re.compile(r"-\.?\d")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is None or value in choices:
+            return
+        near = did_you_mean(str(value), map(str, choices))
+        if isinstance(action, argparse._SubParsersAction):
+            rest = near or f"allowed are {', '.join(map(str, choices))}"
+            raise argparse.ArgumentError(None, f"unknown verb {value!r}: {rest} ({self.prog} --help lists all)")
+        allowed = f"allowed are {', '.join(map(str, choices))}"
+        raise argparse.ArgumentError(action, f"unknown value {value!r}: {f'{near} ' if near else ''}{allowed}")
 
 
 def verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:

@@ -166,6 +166,17 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def rough_duration(seconds: float) -> str:
+    """An expected duration without false precision: '8 s', '2 min 10 s', '47 min', '3 h 10 min'."""
+    if not math.isfinite(seconds):
+        return duration_text(seconds)
+    if seconds < 1:
+        return "1 s"
+    step = 1 if seconds < 60 else 10 if seconds < 600 else 60
+    whole = step * round(seconds / step)
+    return f"{whole} s" if whole < 120 else duration_text(float(whole))
+
+
 def p_text(p: float) -> str:
     """A p value by two digits: '0.012'; '<0.0001' below that."""
     return "<0.0001" if p < 1e-4 else number(p, _decimals(p, 2))

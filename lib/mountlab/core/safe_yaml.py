@@ -48,6 +48,8 @@ def parse_yaml(text: str, *, where: str) -> Raw:
     """A mapping from YAML text. Raises ParameterError with file and line for anything else."""
     try:
         loaded = parse_value(text)
+    except yaml.MarkedYAMLError as error:
+        raise _not_valid(error, where) from error
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
         # Dates that are none, endless digits, deep nests; a tag of Python's, which is never heeded.
         raise ParameterError("not valid YAML", where=where, got=" ".join(str(error).split())[:300]) from error
@@ -58,6 +60,21 @@ def parse_yaml(text: str, *, where: str) -> Raw:
         raise ParameterError("a mapping of keys to values is needed", where=where, got=type(loaded).__name__)
     check_texts(loaded, where, turning=True)
     return loaded
+
+
+def _not_valid(error: yaml.MarkedYAMLError, where: str) -> ParameterError:
+    """The error with the line and the column of the place where the text stops being YAML."""
+    mark, begin = error.problem_mark or error.context_mark, error.context_mark
+    place = f"{where}, line {mark.line + 1}, column {mark.column + 1}" if mark else where
+    context = f", {error.context}" if error.context else ""
+    if context and begin and mark and begin.line != mark.line:
+        context += f" that begins in line {begin.line + 1}"
+    return ParameterError(
+        "not valid YAML",
+        where=place,
+        got=f"{error.problem or 'no YAML'}{context}"[:300],
+        next_step="see this line and the one before it: a bracket, a quote, a colon or the indentation",
+    )
 
 
 def parse_value(text: str) -> Any:

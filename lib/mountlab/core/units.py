@@ -29,11 +29,12 @@ TIME_UNITS = {
 }  # fmt: skip
 SizeText = Annotated[str, "a size with its unit, such as `64KiB`"]
 TimeText = Annotated[str, "a time with its unit, such as `60s`"]
-PercentText = Annotated[str, "a share with its sign, such as `3%`"]
+PercentText = Annotated[str, "a share, such as `3%`"]
 """Types of keys in parameter files, with what the reference in docs/ says of them."""
 _KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")
+_BELOW_ONE = re.compile(r"\s*0?\.\d+\s*\Z")
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 
 
@@ -41,15 +42,25 @@ def _parse(text: object, units: dict[str, Decimal], example: str, where: str) ->
     match = _QUANTITY.match(text) if isinstance(text, str) else None
     if not match or match[2] not in units:
         raise ParameterError(
-            "a number with its unit is needed",
+            "a number below zero" if _is_negative(text) else "a number with its unit is needed",
             where=where,
             got=f"{text!r} ({type(text).__name__})",
             allowed=f"text such as {example}; units {', '.join(units)}",
-            next_step="4k is 4KiB (4096 B) to some readers and 4kB (4000 B) to others: write which"
-            if isinstance(text, str) and re.fullmatch(r"\s*\d+[kKmMgGtT]\s*", text)
-            else "write the number and its unit, in quotes if YAML reads it as something else",
+            next_step=_how_to_write(text),
         )
     return Decimal(match[1]) * units[match[2]]
+
+
+def _is_negative(text: object) -> bool:
+    return isinstance(text, str) and bool(re.match(r"\s*[-\u2212]\s*[\d.]", text))
+
+
+def _how_to_write(text: object) -> str:
+    if _is_negative(text):
+        return "write it without the minus sign"
+    if isinstance(text, str) and re.fullmatch(r"\s*\d+[kKmMgGtT]\s*", text):
+        return "4k is 4KiB (4096 B) to some readers and 4kB (4000 B) to others: write which"
+    return "write the number and its unit, in quotes if YAML reads it as something else"
 
 
 def kernel_bytes(text: str) -> int | None:
@@ -82,17 +93,27 @@ def parse_seconds(text: object, *, where: str = "") -> float:
 
 
 def parse_percent(text: object, *, where: str = "") -> float:
-    """The share in a text like '3%' or '2.5 %': 0.03, 0.025. Raises ParameterError as parse_bytes does."""
-    match = _PERCENT.match(text) if isinstance(text, str) else None
-    if not match:
+    """The share in '3%', '2.5 %', '0.03' or 0.03: 0.03, 0.025, 0.03, 0.03. Raises ParameterError as parse_bytes
+    does."""
+    share = as_share(text)
+    share = float(share) if isinstance(share, str) and _BELOW_ONE.match(share) else share
+    if not isinstance(share, float) or not 0 <= share < math.inf:
         raise ParameterError(
-            "a percentage is needed",
+            "a share below zero" if _is_negative(str(text)) else "a percentage is needed",
             where=where,
             got=f"{text!r} ({type(text).__name__})",
-            allowed="text such as '3%'",
-            next_step="write the number and the sign %, since 0.03 and 3 are both read as 3 % by somebody",
+            allowed="a share such as '3%' or 0.03",
+            next_step="write it without the minus sign"
+            if _is_negative(str(text))
+            else "write the number and the sign %: a number without it is a share below 1",
         )
-    return float(Decimal(match[1]) / 100)
+    return share
+
+
+def as_share(value: object) -> object:
+    """The share in a text like '3%', as a number; every other value as it is."""
+    match = _PERCENT.match(value) if isinstance(value, str) else None
+    return float(Decimal(match[1]) / 100) if match else value
 
 
 LEVELS = (0.5, 0.999999)

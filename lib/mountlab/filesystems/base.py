@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
+from mountlab.filesystems.documented import undocumented
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.without_effect import foreseen
 
@@ -119,7 +120,8 @@ class Family(ABC):
         """Option to what is known beforehand to become of it on a box with these facts, where that is not what was
         asked for."""
         words = [word for option in fs.options for word in split_options(option)]
-        return foreseen(self.mounted_as(fs), words, str(facts.get("kernel") or ""))
+        kind = self.mounted_as(fs)
+        return undocumented(kind, words) | foreseen(kind, words, str(facts.get("kernel") or ""))
 
 
 def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[str, ...] = ()) -> Step:

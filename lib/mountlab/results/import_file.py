@@ -32,7 +32,7 @@ from mountlab.core.units import LEVELS
 from mountlab.filesystems import FAMILIES
 from mountlab.results.import_levels import MAIN, readings
 from mountlab.results.import_names import meant, ways
-from mountlab.sweep.validated import check_choices, check_names, validated
+from mountlab.sweep.validated import AS_SHARE, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_factor
 from mountlab.tools import TOOLS
 from mountlab.tools.logs import FORMATS
@@ -84,9 +84,9 @@ class ImportFile(_File):
     """Files of `params/published` whose figures are set beside yours."""
     box: str = "unknown"
     """The name of the machine that made the logs."""
-    level: Annotated[float, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
+    level: Annotated[float, AS_SHARE, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
     """Of the intervals, as a share."""
-    smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    smallest_effect: Annotated[float, AS_SHARE, Field(ge=0, lt=1)] = 0.02
     """The smallest difference that matters to you, as a share."""
 
 

@@ -80,10 +80,34 @@ class FilesystemFile(File):
     afterwards."""
 
 
+_NOT_MADE_WORDS = """
+    9p afs apfs aufs bcachefs beegfs ceph cephfs cifs cramfs ecryptfs erofs exfat f2fs famfs fat fat32 fuse gfs2
+    glusterfs gpfs hfs hfsplus iso9660 jffs2 jfs lustre minix msdos nilfs2 nova ntfs ntfs3 ocfs2 orangefs reiser4
+    reiserfs smb smb3 squashfs sshfs ubifs udf ufs vfat virtiofs zfs zonefs
+"""
+NOT_MADE = frozenset(_NOT_MADE_WORDS.split())
+"""File systems that exist, and that Mountlab does not make: no name here is a mistyped name of another."""
+
+
+def check_type(kind: str, where: str) -> None:
+    """Raise ParameterError for a type of file system that Mountlab does not make."""
+    if kind in FAMILIES:
+        return
+    if kind.casefold() not in NOT_MADE:
+        raise unknown_key(kind, FAMILIES, where=where, what="file system type")
+    raise ParameterError(
+        f"Mountlab does not support {kind}",
+        where=where,
+        got=repr(kind),
+        allowed=", ".join(sorted(FAMILIES)),
+        next_step=f"mount {kind} on the box yourself, and measure a directory on it: "
+        f"{{type: dir, path: /mnt/{kind.casefold()}}}",
+    )
+
+
 def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
     """The file system of one entry. Raises ParameterError for the first thing that is wrong."""
-    if entry.type not in FAMILIES:
-        raise unknown_key(entry.type, FAMILIES, where=f"{where}.type", what="file system type")
+    check_type(entry.type, f"{where}.type")
     family = FAMILIES[entry.type]
     for key in entry.model_fields_set - {"type"} - family.keys:
         raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")

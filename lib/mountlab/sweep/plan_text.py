@@ -12,7 +12,7 @@ from typing import Any
 from mountlab import checks
 from mountlab.core import names, numbers
 from mountlab.core.model import Filesystem, Sweep, Until, Workload
-from mountlab.core.numbers import duration_text, percent
+from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
@@ -186,11 +186,11 @@ def _time(plan: Plan) -> Iterator[str]:
 def _duration(plan: Plan) -> Iterator[str]:
     until, most = plan.sweep.design.until, float(round(plan.expected_s))
     if until is None:
-        yield f"about {format_seconds(most)}"
+        yield f"about {rough_duration(most)}"
         return
     least = float(round(plan.expected_until_s(until.min)))
     budget = until.budget_s if until.budget_s is not None else most
-    yield f"about {format_seconds(least)} to {format_seconds(max(least, min(most, budget)))}"
+    yield f"about {rough_duration(least)} to {rough_duration(max(least, min(most, budget)))}"
     if least > budget:
         asked = f"the budget of {format_seconds(budget)}"
         yield f"{until.min} blocks will take longer than {asked}: they are run all the same"
@@ -303,7 +303,7 @@ def _short(argv: tuple[str, ...]) -> str:
 def fresh_cost(more_s: float, expected_s: float) -> str:
     """What making file systems in each block would cost beside the expected time of a plan that makes them once."""
     share = f" ({percent(round(more_s / expected_s, 3))} more)" if expected_s else ""
-    return f"fresh_filesystem: block would take about {duration_text(round(more_s, 1))} beyond that{share}"
+    return f"fresh_filesystem: block would take about {rough_duration(more_s)} beyond that{share}"
 
 
 def rule_text(until: Until) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Claim, PublishedFigure
 from mountlab.core.metrics import METRICS
-from mountlab.sweep.validated import File, check_choices, validated
+from mountlab.sweep.validated import AS_SHARE, File, check_choices, validated
 
 SMALLEST_FIGURE, LARGEST_FIGURE = 1e-30, 1e30
 """Of a published figure: a ratio needs both sides above nothing, and finite."""
@@ -43,7 +43,7 @@ class PublishedRow(File):
     """Of both figures, as published."""
     claim: Claim | None = None
     """What was concluded, where no figures were published."""
-    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+    within: Annotated[float, AS_SHARE, Field(gt=0, lt=1)] | None = None
     """Of the claim `same`: by how much the two may differ."""
     says: str = ""
     """The conclusion in the words of the study."""

@@ -23,7 +23,7 @@ from mountlab.core.units import LEVELS, TimeText, parse_seconds
 from mountlab.sweep.expectation_entry import expectation_text, read_expectation
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
 from mountlab.sweep.until_entry import UntilFile, read_until
-from mountlab.sweep.validated import File, check_choices, check_names, validated
+from mountlab.sweep.validated import AS_SHARE, File, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_compared, read_exclusions, read_workloads, same_definitions
 from mountlab.tools import TOOLS
 
@@ -52,11 +52,11 @@ class DesignFile(File):
     """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
     """Whether the box's page cache is emptied before each trial whose workload says nothing else (`cache`)."""
-    level: Annotated[float, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
-    """Of the intervals, as a share: 0.95 is 95 %. Under `until` its `confidence` takes this place."""
+    level: Annotated[float, AS_SHARE, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
+    """Of the intervals, as a share: 0.95 or `95%`. Under `until` its `confidence` takes this place."""
     estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
     """How the trials of a cell are summed up. METHODS.md says which is for what."""
-    smallest_effect: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    smallest_effect: Annotated[float, AS_SHARE, Field(ge=0, lt=1)] = 0.02
     """The smallest difference that matters to you, as a share: from 1/1.02 to 1.02 counts as the same."""
     on_ineffective: Literal["error", "caveat"] = "error"
     """What a mount option, mkfs option or tunable is that the kernel ignored or changed: its trials fail, or a caveat
@@ -201,6 +201,14 @@ def _apply_presets(merged: Raw, where: str) -> Raw:
         what = "preset must be a name or a list of names"
         raise ParameterError(what, where=f"{where}: preset", got=repr(chosen), allowed=allowed)
     for name in names:
+        if not presets:
+            raise ParameterError(
+                "the sweep file has no presets",
+                where=f"{where}: preset",
+                got=repr(name),
+                allowed="no preset",
+                next_step=f"leave it out, or write a preset {name!r} below `presets` in the file",
+            )
         if name not in presets:
             raise unknown_key(name, presets, where=f"{where}: preset", what="preset")
         if not isinstance(presets[name], dict):

@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Until
 from mountlab.core.units import PercentText, TimeText, parse_percent, parse_seconds
 from mountlab.stats.sequential import LARGEST_MAX, SMALLEST_MIN
-from mountlab.sweep.validated import File
+from mountlab.sweep.validated import AS_TEXT, File
 
 WIDEST, LEAST, MOST = 0.5, 0.5, 0.999
 """The widest half width that still says something; the confidences for which the correction is computed."""
@@ -20,10 +20,10 @@ LONGEST_BUDGET_S = 366 * 24 * 3600.0
 class UntilFile(File):
     """What YAML may hold: half_width and confidence as text such as '3%', budget as text such as '30min'."""
 
-    half_width: PercentText
+    half_width: Annotated[PercentText, AS_TEXT]
     """How precise: `3%` is an interval with both ends within 3 % of the mean (`of: cells`), or a factor of 1.03 either
     way in the interval that holds for all comparisons together (`of: comparisons`)."""
-    confidence: PercentText = "95%"
+    confidence: Annotated[PercentText, AS_TEXT] = "95%"
     """What the interval covers, after having looked block after block. It is also the level of the report."""
     min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min
     """Blocks before the first look."""

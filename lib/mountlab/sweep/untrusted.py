@@ -9,7 +9,7 @@ from typing import Any
 
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Box, Sweep, Trial
-from mountlab.core.units import LEVELS, check_level
+from mountlab.core.units import LEVELS, as_share, check_level
 from mountlab.sweep.box_file import parse_box
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
@@ -67,7 +67,7 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """The parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and what
     such a run has measured stays readable."""
     design = parameters.get("design")
-    level = design.get("level") if isinstance(design, Mapping) else None
+    level = as_share(design.get("level")) if isinstance(design, Mapping) else None
     if not isinstance(level, float) or not LEVELS[1] < level < 1:
         return parameters
     return {**parameters, "design": {**(design or {}), "level": LEVELS[1]}}

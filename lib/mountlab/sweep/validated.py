@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from mountlab.core.errors import ParameterError
+from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import check_texts
+from mountlab.core.units import PercentText, SizeText, TimeText, as_share, parse_bytes, parse_percent, parse_seconds
 
 Model = TypeVar("Model", bound=BaseModel)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}\Z")
+
+
+AS_SHARE = BeforeValidator(as_share)
+"""Of a number that is a share: the text `95%` is 0.95."""
+AS_TEXT = BeforeValidator(lambda value: repr(value) if isinstance(value, float) else value)
+"""Of a share that is kept as a text: the number 0.95 is '0.95'."""
 
 
 class File(BaseModel):
@@ -30,10 +37,12 @@ def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: b
     try:
         return model.model_validate(dict(raw))
     except ValidationError as error:
-        raise _as_parameter_error(error, model, where) from error
+        raise _as_parameter_error(error, model, raw, where) from error
 
 
-def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: str) -> ParameterError:
+def _as_parameter_error(
+    error: ValidationError, model: type[BaseModel], raw: Mapping[str, Any], where: str
+) -> ParameterError:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
     place = f"{where}: {'.'.join(path)}"
@@ -41,21 +50,85 @@ def _as_parameter_error(error: ValidationError, model: type[BaseModel], where: s
         return unknown_key(path[-1], list(_model_at(model, path[:-1]).model_fields), where=place, what="key")
     if first["type"] == "missing":
         return ParameterError("a key is missing", where=place, got="nothing", allowed=f"{path[-1]}: ...")
+    path = path[: _depth(raw, first["loc"])]
+    place = f"{where}: {'.'.join(path)}"
     got = first.get("input")
-    hint = ""
-    if isinstance(got, bool):
-        hint = "YAML reads yes, no, on and off as true and false: put the word in quotes"
-    elif isinstance(got, int) and first["type"] in ("string_type", "bool_type"):
-        hint = "YAML reads 1:30 and 0o17 as numbers: put text in quotes, and give sizes and times their units"
-    ends = _range(model, path)
-    allowed = ends if ends and first["type"].startswith(("greater_than", "less_than")) else first["msg"]
-    return ParameterError(
+    return _quantity_error(model, path, got, place) or ParameterError(
         "wrong type or value",
         where=place,
         got=f"{got!r} ({type(got).__name__})",
-        allowed=", ".join(dict.fromkeys(part for part in (allowed, ends) if part)),
-        next_step=hint,
+        allowed=_allowed(first, _range(model, path)),
+        next_step=_hint(first),
     )
+
+
+def _depth(raw: object, path: tuple[int | str, ...]) -> int:
+    """How many parts of a path are in the file: pydantic adds the name of the type that it tried."""
+    for depth, part in enumerate(path):
+        inside = range(len(raw)) if isinstance(raw, list) else raw if isinstance(raw, Mapping) else ()
+        if part not in inside:
+            return depth
+        raw = raw[part]  # type: ignore[index]
+    return len(path)
+
+
+_QUANTITIES: dict[Any, Callable[..., object]] = {
+    get_args(kind)[1]: parse
+    for kind, parse in ((SizeText, parse_bytes), (TimeText, parse_seconds), (PercentText, parse_percent))
+}
+
+
+def _quantity_error(model: type[BaseModel], path: list[str], got: object, where: str) -> ParameterError | None:
+    """The error that a size, a time or a share has wherever it stands; None for a value of another kind."""
+    known = _notes(model, path)
+    parse = next((_QUANTITIES[each] for each in known if isinstance(each, str) and each in _QUANTITIES), None)
+    if parse is None:
+        return None
+    try:
+        parse(got, where=where)
+    except ParameterError as error:
+        return error
+    return None
+
+
+def _notes(model: type[BaseModel], path: list[str]) -> list[Any]:
+    """What is noted at the type of a key, and at the members of a union such as `SizeText | None`."""
+    field = _model_at(model, path[:-1]).model_fields.get(path[-1]) if path else None
+    if field is None:
+        return []
+    notes = [note for each in get_args(field.annotation) for note in getattr(each, "__metadata__", ())]
+    return [part for each in (*field.metadata, *notes) for part in (each, *getattr(each, "metadata", ()))]
+
+
+_KINDS = {
+    "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number",
+    "int_parsing_size": "a whole number", "float_type": "a number", "finite_number": "a number",
+    "bool_type": "true or false", "list_type": "a list", "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values", "model_attributes_type": "a mapping of keys to values",
+    "string_too_short": "a text that is not empty", "too_short": "one entry or more",
+}  # fmt: skip
+"""Type of an error of pydantic's to what is allowed, in our words."""
+
+
+def _allowed(first: Any, ends: str) -> str:
+    kind = first["type"]
+    if kind.startswith(("greater_than", "less_than")) and ends:
+        return ends
+    if kind == "literal_error":
+        return str(first["ctx"]["expected"])
+    text = _KINDS.get(kind, first["msg"])
+    return ", ".join(part for part in (text, ends) if part)
+
+
+def _hint(first: Any) -> str:
+    got, kind = first.get("input"), first["type"]
+    if kind == "literal_error" and isinstance(got, str):
+        return did_you_mean(got, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+    if isinstance(got, bool):
+        return "YAML reads yes, no, on and off as true and false: put the word in quotes"
+    if isinstance(got, int) and kind in ("string_type", "bool_type"):
+        return "YAML reads 1:30 and 0o17 as numbers: put text in quotes, and give sizes and times their units"
+    return ""
 
 
 _ENDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
@@ -63,10 +136,7 @@ _ENDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "le
 
 def _range(model: type[BaseModel], path: list[str]) -> str:
     """Both ends of the range of a number, where pydantic names only the one that was missed; '' where none is known."""
-    field = _model_at(model, path[:-1]).model_fields.get(path[-1])
-    ends = (
-        [(text, getattr(each, name, None)) for each in field.metadata for name, text in _ENDS.items()] if field else []
-    )
+    ends = [(text, getattr(each, name, None)) for each in _notes(model, path) for name, text in _ENDS.items()]
     return ", ".join(text.format(value) for text, value in ends if value is not None)
 
 
