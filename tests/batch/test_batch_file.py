@@ -64,7 +64,7 @@ def test_names_of_items_are_plain_whatever_the_files_are_called() -> None:
         ({"g": {"sweeps": "a"}}, ["unknown key", "groups.g.sweeps", "did you mean 'sweep'?"]),
         ({"g": {"sweep": 3}}, ["wrong type", "groups.g.sweep", "3 (int)"]),
         ({"g": {"sweep": [True]}}, ["groups.g.sweep.0", "True (bool)", "in quotes"]),
-        ({"g": {"sweep": "a", "optional": "yes"}}, ["groups.g.optional", "'yes' (str)", "valid boolean"]),
+        ({"g": {"sweep": "a", "optional": "yes"}}, ["groups.g.optional", "'yes' (str)", "true or false"]),
         ({"g": {"sweep": "a", "overrides": 3}}, ["groups.g.overrides", "3 (int)"]),
         ({"g": {"sweep": []}}, ["an empty list makes no item", "groups.g.sweep"]),
         ({"g": {}}, ["a key is missing", "groups.g.sweep"]),
@@ -72,7 +72,7 @@ def test_names_of_items_are_plain_whatever_the_files_are_called() -> None:
         ({"g": {"sweep": "a", "parameters": {"box": "x"}}}, ["a key of its own", "groups.g.parameters.box"]),
         ({"g": {"sweep": "a"}, "h": {"sweep": "a"}}, ["the same item is there twice", "groups.g has it"]),
         ({"a b": {"sweep": "a"}}, ["a name may hold letters", "'a b'"]),
-        ({}, ["groups", "at least 1 item"]),
+        ({}, ["groups", "one entry or more"]),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(groups: dict[str, Any], told: list[str]) -> None:

@@ -149,7 +149,7 @@ def test_the_plan_tells_each_item_and_all_of_it() -> None:
         "02-b b fails: the box lacks fio",
         "03-c c left out: no box",
     ]
-    assert lines[-1] == "1 item would run, one after another: about 90.0 s in all."
+    assert lines[-1] == "1 item would run, one after another: about 90 s in all."
     assert batch_view.plan_text(made, planned, 60.0).splitlines()[-1] == (
         "1 item would run, the boxes at the same time: about 60.0 s in all."
     )

@@ -86,6 +86,7 @@ NEVER_CALLED_BY_US = {
     "pydantic reads the setting of a model": {"model_config"},
     "keys of a sweep file, read by their names": {"zram", "journal_image"},
     "columns of a journal": {"started_at", "ended_at"},
+    "argparse reads it": {"_negative_number_matcher"},
     "Python calls it": {"__init_subclass__", "writelines"},
     "IPython calls it": {"_render_traceback_", "_ipython_display_"},
     "paramiko calls it": {"missing_host_key"},

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from mountlab.box.connection import Completed
 from mountlab.core.model import Stop, Trial, Until
-from mountlab.core.units import format_seconds
+from mountlab.core.numbers import rough_duration
 from mountlab.report import sections
 from mountlab.results import raw
 from mountlab.results.info import read_info
@@ -376,7 +376,7 @@ def test_the_plan_tells_the_rule_and_the_range_of_time() -> None:
     assert "t, made at most 6 times:" in text
     least, most = plan.expected_until_s(3), plan.expected_s
     assert most == pytest.approx(2 * least)
-    assert f"time         about {format_seconds(round(least))} to {format_seconds(round(most))}" in text
+    assert f"time         about {rough_duration(least)} to {rough_duration(most)}" in text
     view = plan_json(plan, FACTS)
     assert view["until"]["max"] == 6
     assert view["expected_least_s"] == pytest.approx(least, abs=0.1)

@@ -17,7 +17,7 @@ from mountlab.batch.batch_file import SWEEP_NOTEBOOK, Batch, Item, on_each_box, 
 from mountlab.batch.store import BatchDirectory
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, StoreError, in_one_line
-from mountlab.core.numbers import duration_text
+from mountlab.core.numbers import rough_duration
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.report import execute
 from mountlab.results import journal, paths, store
@@ -78,7 +78,7 @@ def plans_text(planned: Sequence[PlannedBox]) -> str:
         told = f"cannot: {in_one_line(str(each.error))}"
         if each.made:
             plan = each.made[0]
-            told = f"{len(plan.trials)} trials, about {duration_text(round(plan.expected_s))}"
+            told = f"{len(plan.trials)} trials, about {rough_duration(plan.expected_s)}"
         lines.append(f"  {each.box:{width}}  {told}")
     lines += [f"\n── {each.box} ──\n\n{plan_text(*each.made)}" for each in planned if each.made]
     return "\n".join(lines)

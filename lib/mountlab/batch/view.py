@@ -112,7 +112,7 @@ def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     whole = sum(each.expected_s for each in planned if not each.problem)
     running = sum(not each.problem for each in planned)
     how = "one after another" if takes_s >= whole else "the boxes at the same time"
-    total = f"{numbers.counted(running, 'item')} would run, {how}: about {numbers.duration_text(takes_s)} in all."
+    total = f"{numbers.counted(running, 'item')} would run, {how}: about {numbers.rough_duration(takes_s)} in all."
     return lines_of([" ".join(batch.title.split()), "", *aligned(rows), "", total])
 
 

@@ -38,7 +38,7 @@ def _rests_on(forecast: Forecast) -> Iterator[str]:
     if forecast.missing:
         yield f"nothing is known of {numbers.first_few(forecast.missing, _MOST_NAMED)}"
     yield from forecast.notes
-    yield f"time: about {format_seconds(float(round(forecast.expected_s)))}, by what trials took there"
+    yield f"time: about {numbers.rough_duration(forecast.expected_s)}, by what trials took there"
     if forecast.fresh_more_s:
         yield plan_text.fresh_cost(forecast.fresh_more_s, forecast.expected_s)
 
