@@ -151,7 +151,7 @@ def test_the_plan_tells_each_item_and_all_of_it() -> None:
     ]
     assert lines[-1] == "1 item would run, one after another: about 90 s in all."
     assert batch_view.plan_text(made, planned, 60.0).splitlines()[-1] == (
-        "1 item would run, the boxes at the same time: about 60.0 s in all."
+        "1 item would run, the boxes at the same time: about 60 s in all."
     )
 
 

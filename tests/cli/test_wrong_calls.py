@@ -114,7 +114,7 @@ def test_a_mistyped_word_gets_the_nearest_and_no_list(
 def test_a_word_near_no_verb_gets_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         __main__.main(["xyzzy"])
-    assert "allowed are plan, run, " in capsys.readouterr().err
+    assert ", plan, run, " in capsys.readouterr().err
 
 
 def test_a_margin_below_zero_is_a_value_and_not_an_option(capsys: pytest.CaptureFixture[str]) -> None:
