@@ -58,13 +58,18 @@ def test_clean_lists_and_then_removes_a_directory_that_a_crash_has_left_elsewher
     assert foreign.is_dir(), "without our marker it is not ours"
 
 
-def test_an_unknown_verb_is_an_error_that_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("verb", "named"), [("cleen", ["did you mean 'clean'?"]), ("frobnicate", ["list", "check", "prepare", "clean"])]
+)
+def test_an_unknown_verb_names_the_nearest_or_all_of_them(
+    verb: str, named: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
-        __main__.main(["box", "cleen", "local"])
+        __main__.main(["box", verb, "local"])
     assert stop.value.code == 2
     error = capsys.readouterr().err
-    assert "'cleen'" in error
-    assert all(verb in error for verb in ("check", "prepare", "clean"))
+    assert f"'{verb}'" in error
+    assert all(each in error for each in named)
 
 
 def test_the_module_runs_from_anywhere() -> None:

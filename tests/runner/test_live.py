@@ -345,7 +345,8 @@ def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: p
     for read in (mountlab.load_run, mountlab.resume, mountlab.write_report, batch_store.read_view):
         with pytest.raises(StoreError) as caught:
             read("results/none")
-        assert caught.value.where.startswith("results/none"), "from the repository, as people know it"
+        named = f"{caught.value.where}/{caught.value.got}"
+        assert named.startswith("results/none"), "from the repository, as people know it"
 
 
 @pytest.mark.slow
