@@ -397,6 +397,8 @@ def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str)
     trial.wait()
     within(20, lambda: samplers(machine) == [])
     within(20, lambda: not is_there(trial.pid))
+    for group in Path(CGROUPS).rglob(f"mountlab-r1.*.{trial.pid}"):  # which the next trial would have removed
+        group.rmdir()
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> None:
@@ -500,7 +502,8 @@ def test_the_thread_that_writes_inode_tables_is_looked_for_where_it_was_asked_fo
     script = plan.trials[0].argv[4].replace("lazy=''", "lazy=yes").replace("!= ext4lazyinit", f"!= {thread.name}")
     if running:
         thread.symlink_to("/bin/sleep")
-        script = script.replace("    in_use\n", f"    in_use\n    {thread} 9 >&- 2>&- 3>&- 4>&- & echo $! >other\n")
+        before, look, after = script.rpartition("    in_use\n")  # the first is of what a tool has left
+        script = f"{before}{look}    {thread} 9 >&- 2>&- 3>&- 4>&- & echo $! >other\n{after}"
         script = script.replace(
             'kernel_says >> "$out/after.txt"', 'kernel_says >> "$out/after.txt"; kill "$(cat other)"; rm other'
         )
