@@ -210,8 +210,14 @@ def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison], we
         return Expected(part, claim, candidate, "contradicted", text)
     if unclear:
         return Expected(part, claim, candidate, "open", f"undecided {_count(unclear, own)}")
-    doubtful = f", {'all' if weak == len(own) else weak} of them doubtful" if weak and len(own) > 1 else ""
-    return Expected(part, claim, candidate, "confirmed", f"{_count(own, own)}{doubtful or ', doubtful' * (weak > 0)}")
+    return Expected(part, claim, candidate, "confirmed", _count(own, own) + _how_doubtful(weak, len(own)))
+
+
+def _how_doubtful(weak: int, of: int) -> str:
+    """', 2 of them doubtful', of so many comparisons."""
+    if not weak:
+        return ""
+    return ", doubtful" if of == 1 else f", {'all' if weak == of else weak} of them doubtful"
 
 
 def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.errors import MountlabError, Stopped, did_you_mean
+from mountlab.core.errors import MountlabError, Stopped, did_you_mean, in_one_line
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
@@ -32,11 +32,11 @@ class Parser(argparse.ArgumentParser):
         choices = action.choices
         if choices is None or value in choices:
             return
-        near = did_you_mean(str(value), map(str, choices))
+        words = [str(choice) for choice in choices]
+        near, allowed = did_you_mean(str(value), words), f"allowed are {', '.join(words)}"
         if isinstance(action, argparse._SubParsersAction):
-            rest = near or f"allowed are {', '.join(map(str, choices))}"
-            raise argparse.ArgumentError(None, f"unknown verb {value!r}: {rest} ({self.prog} --help lists all)")
-        allowed = f"allowed are {', '.join(map(str, choices))}"
+            text = f"unknown verb {value!r}: {near or allowed} ({self.prog} --help lists all)"
+            raise argparse.ArgumentError(None, text)
         raise argparse.ArgumentError(action, f"unknown value {value!r}: {f'{near} ' if near else ''}{allowed}")
 
 
@@ -88,6 +88,11 @@ def override(parser: argparse.ArgumentParser) -> None:
         dest="overrides",
         help="change one key of the sweep, such as repeats=3 or preset=small",
     )
+
+
+def wrong_file(error: MountlabError) -> str:
+    """Return what stands in the row of a list for a file with an error."""
+    return f"wrong file: {in_one_line(str(error))}"
 
 
 def run_of(given: Path) -> Path:

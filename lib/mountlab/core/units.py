@@ -51,13 +51,16 @@ def _parse(text: object, units: dict[str, Decimal], example: str, where: str) ->
     return Decimal(match[1]) * units[match[2]]
 
 
+_NOT_NEGATIVE = "write it without the minus sign"
+
+
 def _is_negative(text: object) -> bool:
     return isinstance(text, str) and bool(re.match(r"\s*[-\u2212]\s*[\d.]", text))
 
 
 def _how_to_write(text: object) -> str:
     if _is_negative(text):
-        return "write it without the minus sign"
+        return _NOT_NEGATIVE
     if isinstance(text, str) and re.fullmatch(r"\s*\d+[kKmMgGtT]\s*", text):
         return "4k is 4KiB (4096 B) to some readers and 4kB (4000 B) to others: write which"
     return "write the number and its unit, in quotes if YAML reads it as something else"
@@ -98,13 +101,14 @@ def parse_percent(text: object, *, where: str = "") -> float:
     share = as_share(text)
     share = float(share) if isinstance(share, str) and _BELOW_ONE.match(share) else share
     if not isinstance(share, float) or not 0 <= share < math.inf:
+        negative = _is_negative(str(text))
         raise ParameterError(
-            "a share below zero" if _is_negative(str(text)) else "a percentage is needed",
+            "a share below zero" if negative else "a percentage is needed",
             where=where,
             got=f"{text!r} ({type(text).__name__})",
             allowed="a share such as '3%' or 0.03",
-            next_step="write it without the minus sign"
-            if _is_negative(str(text))
+            next_step=_NOT_NEGATIVE
+            if negative
             else "write the number and the sign %: a number without it is a share below 1",
         )
     return share

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mountlab.cli.shared import Arguments, verb
-from mountlab.core.errors import MountlabError, in_one_line
+from mountlab.cli.shared import Arguments, verb, wrong_file
+from mountlab.core.errors import MountlabError
 from mountlab.core.text import aligned, lines_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _row(name: str) -> tuple[str, str, str, str]:
     try:
         box = paths.load_box(name)
     except MountlabError as error:
-        return name, f"wrong file: {in_one_line(str(error))}", "", ""
+        return name, wrong_file(error), "", ""
     return name, _reached(box), ", ".join(each.name for each in box.scratch) or "none", box.label or ""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import Arguments, verb
-from mountlab.core.errors import MountlabError, in_one_line
+from mountlab.cli.shared import Arguments, verb, wrong_file
+from mountlab.core.errors import MountlabError
 from mountlab.core.text import aligned, lines_of
 
 
@@ -27,4 +27,4 @@ def _question(name: str) -> str:
     try:
         return paths.load_sweep(name).sweep.question
     except MountlabError as error:
-        return f"wrong file: {in_one_line(str(error))}"
+        return wrong_file(error)
