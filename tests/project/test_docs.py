@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,26 @@ def test_every_page_is_reached_from_the_index(page: Path) -> None:
             names = re.findall(r"\]\(([^)#\s]+\.md)", one.read_text())
             todo += [(one.parent / name).resolve() for name in names if "://" not in name]
     assert page in reached
+
+
+# --- length -----------------------------------------------------------------------------------------------------------
+
+
+def release(version: str) -> str:
+    """The section of CHANGELOG.md on one version, with its heading."""
+    (found,) = re.findall(rf"^## {re.escape(version)}$.*?(?=^## |\Z)", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "at_most"),
+    [
+        pytest.param(lambda: release("0.1.0"), 600, id="CHANGELOG 0.1.0"),
+    ],
+)
+def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], at_most: int) -> None:
+    """In words as `wc -w` counts them."""
+    assert len(text().split()) <= at_most
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
