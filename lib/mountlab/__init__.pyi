@@ -4,7 +4,6 @@ from .jupyter.api import load_sweep as load_sweep
 from .jupyter.api import newest_beside as newest_beside
 from .jupyter.api import newest_of_one_sweep as newest_of_one_sweep
 from .jupyter.api import newest_over_boxes as newest_over_boxes
-from .jupyter.api import newest_run as newest_run
 from .jupyter.api import report_link as report_link
 from .jupyter.api import run as run
 from .jupyter.api import show_plan as show_plan

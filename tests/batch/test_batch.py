@@ -268,7 +268,7 @@ def test_what_is_no_batch_is_refused(tmp_path: Path) -> None:
 
 
 def test_parameters_are_read_from_the_tagged_cell(tmp_path: Path) -> None:
-    assert parameters_of(paths.NOTEBOOKS / "15_resume_run.ipynb") == ["run"]
+    assert parameters_of(paths.NOTEBOOKS / "20_report.ipynb") == ["run"]
     for text, told in (("nothing", "not a notebook"), (json.dumps(nbformat.v4.new_notebook()), "no cell tagged")):
         path = tmp_path / "n.ipynb"
         path.write_text(text)

@@ -129,8 +129,8 @@ SWEEP: dict[str, Any] = {
     "baseline": "disk",
 }
 TRIALS = 2 * 5
-LAST_BEFORE_RUN = "run_path = mountlab.run(sweep)"
-SHOWS_TRIALS = "run = mountlab.load_result(run_path)"
+LAST_BEFORE_RUN = "else mountlab.run(sweep)"
+SHOWS_TRIALS = "the_run = mountlab.load_result(run_path)"
 UNSAVED = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current.jp-mod-dirty"
 PROGRESS = re.compile(r"(\d+) of 10 trials")
 
@@ -208,7 +208,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
 @on_the_box
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)
-    notebook.insert("run_path = mountlab.resume(run_path); run = mountlab.load_run(run_path)")
+    notebook.insert("run_path = mountlab.resume(run_path); the_run = mountlab.load_run(run_path)")
     wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of 10 trials")
     notebook.run_rest()
     notebook.wait()

@@ -12,6 +12,7 @@ from mountlab.batch import store as batch_store
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
 from mountlab.jupyter import api
+from mountlab.results import find
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
@@ -25,14 +26,14 @@ def add(results: Path, name: str, day: int, **changed: Any) -> Path:
     return results / name
 
 
-def test_the_newest_of_a_status_is_taken(results_dir: Path) -> None:
+def test_the_newest_run_and_the_newest_that_was_stopped_have_names(results_dir: Path) -> None:
     add(results_dir, "a", 1, status="interrupted")
     stopped = add(results_dir, "b", 2, status="interrupted")
     newest = add(results_dir, "c", 3)
     (results_dir / "odd").mkdir()
     (results_dir / "odd" / "run.json").write_text("{}")
-    assert api.newest_run(results_dir) == newest
-    assert api.newest_run(results_dir, status="interrupted") == stopped
+    assert find.run_path("latest", results_dir) == newest
+    assert find.run_path("interrupted", results_dir) == stopped
 
 
 def test_the_newest_that_shares_a_cell_is_compared(results_dir: Path) -> None:
@@ -62,10 +63,7 @@ def test_over_boxes_the_newest_run_of_each_is_taken(results_dir: Path) -> None:
 def test_where_nothing_fits_it_is_said_what_to_name(results_dir: Path) -> None:
     add(results_dir, "a", 1)
     for ask, said in (
-        (
-            lambda: api.newest_run(results_dir, status="interrupted"),
-            "no interrupted run below .*name one in `run`",
-        ),
+        (lambda: find.run_path("interrupted", results_dir), "there is no interrupted run yet"),
         (lambda: api.newest_of_one_sweep(results_dir), "name some in `runs`"),
         (lambda: api.newest_over_boxes(results_dir), "no sweep has runs on two boxes below"),
         (lambda: batch_store.newest_batch(results_dir), "name one in `batch`"),

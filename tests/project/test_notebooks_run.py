@@ -34,7 +34,7 @@ class OneKernel:
 
     def run(self, name: str, **parameters: Any) -> NotebookNode:
         """Return the notebook with its outputs. Raises CellExecutionError; the notebook is then `last`."""
-        self._execute(new_notebook(cells=[new_code_cell("%reset -f")]))
+        self._execute(new_notebook(cells=[new_code_cell("%reset -f\n%reset -f in")]))
         read = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
         self.last = parameterize_notebook(read, parameters, kernel_name="python3", language="python")
         self._execute(self.last)
@@ -136,20 +136,22 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: 
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "parameters", "said"),
     [
-        ("15_resume_run", "there is no interrupted run below"),
-        ("50_compare_runs", "has a cell in common with results/tour; name one in `run_b`"),
-        ("55_compare_many", "no sweep has two runs below"),
-        ("57_across_boxes", "no sweep has runs on two boxes below"),
-        ("78_run_batch", "no batch file is named; name one in `batch_file`"),
-        ("80_batch", "there is no batch below"),
+        ("10_run_sweep", {"run": "interrupted"}, "there is no interrupted run yet"),
+        ("50_compare_runs", {}, "has a cell in common with results/tour; name one in `run_b`"),
+        ("55_compare_many", {}, "no sweep has two runs below"),
+        ("57_across_boxes", {}, "no sweep has runs on two boxes below"),
+        ("78_run_batch", {}, "no batch file is named; name one in `batch_file`"),
+        ("80_batch", {}, "there is no batch below"),
     ],
 )
-def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(name: str, said: str, kernel: OneKernel) -> None:
+def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(
+    name: str, parameters: dict[str, Any], said: str, kernel: OneKernel
+) -> None:
     """The executed notebook shows the message and no more."""
     with pytest.raises(CellExecutionError):
-        kernel.run(name)
+        kernel.run(name, **parameters)
     (error,) = (each for each in outputs(kernel.last) if each.output_type == "error")
     assert said in error.traceback[0]
     assert len(error.traceback) <= 4

@@ -1,4 +1,4 @@
-"""One item of a batch: its notebook in a kernel of its own, on this machine. What was begun is gone on with."""
+"""One item of a batch: its notebook in a kernel of its own, on this machine. Resumes an interrupted item."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mountlab.report import execute
 from mountlab.report.kernels import Kernels
 from mountlab.results import info, paths, writer
 
-RESUME = paths.NOTEBOOKS / "15_resume_run.ipynb"
+RESUME = paths.NOTEBOOKS / "10_run_sweep.ipynb"
 LIMIT_S = 30 * 24 * 3600
 """A cell of a batch's notebook may measure for weeks; each of its trials has a limit of its own."""
 TICK_S = 1.0

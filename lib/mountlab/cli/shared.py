@@ -17,7 +17,7 @@ from mountlab.core.errors import MountlabError, Stopped, did_you_mean, in_one_li
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
-RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), or latest"
+RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), latest or interrupted"
 SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
 
 

@@ -15,8 +15,8 @@ from mountlab.analysis.compare.boxes import Across
 from mountlab.analysis.compare.figures import common_cells
 from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
-from mountlab.core import disk
-from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core import disk, numbers
+from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.model import Sweep
 from mountlab.report import html
 from mountlab.report.execute import write_report
@@ -27,7 +27,7 @@ from mountlab.runner import workflow
 from mountlab.sweep.plan_text import plan_text
 from mountlab.sweep.sweep_file import SWEEP_KEYS, Resolved, resolve, unknown_names
 
-EXTRA_PARAMETERS = ("sweep_file", "overrides")
+EXTRA_PARAMETERS = ("sweep_file", "overrides", "run")
 """Parameters of the sweep notebook that are not keys of a sweep file."""
 
 
@@ -41,19 +41,34 @@ def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **ove
 
 
 def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
-    """The sweep that a notebook's parameters describe: `globals()` in, strictly checked.
+    """Return the sweep that a notebook's parameters describe: `globals()` in, strictly checked.
 
-    Where `workloads` is given (papermill -f params/sweeps/x.yml) the parameters are the sweep; else `sweep_file` names
-    it. `overrides` changes single keys, such as {"repeats": 3}. A parameter that nobody knows is an error.
+    Where `run` is given, it is the sweep of that run; where `workloads` is given (papermill -f params/sweeps/x.yml) the
+    parameters are the sweep; else `sweep_file` names it. `overrides` changes single keys, such as {"repeats": 3}.
+    Raises ParameterError for an unknown parameter, and for `run` beside keys of a sweep.
     """
     for cell in namespace.get("In", []):
         unknown_names(_parameters_of(cell), EXTRA_PARAMETERS)
     given = {key: namespace.get(key) for key in SWEEP_KEYS if namespace.get(key) is not None}
     overrides = dict(namespace.get("overrides") or {})
+    if isinstance(run := namespace.get("run"), str | Path):
+        _check_alone(run, [*given, *(["overrides"] if overrides else [])])
+        return read_sweep(find.run_path(run))
     if "workloads" in given:
         read = reader_in(Path.cwd())
         return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides, read=read)
     return load_sweep(namespace["sweep_file"], **{**given, **overrides})
+
+
+def _check_alone(run: str | Path, others: list[str]) -> None:
+    """Raise ParameterError where keys of a sweep are given beside a run, which has a sweep of its own."""
+    if others:
+        raise ParameterError(
+            "a stopped run resumes with its own sweep and on its own box",
+            where="notebook parameter run",
+            got=f"{str(run)!r} beside {', '.join(others)}",
+            allowed="`run` alone, or a sweep without `run`",
+        )
 
 
 def _parameters_of(cell: str) -> list[str]:
@@ -100,13 +115,23 @@ def load_result(path: Path | str) -> store.Run | Across:
     return everywhere.load_across(path) if everywhere.is_batch(path) else store.load_run(path)
 
 
-def show_plan(resolved: Resolved, *, box: str | None = None) -> PlanView:
-    """What a run would do, every command of it; of a sweep with `boxes` on each of them. Connects to the boxes and
-    changes nothing."""
+def show_plan(resolved: Resolved | Path | str, *, box: str | None = None) -> PlanView:
+    """Show what a run would do, every command of it; of a sweep with `boxes` on each of them. Connects to the boxes and
+    changes nothing. Of a stopped run (a path or a name) it says how many trials are left, and connects to nothing."""
+    if not isinstance(resolved, Resolved):
+        return PlanView(_left_of(find.run_path(resolved)))
     if resolved.sweep.boxes and box is None:
         return PlanView(everywhere.plans_text(everywhere.plans(resolved)))
     with workflow.planned(resolved, box=box) as session:
         return PlanView(plan_text(session.plan, session.facts))
+
+
+def _left_of(run_path: Path) -> str:
+    info, measured = read_info(run_path), len(journal.read_journal(run_path))
+    told = f"{info['run_id']} on box {info['box']['name']} is {info['status']}."
+    total, left = numbers.counted(len(info["order"]), "trial"), max(0, len(info["order"]) - measured)
+    most = "at most " if read_sweep(run_path).sweep.design.until else ""
+    return f"{told} Its journal has {measured} of {most}{total}: {most}{left} left."
 
 
 @dataclass(frozen=True)
@@ -136,16 +161,6 @@ def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
     run_path = find.run_path(run_path)
     return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
-
-
-def newest_run(results: Path = RESULTS, *, status: str | None = None) -> Path:
-    """The newest run below results/, or the newest of a status, such as "interrupted". Raises StoreError where there is
-    none."""
-    runs = [path for path, info in runs_below(results) if status in (None, info["status"])]
-    if not runs:
-        kind = f"{status} run below {disk.shown(results)}/; name one in `run`" if status else "run yet"
-        raise StoreError(f"there is no {kind}", where=disk.shown(results), next_step="" if status else "make demo")
-    return runs[0]
 
 
 def newest_over_boxes(results: Path = RESULTS) -> list[Path]:

@@ -1,26 +1,27 @@
-"""Find runs by the names that people give them: a path, an id, a name, or `latest`."""
+"""Find runs by the names that people give them: a path, an id, a name, `latest` or `interrupted`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mountlab.core.disk import shown
 from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.results import paths
 from mountlab.results.info import runs_below
 
-LATEST = "latest"
-"""Names the newest run."""
+LATEST, INTERRUPTED = "latest", "interrupted"
+"""Names the newest run, and the newest that was stopped."""
 
 
 def run_path(given: Path | str, results: Path | None = None) -> Path:
     """Return the directory of a run or of a batch.
 
     `given` is a path (from here, or from the repository), the name of a directory below `results`, the id of a run, the
-    name of a sweep (then the newest run of it), or `latest` (the newest run of all). The first of these that fits is
-    taken. Raises StoreError for an unknown name, with the nearest. A path to elsewhere is returned as it is: whoever
-    reads it says that there is no run.
+    name of a sweep (then the newest run of it), `latest` (the newest run of all), or `interrupted` (the newest run that
+    was stopped). The first of these that fits is taken. Raises StoreError for an unknown name, with the nearest. A path
+    to elsewhere is returned as it is: its reader says that there is no run.
     """
     path, results = paths.found(given), results or paths.RESULTS
     if _is_run(path) or not _may_be_name(path, given, results):
@@ -44,13 +45,20 @@ def _named(name: str, results: Path) -> Path | None:
     if _is_run(results / name):
         return results / name
     runs = runs_below(results)
-    if name == LATEST:
-        if not runs:
-            raise StoreError("there is no run yet", where=shown(results), got=name, next_step="make demo")
-        return runs[0][0]
+    if name in (LATEST, INTERRUPTED):
+        return _newest(runs, name, results)
     by_id = (path for path, info in runs if info["run_id"] == name)
     by_sweep = (path for path, info in runs if info["parameters"].get("name") == name)
     return next(by_id, None) or next(by_sweep, None)
+
+
+def _newest(runs: list[tuple[Path, dict[str, Any]]], name: str, results: Path) -> Path:
+    """Return the newest run, or the newest that was stopped. Raises StoreError where there is none."""
+    found = [path for path, info in runs if name in (LATEST, info["status"])]
+    if not found:
+        kind, next_step = ("", "make demo") if name == LATEST else ("interrupted ", "name the run to resume")
+        raise StoreError(f"there is no {kind}run yet", where=shown(results), got=name, next_step=next_step)
+    return found[0]
 
 
 def _no_such_run(given: Path, results: Path) -> StoreError:
@@ -59,7 +67,7 @@ def _no_such_run(given: Path, results: Path) -> StoreError:
         "no such run",
         where=shown(place),
         got=given.name,
-        allowed=f"a directory below results/, the id of a run, the name of its sweep, or `{LATEST}`",
+        allowed=f"a directory below results/, the id of a run, the name of its sweep, `{LATEST}` or `{INTERRUPTED}`",
         next_step=did_you_mean(given.name, dict.fromkeys(_names(results)))
         or "open results/index.html, which lists all runs",
     )
@@ -67,7 +75,7 @@ def _no_such_run(given: Path, results: Path) -> StoreError:
 
 def _names(results: Path) -> Iterator[str]:
     """Yield every name that a run or a batch below `results` goes by."""
-    yield LATEST
+    yield from (LATEST, INTERRUPTED)
     yield from (path.name for path in sorted(results.glob("[!.]*")) if _is_run(path))
     for _, info in runs_below(results):
         yield info["run_id"]
