@@ -96,7 +96,7 @@ lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no
 bench: env ## what Mountlab itself costs, beside others that do the same: about 20 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab_dev bench $(ARGS)
 
-calibrate: env ## simulate what the statistics hold, and put the tables into METHODS.md: under 10 minutes
+calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: under 10 minutes
 	@$(PY) -m mountlab_dev calibrate $(ARGS)
 
 docs: env ## make docs/reference again from the code

@@ -11,13 +11,16 @@ from mountlab.__main__ import main as run_verb
 from mountlab.cli.shared import Arguments, verb
 from mountlab.core import disk
 
+CALIBRATION = Path(__file__).with_name("calibration.md")
+"""The text of docs/calibration.md, with an empty place for each table."""
+
 
 def parser() -> argparse.ArgumentParser:
     """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = argparse.ArgumentParser(prog="mountlab_dev", description="What those need who develop Mountlab.")
     verbs = made.add_subparsers(required=True, metavar="VERB")
-    calibrate = verb(verbs, "calibrate", _calibrate, "simulate what the statistics hold: the tables of METHODS.md")
-    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: METHODS.md is left as it is")
+    calibrate = verb(verbs, "calibrate", _calibrate, "simulate how often the statistics are right: docs/calibration.md")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: the page is left as it is")
     bench = verb(verbs, "bench", _bench, "what Mountlab itself costs, beside others that do the same")
     bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
@@ -62,9 +65,9 @@ def _calibrate(arguments: Arguments) -> int:
         tables.append(make(SHORT if arguments.short else FULL))
         print(f"{tables[-1].markdown()}\n", flush=True)
     if not arguments.short:
-        methods = disk.ROOT / "METHODS.md"
-        disk.replace_file(methods, put(methods.read_text(), tables, where=disk.shown(methods)).encode())
-        print(f"put into {disk.shown(methods)}")
+        page = disk.ROOT / "docs" / "calibration.md"
+        disk.replace_file(page, put(CALIBRATION.read_text(), tables, where=disk.shown(CALIBRATION)).encode())
+        print(f"written: {disk.shown(page)}")
     return 0
 
 

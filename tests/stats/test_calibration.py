@@ -1,8 +1,9 @@
-"""The calibration in a short form, beside the tables of METHODS.md that the long form made."""
+"""The calibration in a short form, beside the tables of docs/calibration.md that the long form made."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,12 @@ from mountlab.stats.calibration import (
     told_sentence,
     what_would,
 )
-from mountlab_dev.__main__ import main
+from mountlab_dev.__main__ import CALIBRATION, main
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
 
-METHODS = Path(__file__).parents[2] / "METHODS.md"
-TEXT = METHODS.read_text()
+PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+TEXT = PAGE.read_text()
 TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4, gates=1)
 
 CHEAP = (
@@ -77,22 +78,22 @@ def at_most(rate: float, share: float, of: int) -> bool:
     return bool(round(rate * of) <= stats.binom.ppf(0.999, of, share))
 
 
-# --- METHODS.md is of this code ---------------------------------------------------------------------------------------
+# --- the page is of this code -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @each_table
-def test_methods_has_the_tables_of_this_code(make: tables.Maker) -> None:
+def test_the_page_has_the_tables_of_this_code(make: tables.Maker) -> None:
     """The words above, the number of cases, the names of rows and columns: all that does not depend on chance."""
     table = make(TINY)
     kept = replace(table, cases=cases_in_full(table, TINY))
-    assert kept.caption() in TEXT, "run `make calibrate`: METHODS.md is of another version of the code"
+    assert kept.caption() in TEXT, "run `make calibrate`: docs/calibration.md is of another version of the code"
     assert set(read(TEXT, table.name)) == set(table.shares())
 
 
 @pytest.mark.slow
 @each_short_table
-def test_a_short_calibration_gives_the_figures_of_methods_but_for_chance(make: tables.Maker) -> None:
+def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: tables.Maker) -> None:
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = make(SHORT)
     kept, many = read(TEXT, table.name), cases_in_full(table, SHORT)
@@ -100,7 +101,7 @@ def test_a_short_calibration_gives_the_figures_of_methods_but_for_chance(make: t
         pooled = (share.hits + kept[place] * many) / (share.of + many)
         error = math.sqrt(max(pooled * (1 - pooled), 1e-3) * (1 / share.of + 1 / many))
         assert abs(share.rate - kept[place]) < 4.5 * error + 0.001, (
-            f"{place}: {share}, and in METHODS.md {kept[place]:.1%}"
+            f"{place}: {share}, and on the page {kept[place]:.1%}"
         )
 
 
@@ -231,7 +232,7 @@ def test_a_rule_of_spread_stops_where_it_says(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_identical_cells_are_called_different_in_at_most_5_percent_of_sweeps() -> None:
-    """Trap: forty comparisons and no correction. The one exception is told in METHODS.md, with its figure."""
+    """Trap: forty comparisons and no correction. The one exception is on the page, with its figure."""
     found = read(TEXT, "false-verdicts")
     too_many = {place for place, share in found.items() if not at_most(share, 0.05, FULL.sweeps)}
     exception = {("two modes, 30 % at 2 times the speed", "n = 3")}
@@ -447,10 +448,10 @@ def test_a_table_is_put_in_its_place_and_read_again() -> None:
 @pytest.mark.parametrize(("text", "places"), [("nothing", 0), (PLACE + PLACE, 2)])
 def test_a_place_that_is_not_there_once_is_an_error(text: str, places: int) -> None:
     with pytest.raises(InputError) as error:
-        put(text, [SAMPLE], where="METHODS.md")
+        put(text, [SAMPLE], where="page.md")
     assert str(error.value) == (
         "no single place for the table 'x'\n"
-        "  where:   METHODS.md\n"
+        "  where:   page.md\n"
         f"  got:     {places} places\n"
         "  allowed: one line '<!-- calibrate: x -->', and '<!-- end -->' below it\n"
         "  next:    take the file from git again"
@@ -480,19 +481,29 @@ def test_the_short_form_only_shows_its_tables(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_long_form_puts_them_into_methods(
+def test_the_long_form_writes_them_into_the_page(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "ROOT", tmp_path)
-    (tmp_path / "METHODS.md").write_text(TEXT)
+    (tmp_path / "docs").mkdir()
     assert main(["calibrate"]) == 0
-    made = (tmp_path / "METHODS.md").read_text()
+    made = (tmp_path / "docs" / "calibration.md").read_text()
     for table in (make(TINY) for make in SOME):
         figures = read(put(TEXT, [table], where=""), table.name)
         assert read(made, table.name) == figures, "the same seeds give the same tables"
         assert put(TEXT, [table], where="") != TEXT
-    assert made.partition("## How this was checked")[0] == TEXT.partition("## How this was checked")[0]
-    assert "put into" in capsys.readouterr().out
+    assert without_tables(made) == without_tables(TEXT)
+    assert "written: " in capsys.readouterr().out
+
+
+def test_the_words_of_the_page_are_those_of_its_source() -> None:
+    """A sentence that was changed on the page alone would be lost with the next calibration."""
+    assert without_tables(TEXT) == CALIBRATION.read_text()
+
+
+def without_tables(page: str) -> str:
+    """The page with all its places empty."""
+    return re.sub(r"(<!-- calibrate: \S+ -->\n).*?(<!-- end -->)", r"\1\2", page, flags=re.DOTALL)
 
 
 # --- what would n have told? ------------------------------------------------------------------------------------------

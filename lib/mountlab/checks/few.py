@@ -18,7 +18,7 @@ COVERED_BY_FEW: dict[int, dict[str, int]] = {
     9: {_HEAVY: 88, _DRIFT: 4},
 }
 """n to how many in a hundred 95 % intervals hold the truth, where that is 90 or fewer, for what n trials cannot show:
-from the table of few trials in METHODS.md, which `make calibrate` makes (test_calibration.py compares the two)."""
+from the table of few trials in docs/calibration.md (test_calibration.py compares the two)."""
 
 
 def rests_on(n: int) -> str:

@@ -187,7 +187,7 @@ def _false_alarms(found: Sequence[History]) -> str:
         "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
         f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
         f"looks{expected}. That allows for odd runs, "
-        "and in part for neighbouring runs that are alike: METHODS.md has the rates."
+        "and in part for neighbouring runs that are alike: docs/calibration.md has the rates."
     )
 
 

@@ -44,7 +44,7 @@ _SPENT = 50.0
 """A run by which 1 / e of the level is spent."""
 _OVERLAP = 1.7
 """By how much the levels of all tests may exceed the level in sum, since windows and looks overlap. By simulation:
-figures that correlate by 0.3 alarm in about 5 % over 1,000 looks, independent ones in fewer (METHODS.md)."""
+figures that correlate by 0.3 alarm in about 5 % over 1,000 looks, independent ones in fewer (docs/calibration.md)."""
 CLIP, _CLIP_SPREAD = 3.5, 2.0
 """Spreads that one run counts for at most: in a test, and in level and spread."""
 _CORRELATION, _BELIEF = 0.35, 20.0

@@ -5,7 +5,7 @@ Not by the bootstrap: at n = 3 its nominal 95 % interval covers 75 % on normal d
 Of positive quantities the t interval is made on the log scale: the mean divided and multiplied by exp(h), where h is
 half of the t interval as a share of the mean (the delta method). It never reaches zero, and with little spread it is
 the t interval. It covers what the t interval covers or more, but for samples with a tail to the left, where it covers
-up to a point less (METHODS.md).
+up to a point less (docs/calibration.md).
 
 Everything is computed for many samples at once: `rows` of shape (samples, n) hold one sample a row. STATISTICS lists
 what can be estimated; a new statistic is one entry there.

@@ -25,7 +25,7 @@ _PER_POWER = 2**BITS
 _EXACT = 2 * _PER_POWER
 _MOST_NS = 2**63
 FEWEST_BEYOND = 10
-"""A percentile of a trial needs so many I/Os above it, and below it. METHODS has the simulation behind the number."""
+"""A percentile of a trial needs so many I/Os above it, and below it. docs/calibration.md shows why."""
 COARSE = 0.2
 """A bin that holds more than this share of all I/Os: interpolation inside of it rests on too little."""
 _NORMAL = NormalDist()

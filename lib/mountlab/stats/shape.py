@@ -2,7 +2,8 @@
 
 An interval rests on independent trials from one roughly normal distribution. These look for what contradicts that. All
 but `outliers` and `steady` are tests that assume no distribution, and give a p value: small where the trials would be
-unusual if nothing were wrong. METHODS.md shows how often each is raised when it should be and when it should not.
+unusual if nothing were wrong. docs/calibration.md shows how often each is raised, when it should be and
+when not.
 
 `outlier_mask` and what is named `..._p` take many samples at once, one a row, oldest trial first; the others take one.
 None needs the values to be positive. Values that are not finite raise ValueError.

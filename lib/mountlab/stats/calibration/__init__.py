@@ -1,4 +1,4 @@
-"""`make calibrate`: simulations that show what the statistics hold, as the tables of METHODS.md.
+"""`make calibrate`: simulations that show how often the statistics are right, as the tables of docs/calibration.md.
 
 Every figure has a seed of its own, so that the same code gives the same tables.
 """
@@ -24,7 +24,7 @@ TABLES: tuple[Maker, ...] = (
     percentiles_of_few_ios, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
     made_once_or_in_each_block,
 )  # fmt: skip
-"""All that METHODS.md holds."""
+"""All that docs/calibration.md holds."""
 
 __all__ = [
     "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "SimulatedRuns", "Table", "put", "read",

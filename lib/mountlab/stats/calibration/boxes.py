@@ -54,8 +54,8 @@ def over_few_boxes(effort: Effort) -> Table:
     other methods hold."""
     says = (
         f"**Over boxes**: intervals of a ratio at {100 * LEVEL:g} %, from {BLOCKS} blocks with cv {100 * NOISE:g} % on "
-        "each box: how often they hold the truth over boxes; or what a run on a further box shows; or what two other "
-        "methods hold, which are not used."
+        "each box. How often they contain the truth over boxes, or what a run on a further box shows. The last rows "
+        "are two other methods, which Mountlab does not use."
     )
     rows = tuple(
         (f"{name}: {kind.name}", tuple(_share(kind, k, effort.samples, method) for k in BOXES))
@@ -118,9 +118,9 @@ _METHODS: tuple[tuple[str, Method], ...] = (
 def parts_of_variance(effort: Effort) -> Table:
     """How often the intervals of the parts of the variance hold them, and how often boxes are said to differ."""
     says = (
-        f"**Between boxes and inside a box**: {BLOCKS} trials on each box, cv {100 * NOISE:g} %: how often the 95 % "
-        "intervals hold the standard deviation between boxes, that inside a box, and the share of the variance that "
-        "lies between; and how often p < 5 % says that boxes differ, in bold where they do."
+        f"**Between boxes and inside a box**: {BLOCKS} trials on each box, cv {100 * NOISE:g} %. How often the 95 % "
+        "intervals contain the standard deviation between boxes, that inside a box, and the share of the variance "
+        "between boxes. *Differ*: how often p < 5 %, in bold where boxes do differ."
     )
     columns = tuple(f"{what}, {k} boxes" for k in _PARTS_OF for what in ("between", "inside", "share", "differ"))
     cases = effort.checks
@@ -135,9 +135,9 @@ _UNLIKE = ((3, 3, 20), (2, 2, 2, 2, 40, 40, 40))
 def parts_of_unlike_runs(effort: Effort) -> Table:
     """The same where runs have unlike numbers of trials."""
     says = (
-        f"**Run to run with unlike numbers of trials**, cv {100 * NOISE:g} %: how often the 95 % intervals hold the "
-        "standard deviation between runs, that inside a run, and the share of the variance that lies between; and how "
-        "often p < 5 % says that runs differ, in bold where they do."
+        f"**Run to run with unlike numbers of trials**, cv {100 * NOISE:g} %. How often the 95 % intervals contain the "
+        "standard deviation between runs, that inside a run, and the share of the variance between runs. *Differ*: "
+        "how often p < 5 %, in bold where runs do differ."
     )
     named = [(" + ".join(map(str, sizes)), sizes) for sizes in _UNLIKE]
     columns = tuple(f"{what}, {name}" for name, _ in named for what in ("between", "inside", "share", "differ"))

@@ -35,7 +35,7 @@ def rounded_verdicts(effort: Effort) -> Table:
 
 def rounded_means(effort: Effort) -> Table:
     """How often the interval of the mean of rounded figures holds the truth."""
-    says = "Intervals of a **mean** at 95 % of **rounded figures**: how often they hold the truth."
+    says = "Intervals of a **mean** at 95 % of **rounded figures**: how often they contain the truth."
     return _by_spread("rounded-means", says, effort.samples, mean_covered)
 
 

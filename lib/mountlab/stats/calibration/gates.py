@@ -37,10 +37,10 @@ def gate_outcomes(effort: Effort) -> Table:
     """What the gate says of figures whose truth is known; and of runs with as many blocks as it asked for."""
     says = (
         f"**The gate** at a margin of {_percent(GATE_MARGIN)}, {FIGURES} figures, two runs of n blocks, cv "
-        f"{_percent(NOISE)}: how often any, or the one that is meant, fails or passes. Twice the margin is "
-        f"{_percent(TWICE - 1)}; in bold what is meant to be large. From *one figure* on there is one. Without "
-        "correction a tenth of the cases. Last rows: runs with as many blocks as a pilot of n blocks that could not "
-        "tell said it needs."
+        f"{_percent(NOISE)}: how often any figure, or the one that changed, fails or passes. Twice the margin is "
+        f"{_percent(TWICE - 1)}. Bold: what should be large. From *one figure* on there is one figure. The rows "
+        "without correction have a tenth of the cases. Last rows: runs with as many blocks as a pilot of n blocks "
+        "said were needed, where it could not tell."
     )
     rows: list[tuple[str, tuple[Share | None, ...]]] = []
     for group, sizes in (*((each, BLOCKS) for each in _ROWS), *((each, BLOCKS[:1]) for each in _AGAIN)):

@@ -53,8 +53,8 @@ LATENCIES: tuple[tuple[str, Quantile], ...] = (
 def percentiles_of_few_ios(effort: Effort) -> Table:
     """How often the interval over trials holds the true percentile, by the number of I/Os of a trial."""
     says = (
-        f"**Few I/Os**: how often the 95 % interval of a percentile over {TRIALS} trials holds the truth, where trials "
-        f"differ by nothing but chance. A percentile with fewer than {FEWEST_BEYOND} I/Os beyond it is missing (–)."
+        f"**Few I/Os**: how often the 95 % interval of a percentile over {TRIALS} trials contains the truth, where "
+        f"trials differ by chance alone. A percentile with fewer than {FEWEST_BEYOND} I/Os beyond it is missing (–)."
     )
     rows: list[tuple[str, tuple[Share | None, ...]]] = []
     for name, quantile in LATENCIES:

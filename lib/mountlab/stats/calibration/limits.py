@@ -32,8 +32,9 @@ def figures_with_limits(effort: Effort) -> Table:
     """How often the interval of a cell with trials at the limit holds the truth; and what leaving them out holds."""
     says = (
         f"Trials that **run into their time limit**: {100 * STALLS:g} % of all, the others lognormal, σ {NOISE:g}. How "
-        "often the interval of a cell with such trials holds the median of all trials; and the mean of all, were the "
-        f"others {STALLED_TIMES:g} times as long, where they are drawn again, which is not done."
+        "often the interval of a cell with such trials contains the median of all trials. Second row: a method that "
+        "Mountlab does not use. It repeats such trials, and its interval should contain the mean of all trials, if "
+        f"those at the limit took {STALLED_TIMES:g} times as long."
     )
     rows = (
         ("median, trials at the limit are the worst", tuple(_median_covered(n, effort.checks) for n in SIZES)),
@@ -63,9 +64,9 @@ def _mean_covered(n: int, samples: int) -> Share:
 def verdicts_with_limits(effort: Effort) -> Table:
     """False verdicts among identical cells that all have trials at the limit; and how often a difference is seen."""
     says = (
-        f"**Verdicts with trials at the limit**, {100 * STALLS:g} % of all on each side: how many sweeps of {CELLS} "
-        f"identical cells have a verdict *faster* or *slower*, which is false; and how often one candidate that takes "
-        f"{EFFECT:g} times as long is called *slower*, in bold."
+        f"**Verdicts with trials at the limit**, {100 * STALLS:g} % of all on each side. First row: how many sweeps "
+        f"of {CELLS} identical cells have a verdict *faster* or *slower*, which is false. Second row, in bold: how "
+        f"often one candidate that takes {EFFECT:g} times as long is called *slower*."
     )
     rows = (
         (f"A/A, {CELLS} cells", tuple(_any_false(n, effort.sweeps) for n in SIZES)),
@@ -104,8 +105,8 @@ def _found(n: int, sweeps: int) -> Share:
 def made_once_or_in_each_block(effort: Effort) -> Table:
     """How often two equal file systems are shown to differ, where makings of a file system differ."""
     says = (
-        f"**Makings**: two file systems alike, whose makings differ by {100 * MAKING_SD:g} %, and trials of one making "
-        f"by {100 * TRIAL_SD:g} %: how often the only comparison shows a difference, which is false."
+        f"**Makings**: two equal file systems. Makings of a file system differ by {100 * MAKING_SD:g} %, trials of one "
+        f"making by {100 * TRIAL_SD:g} %. How often the only comparison shows a difference, which is false."
     )
     rows = (
         ("`fresh_filesystem: never`", tuple(_differs(n, effort.samples, makings=1) for n in SIZES)),

@@ -105,10 +105,10 @@ CHANGED = {
 def changes_over_runs(effort: Effort) -> Table:
     """How often a change is ever reported in a series of runs, when it should be and when it should not."""
     says = (
-        f"**Changes over runs**, looked for after every run: series of runs of {TRIALS} trials, whose figures vary by "
-        f"{100 * TRIAL_SD:g} % from trial to trial and by {100 * RUN_SD:g} % from run to run, which is an sd of "
+        f"**Changes over runs**, looked for after every run, in series of runs of {TRIALS} trials. Figures vary by "
+        f"{100 * TRIAL_SD:g} % from trial to trial and by {100 * RUN_SD:g} % from run to run: an sd of "
         f"{100 * SERIES_SD:.1f} % for the mean of a run. How often any change is ever reported, in bold where there is "
-        f"one; then what is said of it where it is. Over {MANY_LOOKS:,} looks half as many are simulated."
+        f"one; then how right the report is. Over {MANY_LOOKS:,} looks half as many are simulated."
     )
     rows = [
         (name, (*(_any(name, truth, runs, effort.series) for runs in RUNS), _over_many(name, truth, effort)))

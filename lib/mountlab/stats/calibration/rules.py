@@ -90,9 +90,9 @@ def trials_needed(effort: Effort) -> Table:
     """Trials that each rule takes, and what the result is worth, for the same normal trials."""
     near = f"±{100 * HALF_WIDTH:g} %"
     says = (
-        f"**Trials needed** where {near} is asked of a mean at 95 %, and trials are normal with a coefficient of "
-        f"variation of {100 * CV:g} %: how many a rule takes; how often the mean is then truly within {near}, and how "
-        "often its interval says so; how often that interval holds the truth."
+        f"**Trials needed** where {near} is required of a mean at 95 %, and trials are normal with a coefficient of "
+        f"variation of {100 * CV:g} %. How many trials a rule takes; how often the mean is then truly within {near}; "
+        "how often its interval is within that; how often that interval contains the truth."
     )
     rows = tuple((name, _row(taken)) for name, taken in _rules(effort.looks))
     header = ("rule", "trials, half of the time", "trials, 9 of 10 times", "mean within", "interval within", "covered")

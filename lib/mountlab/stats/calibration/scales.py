@@ -18,8 +18,9 @@ PROCESSES = (
 def scales_of_means(effort: Effort) -> Table:
     """How often each kind of interval holds the mean, and how often the plain one goes below zero."""
     says = (
-        "Intervals of a **mean** of positive trials at 95 %, **by their scale**: how often the t interval, the one on "
-        "the log scale and that of the geometric mean hold the truth; and how often the t interval goes below zero."
+        "Intervals of a **mean** of positive trials at 95 %, **by their scale**. How often the t interval, the one on "
+        "the log scale and that of the geometric mean contain the mean. *Below 0*: how often the t interval goes below "
+        "zero."
     )
     names = ("t", "log scale", "geometric", "below 0")
     header = ("trials", *(f"{name}, n = {n}" for name in names[:2] for n in SIZES))

@@ -59,10 +59,11 @@ def ratios_when_stopping(effort: Effort) -> Table:
     """What intervals for all together hold, and how wide they are, where ratios decide how many blocks there are."""
     says = (
         f"**Ratios after a stopping rule** (`until`, `of: comparisons`, 5 to 40 blocks): sweeps of {COMPARISONS} "
-        f"comparisons in {WORKLOADS} workloads, each of which ends by itself; one candidate of {CANDIDATES} is truly "
+        f"comparisons in {WORKLOADS} workloads, each stopping by itself. One candidate of {CANDIDATES} is truly "
         f"faster, by {FASTER:g} standard deviations of a log ratio. The half width is {WIDTH:g} of these, where the "
-        "rule ends early and late. How many sweeps have a false verdict, in how many all intervals for all together "
-        "hold the truth; of comparisons that ended before the last block, how many print an interval wider than asked."
+        "rule ends early and late. *False*: sweeps with a false verdict. *Hold*: sweeps in which all joint intervals "
+        "contain the truth. *Wider*: of comparisons that stopped before the last block, those with an interval wider "
+        "than required."
     )
     skewed = (processes.lognormal(0.3), processes.gamma(), shifted_gamma(2.0))
     listed = (normal(), *skewed, processes.two_modes(), processes.autocorrelated())
@@ -107,8 +108,8 @@ BETWEEN = 0.03
 def means_of_stopped_runs(effort: Effort) -> Table:
     """What intervals of a ratio over boxes hold where the run of each box ended by itself."""
     says = (
-        "**Over boxes after a stopping rule** (`until`, 5 to 40 blocks, half width 0.6 standard deviations): how often "
-        "95 % intervals hold the mean ratio over boxes, which are alike, and what a run on a further box shows."
+        "**Over boxes after a stopping rule** (`until`, 5 to 40 blocks, half width 0.6 standard deviations), boxes "
+        "alike. How often 95 % intervals contain the mean ratio over boxes, and what a run on a further box shows."
     )
     skewed, calm = shifted_gamma(2.0), normal(NOISE / 10)
     sides = (
@@ -125,9 +126,9 @@ def means_of_stopped_runs(effort: Effort) -> Table:
 def spread_of_stopped_runs(effort: Effort) -> Table:
     """What is said of the spread between runs that each ended by themselves."""
     says = (
-        "**Between runs after a stopping rule** (the same): how often the 95 % interval holds the standard deviation "
-        f"between runs, where they differ by {100 * BETWEEN:g} % and trials by 5 %; and how often p < 5 % says that "
-        "like runs differ."
+        "**Between runs after a stopping rule** (the same rule). How often the 95 % interval contains the standard "
+        f"deviation between runs, where runs differ by {100 * BETWEEN:g} % and trials by 5 %. *Like runs differ*: how "
+        "often p < 5 % where they do not differ."
     )
     differ = [_like_runs(k, effort.sweeps) for k in RUNS]
     rows = (

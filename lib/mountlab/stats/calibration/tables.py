@@ -1,4 +1,4 @@
-"""The simulations behind METHODS.md: each function makes one table, by the same code that makes the reports."""
+"""The simulations behind docs/calibration.md. One function a table, by the same code that makes the reports."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def generator(*names: object) -> Generator:
 
 def coverage_of_means(effort: Effort) -> Table:
     """How often the interval of the mean holds the truth."""
-    says = "Intervals of a **mean** at 95 %: how often they hold the truth."
+    says = "Intervals of a **mean** at 95 %: how often they contain the truth."
     return _by_size("means", says, LISTED, SIZES, lambda p, n: mean_covered(p, n, effort.samples))
 
 
 def coverage_of_few(effort: Effort) -> Table:
     """The same for fewer than ten trials, and for what they cannot show: what `few.rests_on` says of them."""
-    says = "Intervals of a **mean** at 95 % for **few trials**, and for what these cannot show."
+    says = "Intervals of a **mean** at 95 % for **few trials**, and for trials whose shape so few cannot show."
     unseen = (normal(), processes.lognormal(1.0), processes.two_modes(), processes.drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))
 
@@ -71,15 +71,15 @@ def coverage_of_few(effort: Effort) -> Table:
 def coverage_of_ratios(effort: Effort) -> Table:
     """How often the interval of a ratio, paired by block, holds the truth, where both sides have the trouble."""
     says = (
-        "Intervals of a **ratio** at 95 %, paired by block, where **both sides** are so. Drift and serial correlation "
-        "are the box's, and act on both."
+        "Intervals of a **ratio** at 95 %, paired by block, where **both sides** are like the row. Drift and serial "
+        "correlation come from the box, and act on both."
     )
     return _by_size("ratios", says, LISTED, SIZES, lambda p, n: ratio_covered(p, p, n, effort.samples))
 
 
 def coverage_of_uneven_ratios(effort: Effort) -> Table:
     """The same where only the candidate has the trouble, and the baseline is normal."""
-    says = "Intervals of a **ratio** at 95 % where only **one side** is so, and the other is normal, cv 5 %."
+    says = "Intervals of a **ratio** at 95 % where only **one side** is like the row. The other is normal, cv 5 %."
     base = normal()
     return _by_size("uneven-ratios", says, LISTED[1:], SIZES, lambda p, n: ratio_covered(p, base, n, effort.samples))
 
@@ -122,9 +122,9 @@ _WIDTHS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.1, 1.4)
 def coverage_when_stopping(effort: Effort) -> Table:
     """How often intervals hold the truth after `until`, at the half width that is worst; and without the correction."""
     says = (
-        "Intervals of a **mean** at 95 % after a **stopping rule** (`until`): how often they hold the truth, at the "
-        f"half width for which that is least often, of {len(_WIDTHS)} between {_WIDTHS[0]} and {_WIDTHS[-1]} standard "
-        "deviations of a trial. First column: what everybody does, who stops once the usual interval is narrow enough."
+        "Intervals of a **mean** at 95 % after a **stopping rule** (`until`): how often they contain the truth, at "
+        f"the worst of {len(_WIDTHS)} half widths between {_WIDTHS[0]} and {_WIDTHS[-1]} standard deviations of a "
+        "trial. First column: the usual interval, and stopping as soon as it is narrow enough."
     )
     naive = ("not corrected: 5 to 40 blocks", RULES[1], False)
     columns = [naive, *((f"{rule.min} to {rule.max} blocks", rule, True) for rule in RULES)]
@@ -171,9 +171,9 @@ VERDICT_SIZES = (3, 5, 10, 20, 30)
 def false_verdicts(effort: Effort) -> Table:
     """A/A: how many sweeps of identical cells have at least one verdict 'faster' or 'slower'."""
     says = (
-        f"**A/A**: sweeps of {CELLS} identical cells, one of which is the baseline of the others. How many have at "
-        "least one verdict *faster* or *slower*, which is false. Last column: as many pairs of identical cells, each "
-        "of which stops by itself after 5 to 40 blocks (`until`, `of: comparisons`)."
+        f"**A/A**: sweeps of {CELLS} identical cells, one being the baseline of the others. How many have at least "
+        "one verdict *faster* or *slower*, which is false. Last column: as many pairs of identical cells, each "
+        "stopping by itself after 5 to 40 blocks (`until`, `of: comparisons`)."
     )
     rows: list[tuple[str, tuple[Share | None, ...]]] = []
     for process in LISTED:
@@ -215,8 +215,8 @@ def any_false_when_stopping(process: Process, sweeps: int) -> Share:
 def power(effort: Effort) -> Table:
     """How often a true effect of 5 % is found at a coefficient of variation of 5 %, and what is said of a true 2 %."""
     says = (
-        "**Power**: how often a true effect of 5 % is called *faster* where the coefficient of variation is 5 %; and "
-        "how often a true effect of 2 %, where 2 % is the smallest that matters, is called *the same*, which is false."
+        "**Power**: how often a true effect of 5 % is called *faster*, where the coefficient of variation is 5 %. Last "
+        "row: how often a true effect of 2 %, the smallest that matters, is called *the same*, which is false."
     )
     alone = tuple(_found(1, EFFECT, "faster", n, effort.sweeps) for n in VERDICT_SIZES)
     among = tuple(_found(CELLS - 1, EFFECT, "faster", n, effort.sweeps) for n in VERDICT_SIZES)
