@@ -388,12 +388,16 @@ def test_no_error_is_swallowed() -> None:
 
 
 def swallowing(tree: ast.Module) -> Iterator[str]:
-    """The lines of handlers that would catch anything."""
+    """The lines of handlers that would catch anything, and do not end by raising it, or another error from it (what
+    the code of a plug-in raises may be anything)."""
     for handler in (node for node in nodes(tree) if isinstance(node, ast.ExceptHandler)):
         caught = [] if handler.type is None else ast.walk(handler.type)
         names = {node.id for node in caught if isinstance(node, ast.Name)}
-        raised_again = isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
-        if handler.type is None or "Exception" in names or ("BaseException" in names and not raised_again):
+        last = handler.body[-1]
+        raised_again = isinstance(last, ast.Raise) and last.exc is None
+        from_it = isinstance(last, ast.Raise) and isinstance(last.cause, ast.Name) and last.cause.id == handler.name
+        anything = ("Exception" in names and not from_it) or ("BaseException" in names and not raised_again)
+        if handler.type is None or anything:
             yield f"line {handler.lineno}"
 
 

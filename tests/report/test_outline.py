@@ -60,6 +60,14 @@ def test_everything_else_stays(cells: list[Any]) -> None:
     assert sources(*cells) == [cell.source for cell in cells]
 
 
+def test_a_part_with_nothing_and_no_reason_leaves_without_a_word() -> None:
+    silent = html.nothing("")
+    assert sources(new_markdown_cell("## One"), shown(SOME), new_markdown_cell("### Two"), shown(silent)) == [
+        "## One",
+        "part(run)",
+    ]
+
+
 def test_a_hidden_heading_begins_no_part() -> None:
     hidden = new_markdown_cell("## Hidden", metadata={"tags": ["notebook-only"]})
     assert len(sources(new_markdown_cell("## One"), shown(SOME), hidden, shown(NOTHING))) == 4

@@ -1,11 +1,13 @@
 """Trials and facts to caveats: reasons to doubt a number, each saying what was seen, why it matters, what to do.
 
 One file a theme. A new check is one function and one entry in the CHECKS of its file: what it looks for, when it could
-not look, and what can be foreseen of it. What could not be looked at has not passed, and is told as such.
+not look, and what can be foreseen of it. What could not be looked at has not passed, and is told as such. Checks of
+plug-ins look at every run where they are installed.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +17,8 @@ from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memor
 from mountlab.checks.caches import Moved, device_bytes, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
-from mountlab.core.errors import PlanError
+from mountlab.core import plugins
+from mountlab.core.errors import MountlabWarning, PlanError, PluginError
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Sweep
 
@@ -35,7 +38,9 @@ _OF_TRIALS = (
     *sides.CHECKS,
 )
 _OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *length.CHECKS, *shape.CHECKS, *clients.CHECKS)
-CHECKS: dict[str, Check] = {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}
+CHECKS = plugins.Registry(
+    plugins.CHECKS, {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}, Check, key="code"
+)
 """Caveat code to check."""
 OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
     "runs-not-paired": CaveatKind(
@@ -100,24 +105,46 @@ class Findings:
 def find_caveats(evidence: Evidence) -> Findings:
     """All caveats, the checks that found nothing, and those that could not look. Of logs from elsewhere, only what a
     figure can show is checked. With `strict` in the design a warning is an error."""
-    caveats: list[Caveat] = []
-    passed: list[str] = []
-    not_checked: dict[str, str] = {}
-    for code, check in CHECKS.items():
-        elsewhere = evidence.sweep.imported and code not in FROM_FIGURES
-        found = [] if elsewhere else list(check(evidence))
-        why = ELSEWHERE if elsewhere else check.blind(evidence)
-        caveats += found
-        if why and not found:
-            not_checked[code] = why
-        elif not found:
-            passed.append(code)
-    return Findings(_sorted(caveats, strict=evidence.sweep.design.strict), passed, not_checked)
+    looked = {code: _look(check, evidence) for code, check in CHECKS.own.items()}
+    for entry, part in CHECKS.of_plugins():
+        code = entry.name if entry.name not in looked else f"{entry.name} ({entry.distribution})"
+        looked[code] = _look_of_plugin(entry, part, evidence)
+    return Findings(
+        _sorted([each for found, _ in looked.values() for each in found], strict=evidence.sweep.design.strict),
+        [code for code, (found, why) in looked.items() if not found and not why],
+        {code: why for code, (found, why) in looked.items() if not found and why},
+    )
+
+
+def _look(check: Check, evidence: Evidence) -> tuple[list[Caveat], str | None]:
+    """Return what a check found, and why it could not look."""
+    if evidence.sweep.imported and check.code not in FROM_FIGURES:
+        return [], ELSEWHERE
+    return list(check(evidence)), check.blind(evidence)
+
+
+def _look_of_plugin(
+    entry: plugins.Entry, part: Check | PluginError, evidence: Evidence
+) -> tuple[list[Caveat], str | None]:
+    """The same of a check of a plug-in: one that cannot be used, or that fails, could not look."""
+    if isinstance(part, PluginError):
+        return [], part.in_short
+    try:
+        with plugins.calling(entry):
+            return _look(part, evidence)
+    except PluginError as error:
+        return [], error.in_short
 
 
 def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
     """The caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
-    found = [caveat for check in CHECKS.values() for caveat in check.foreseen(sweep, facts)]
+    found = [caveat for check in CHECKS.own.values() for caveat in check.foreseen(sweep, facts)]
+    for entry, part in CHECKS.usable():
+        try:
+            with plugins.calling(entry):
+                found += part.foreseen(sweep, facts)
+        except PluginError as error:
+            warnings.warn(error.in_short, MountlabWarning, stacklevel=2)
     return _sorted(found, strict=sweep.design.strict)
 
 

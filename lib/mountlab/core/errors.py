@@ -4,6 +4,7 @@
     ├── InputError                2   what was asked cannot be: mend the file or the command line
     │   ├── ParameterError        2   a key or value of a parameter file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
+    │   ├── PluginError           2   a part of an installed plug-in that cannot be used
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
     │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
     │       ├── AlteredError      2   what was measured was altered after it was written
@@ -130,6 +131,13 @@ class ParameterError(InputError): ...
 
 
 class PlanError(InputError): ...
+
+
+class PluginError(InputError):
+    @property
+    def in_short(self) -> str:
+        """What happened and why, in a line."""
+        return in_one_line(f"{self.what}: {self.got}")
 
 
 class StoreError(InputError): ...

@@ -1,7 +1,9 @@
-"""The file systems that Mountlab can put under test. A new family is one new file and one entry here."""
+"""The file systems that Mountlab can put under test. A new family is one new file and one entry here, or an
+entry point of a plug-in."""
 
 from __future__ import annotations
 
+from mountlab.core import plugins
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.base import Family
 from mountlab.filesystems.btrfs import Btrfs
@@ -30,9 +32,10 @@ _PLAIN: tuple[Family, ...] = (
     Pmfs(),
     Nfs(),
 )
-FAMILIES: dict[str, Family] = {family.type: family for family in _PLAIN}
+_OWN: dict[str, Family] = {family.type: family for family in _PLAIN}
+FAMILIES = plugins.Registry(plugins.FILESYSTEMS, _OWN, Family, key="type")  # type: ignore[type-abstract]
 """File system type to family."""
-FAMILIES["overlay"] = Overlay(dict(FAMILIES))
+_OWN["overlay"] = Overlay(FAMILIES)
 
 
 def kernel_types() -> dict[str, bool]:

@@ -28,6 +28,7 @@ class Overlay(Family):
     def check(self, fs: Filesystem, *, where: str) -> None:
         if (
             fs.over is None
+            or fs.over.type == self.type
             or fs.over.type not in self.families
             or self.families[fs.over.type].mounted_as(fs.over) == "raw"
         ):

@@ -4,11 +4,11 @@ Every plot is a frozen `Plot`: a Matplotlib figure, a title that states the find
 see it. As HTML it is inline SVG whose text and axes take the colour of the page, so that it works on light and dark;
 `save_bytes` gives it at the size of a paper.
 
-A new plot is one function `plot_*` in one module here, and one entry below.
+A new plot is one function `plot_*` in one module here, and one entry below. A plug-in registers a `ReportPlot`.
 """
 
 from mountlab.plots.bars import plot_bars
-from mountlab.plots.base import Plot
+from mountlab.plots.base import Plot, ReportPlot
 from mountlab.plots.clients import ClientPoint, plot_clients
 from mountlab.plots.data import groups_of
 from mountlab.plots.distribution import plot_distribution
@@ -27,8 +27,9 @@ from mountlab.plots.ticks import log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "INSIDE", "PLACES", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "colour_of", "groups_of",
-    "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat", "plot_inside",
-    "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response",
-    "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials", "quiet", "tick_text",
+    "INSIDE", "PLACES", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "ReportPlot", "colour_of",
+    "groups_of", "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat",
+    "plot_inside", "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios",
+    "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials",
+    "quiet", "tick_text",
 ]  # fmt: skip

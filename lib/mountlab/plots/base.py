@@ -4,12 +4,13 @@ and one colour and one marker for each file system."""
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from mountlab.analysis.run_view import RunView
 from mountlab.core.errors import InputError
 from mountlab.core.shown import Shown
 from mountlab.plots.paper import FORMS, on_paper
@@ -54,6 +55,18 @@ class Plot(Shown):
                 "a figure fits on a page", got=f"width_in={width_in}", allowed=f"{_NARROWEST_IN} to {_WIDEST_IN} inches"
             )
         return on_paper(self.figure, form, width_in=width_in, legend=self.legend)
+
+
+@dataclass(frozen=True)
+class ReportPlot:
+    """Plots that every report shows where the run has something to draw."""
+
+    name: str
+    """Of the files of `export --figures`."""
+    draw: Callable[[RunView], Iterable[Plot]]
+    """Return the plots of a run, none where it has nothing to draw."""
+    heading: str = ""
+    """Above the plots of a plug-in."""
 
 
 def require(found: Sequence[object], what: str) -> None:

@@ -9,6 +9,7 @@ from mountlab import plots
 from mountlab.analysis import verdicts
 from mountlab.analysis.published import beside
 from mountlab.analysis.run_view import RunView
+from mountlab.core import plugins
 from mountlab.core.errors import InputError
 from mountlab.plots import Plot
 from mountlab.report.sections.figures import PLOTS
@@ -54,8 +55,10 @@ def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
     names, smallest = names_of(run), run.sweep.design.smallest_effect
     if any(verdicts.effect(each) >= 0 for each in run.comparisons):
         yield "ratios", plots.plot_ratios(run.comparisons, smallest_effect=smallest, filesystems=names)
-    for part, draw in PLOTS.items():
-        for number, plot in enumerate(draw(run), start=1):
+    for part, own in PLOTS.items():
+        with plugins.calling(PLOTS.entry(part)):
+            drawn = list(own.draw(run))
+        for number, plot in enumerate(drawn, start=1):
             yield f"{part}-{number}", plot
     found = [(each.theirs, each.ours) for each in beside(run) if math.isfinite(each.theirs.ratio)]
     if found:

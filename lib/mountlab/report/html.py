@@ -209,8 +209,9 @@ NOTHING = '<p class="nothing">'
 
 
 def nothing(why: str) -> Html:
-    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading."""
-    return paragraph(why, kind="nothing")
+    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading, and
+    without a word where `why` is empty."""
+    return paragraph(why, kind="nothing") if why else Html(f"{NOTHING}</p>")
 
 
 def box(kind: str, *parts: Text) -> Html:

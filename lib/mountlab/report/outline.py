@@ -18,12 +18,13 @@ Cell = Mapping[str, Any]
 
 def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
     """The notebook without the parts (from one heading of level 2 or 3 to the next) whose cells all say that they have
-    nothing to show; each is a line at the end. A preprocessor of nbconvert's; `resources` stay as they are.
+    nothing to show; each that says why is a line at the end. A preprocessor of nbconvert's; `resources` stay as they
+    are.
     """
     parts = _parts(notebook.cells)
     said = {at: _nothing_in(part) for at, part in enumerate(parts)}
-    told = {at: text for at, text in said.items() if text and not _holds_others(at, parts, said)}
-    gone = [f"- {_title(parts[at])}: {text}" for at, text in told.items()]
+    told = {at: text for at, text in said.items() if text is not None and not _holds_others(at, parts, said)}
+    gone = [f"- {_title(parts[at])}: {text}" for at, text in told.items() if text]
     kept = [cell for at, part in enumerate(parts) if at not in told for cell in part]
     if gone:
         source = "\n".join(["### Not in this report", "", *gone])
@@ -42,12 +43,12 @@ def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
     return [part for part in parts if part]
 
 
-def _holds_others(at: int, parts: Sequence[Sequence[Cell]], said: Mapping[int, str]) -> bool:
+def _holds_others(at: int, parts: Sequence[Sequence[Cell]], said: Mapping[int, str | None]) -> bool:
     """Whether a part of level 2 has one of level 3 in it that shows something: then its heading stays."""
     if _level(parts[at]) > _TOP:
         return False
     within = takewhile(lambda each: _level(parts[each]) > _TOP, range(at + 1, len(parts)))
-    return any(not said[each] for each in within)
+    return any(said[each] is None for each in within)
 
 
 def _level(part: Sequence[Cell]) -> int:
@@ -59,12 +60,12 @@ def _title(part: Sequence[Cell]) -> str:
     return match[1].strip() if match else ""
 
 
-def _nothing_in(part: Sequence[Cell]) -> str:
-    """What a part says instead of showing something; '' where it shows something, or has no heading."""
+def _nothing_in(part: Sequence[Cell]) -> str | None:
+    """What a part says instead of showing something; None where it shows something, or has no heading."""
     shown = [_shown(output) for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
     empty = [text for text in shown if text.startswith(NOTHING)]
     if not _title(part) or not shown or len(empty) < len(shown):
-        return ""
+        return None
     return " ".join(unescape(_TAG.sub("", text)).strip() for text in empty)
 
 

@@ -260,7 +260,7 @@ def _known(file: ImportFile, fixed: Mapping[str, str], says: Mapping[str, str]) 
     named = {"filesystem": {*file.filesystems, file.baseline or ""}, "workload": {*file.workloads}}
     workload = {**fixed, **says}.get("workload", next(iter(file.workloads), ""))
     tool = file.workloads.get(workload, {}).get("tool", file.tool)
-    options = TOOLS[tool].options if tool in TOOLS else {}
+    options = TOOLS[tool].options if isinstance(tool, str) and tool in TOOLS else {}
     main = MAIN.get(tool or "", "")
     return sum(
         text in named.get(key, ())

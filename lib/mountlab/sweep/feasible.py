@@ -33,9 +33,10 @@ MEMORY_SHARE = 0.8
 
 def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     """Programs of every tool and every family, and those that the sweep itself names, each once: what facts and
-    `box check` ask for."""
-    programs = [*TRIAL_PROGRAMS, *(program for tool in TOOLS.values() for program in tool.programs)]
-    programs += [program for family in FAMILIES.values() for program in family.programs]
+    `box check` ask for. Those of plug-ins only where the sweep names them, or where there is none."""
+    tools, families = (TOOLS, FAMILIES) if sweep is None else (TOOLS.own, FAMILIES.own)
+    programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
+    programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS]
     named = needed_programs(sweep) if sweep else ()
     return tuple({program.name: program for program in (*named, *programs)}.values())

@@ -1,9 +1,10 @@
-"""The benchmark tools that Mountlab runs. A new tool is one new file and one line here."""
+"""The benchmark tools that Mountlab runs. A new tool is one new file and one line here, or a plug-in's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mountlab.core import plugins
 from mountlab.core.model import Workload
 from mountlab.tools.base import Tool, Written
 from mountlab.tools.command import CommandTool
@@ -14,7 +15,7 @@ from mountlab.tools.fs_mark import FsMark
 from mountlab.tools.pg_test_fsync import PgTestFsync
 
 _KNOWN: tuple[Tool, ...] = (CommandTool(), Dd(), Filebench(), Fio(), FsMark(), PgTestFsync())
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in _KNOWN}
+TOOLS = plugins.Registry(plugins.TOOLS, {tool.name: tool for tool in _KNOWN}, Tool, key="name")  # type: ignore[type-abstract]
 """Tool name to tool."""
 
 

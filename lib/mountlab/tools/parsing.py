@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mountlab.core import plugins
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Measurement, Workload
 from mountlab.tools import TOOLS
@@ -20,7 +21,7 @@ LONGEST_S = 60.0
 def parsed(workload: Workload, output: ToolOutput) -> list[Measurement]:
     """What the tool of the workload finds. Raises ToolError and ParseError as that does, and ParseError where it takes
     too long (in the main thread: no other can be interrupted)."""
-    with _limited():
+    with _limited(), plugins.calling(TOOLS.entry(workload.tool), error=ParseError, doing="to read the output"):
         return TOOLS[workload.tool].parse(workload, output)
 
 

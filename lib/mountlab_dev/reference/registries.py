@@ -49,7 +49,7 @@ def tools_page() -> str:
         "The options of each tool in the `workloads` of a [sweep file](sweep-file.md). Sizes and times have their unit "
         "spelled out. A list of values makes an option a factor. Of every tool the plan shows the commands, and a "
         "[how-to](../how-to/own-tool.md) says how one is added.",
-        *(_tool(tool) for tool in TOOLS.values()),
+        *(_tool(tool) for tool in TOOLS.own.values()),
     )
 
 
@@ -132,7 +132,7 @@ def filesystems_page() -> str:
         "each: how it is made on a box, and what is read back after the mount. In the commands `DEVICE` stands for "
         "the loop device, scratch device or zram device, `MOUNTPOINT` for a directory below the run's own. "
         "[How one is added](../how-to/own-file-system.md).",
-        *(_family(family) for family in FAMILIES.values()),
+        *(_family(family) for family in FAMILIES.own.values()),
     )
 
 
@@ -237,7 +237,7 @@ def metrics_page() -> str:
 def _tellers(metric: str) -> str:
     if metric in _OF_EVERY_MOUNT:
         return "every mount"
-    own = [name for name, tool in TOOLS.items() if metric in tool.gives and name != "command"]
+    own = [name for name, tool in TOOLS.own.items() if metric in tool.gives and name != "command"]
     return ", ".join([*own, "command"])
 
 
@@ -249,7 +249,7 @@ def caveats_page() -> str:
         "stands in [METHODS.md](../../METHODS.md#caveats). With `strict: true` in the design a warning is an error. "
         "*Plan*: it is foreseen by `make plan`, where the sweep and the box alone tell it.",
         "## Of a run",
-        table(("Caveat", "Severity", "What it is about", "What to do", "Plan"), map(_check, CHECKS.values())),
+        table(("Caveat", "Severity", "What it is about", "What to do", "Plan"), map(_check, CHECKS.own.values())),
         "## Of runs that are compared",
         table(
             ("Caveat", "Severity", "What it is about", "What to do"),

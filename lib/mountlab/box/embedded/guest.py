@@ -86,9 +86,9 @@ class Guest:
 
 
 def packages() -> tuple[str, ...]:
-    """Debian packages of the guest: the base, and what every tool and every file system type wants."""
-    programs = [program for tool in TOOLS.values() for program in tool.programs]
-    programs += [program for family in FAMILIES.values() for program in family.programs]
+    """Debian packages of the guest: the base, and what every tool and file system of Mountlab's own wants."""
+    programs = [program for tool in TOOLS.own.values() for program in tool.programs]
+    programs += [program for family in FAMILIES.own.values() for program in family.programs]
     return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 
 

@@ -43,7 +43,7 @@ _WORDS = """
     baseline question answer estimate estimates measured measurement measurements facts published reason finished
     created design
 """
-ORDINARY = frozenset(_WORDS.split()) | frozenset(word for name in METRICS for word in name.split("_")) | set(TOOLS)
+ORDINARY = frozenset(_WORDS.split()) | frozenset(word for name in METRICS for word in name.split("_")) | set(TOOLS.own)
 """Words that stand in outputs, keys and reports with a meaning of their own: replaced everywhere they would damage a
 file, so a machine or user of such a name is replaced only where it stands as a name."""
 

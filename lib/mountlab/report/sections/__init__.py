@@ -17,6 +17,7 @@ from mountlab.report.sections.figures import (
     inside_one,
     inside_trials,
     latencies,
+    plots_of_plugins,
     responses,
 )
 from mountlab.report.sections.first import headline, means, not_checked, question
@@ -29,6 +30,7 @@ __all__ = [
     "answer", "bar_charts", "box", "caveats", "clients", "commands", "device_bytes", "distributions", "downloads",
     "every_trial", "explained", "facts", "headline", "inside_one", "inside_trials", "latencies", "left_out", "means",
     "memory",
-    "not_checked", "options", "overview", "parameters", "published", "question", "reproduce", "responses",
+    "not_checked", "options", "overview", "parameters", "plots_of_plugins", "published", "question", "reproduce",
+    "responses",
     "run_order", "stopping", "tables", "trials", "versions",
 ]  # fmt: skip

@@ -14,9 +14,10 @@ from mountlab.analysis.cells import counted
 from mountlab.analysis.inside import median_trials, points_of, why_no_counters
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import steadiness
-from mountlab.core import numbers
+from mountlab.core import numbers, plugins
+from mountlab.core.errors import PluginError
 from mountlab.core.model import Cell
-from mountlab.plots import Plot
+from mountlab.plots import Plot, ReportPlot
 from mountlab.report import html, sentences
 from mountlab.report.html import Html, Text
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
@@ -360,10 +361,34 @@ def device_bytes(run: RunView) -> Html:
     return html.joined(_side_by_side(run, byte_plots(run), ""), note)
 
 
-PLOTS: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
+_OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
     "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
     "bytes": byte_plots,
     "bars": bar_plots,
 }  # fmt: skip
-"""The parts of a report that are plots of the run alone, in its order."""
+PLOTS = plugins.Registry(
+    plugins.PLOTS, {name: ReportPlot(name, draw) for name, draw in _OWN.items()}, ReportPlot, key="name"
+)
+"""The parts of a report that are plots of the run alone, in its order; and those of plug-ins."""
+
+
+def plots_of_plugins(run: RunView) -> Html:
+    """The plots of plug-ins, each below its heading; where one cannot be drawn, why."""
+    parts = [part for entry, found in PLOTS.of_plugins() for part in _of_plugin(run, entry, found)]
+    return html.joined(*parts) if parts else html.nothing("")
+
+
+def _of_plugin(run: RunView, entry: plugins.Entry, part: ReportPlot | PluginError) -> Iterator[Text]:
+    try:
+        if isinstance(part, PluginError):
+            raise part
+        with plugins.calling(entry):
+            drawn = [html.plot(each) for each in part.draw(run)]
+    except PluginError as error:
+        yield html.paragraph(f"{entry.name}: {error.in_short}.", kind="meta")
+    else:
+        if drawn:
+            yield html.heading(part.heading or part.name, level=4)
+            yield html.columns(*drawn)
+            yield html.paragraph(f"Drawn by {entry.owner}.", kind="meta")

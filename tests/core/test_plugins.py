@@ -1,0 +1,253 @@
+"""Plug-ins: found by their entry points, loaded when they are asked for, and refused with names and reasons."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from checks.test_checks import build, make
+from installed import Site, site
+from mountlab.__main__ import main
+from mountlab.checks import CHECKS, find_caveats, foresee
+from mountlab.core import disk
+from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
+from mountlab.core.model import Workload
+from mountlab.filesystems import FAMILIES
+from mountlab.report import sections
+from mountlab.report.figure_files import figure_files
+from mountlab.report.sections.figures import PLOTS
+from mountlab.sweep.feasible import all_programs
+from mountlab.tools import TOOLS
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.parsing import parsed
+from sweeps import DD_WRITE, sweep
+from synthetic_run import synthetic_run
+
+TOOL = """
+from mountlab.core.model import Program, everywhere
+from mountlab.tools.dd import Dd
+class Slow(Dd):
+    name = "slow_dd"
+    programs = (Program(name="slowdd", packages=everywhere("slow"), version=("slowdd", "-V")),)
+    def parse(self, workload, output):
+        return {}["no such key"]
+"""
+FAMILY = """
+from mountlab.filesystems.memory import Tmpfs
+class Huge(Tmpfs):
+    type = "huge_tmpfs"
+    kernel_types = ("tmpfs",)
+"""
+CHECK = """
+from mountlab.checks.base import Check, Doubt
+def find(evidence):
+    "A check of a plug-in."
+    yield Doubt.of_run("seen by a plug-in")
+def foresee(sweep, facts):
+    yield Doubt.of_run("foreseen by a plug-in")
+def fail(evidence):
+    raise ZeroDivisionError("by a plug-in")
+    yield
+SEEN = Check("seen", find, "Look.", foresee=foresee)
+FAILS = Check("fails", fail, "Look.")
+FAILS_BEFORE = Check("fails-before", find, "Look.", foresee=lambda sweep, facts: iter([1 / 0]))
+NOISY = Check("noisy", find, "Look.")
+"""
+PLOT = """
+from matplotlib.figure import Figure
+from mountlab.plots import Plot, ReportPlot
+def draw(run):
+    yield Plot(Figure(), "Three of three", "Nothing is drawn.")
+def fail(run):
+    raise LookupError("by a plug-in")
+    yield
+THREE = ReportPlot("three", draw, heading="Three of them")
+FAILS = ReportPlot("fails", fail)
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with site(tmp_path, monkeypatch) as made:
+        yield made
+
+
+# --- found, and loaded when they are asked for ------------------------------------------------------------------------
+
+
+def test_a_tool_of_a_plug_in_is_a_tool_of_a_sweep(packages: Site) -> None:
+    packages.install("mountlab-slow", TOOL, {"tools": {"slow_dd": "Slow"}})
+    resolved = sweep(workloads={"w": {**DD_WRITE, "tool": "slow_dd"}})
+    assert resolved.sweep.workloads[0].tool == "slow_dd"
+    assert type(TOOLS["slow_dd"]).__module__ == "mountlab_slow"
+    assert "slow_dd" in list(TOOLS)
+    assert "slowdd" in {program.name for program in all_programs(resolved.sweep)}
+    assert "slowdd" in {program.name for program in all_programs()}
+
+
+def test_facts_of_a_box_do_not_depend_on_plug_ins_that_a_sweep_does_not_use(packages: Site) -> None:
+    """Else a run could not be resumed after an unrelated plug-in was uninstalled."""
+    before = all_programs(sweep().sweep)
+    packages.install("mountlab-slow", TOOL, {"tools": {"slow_dd": "Slow"}})
+    assert all_programs(sweep().sweep) == before
+
+
+def test_a_file_system_of_a_plug_in_is_one_of_a_sweep_and_may_lie_below_an_overlay(packages: Site) -> None:
+    packages.install("mountlab-huge", FAMILY, {"filesystems": {"huge_tmpfs": "Huge"}})
+    own = {"type": "huge_tmpfs", "size": "64MiB"}
+    resolved = sweep(filesystems={"huge": own, "over": {"type": "overlay", "over": own}})
+    assert [fs.type for fs in resolved.sweep.filesystems] == ["huge_tmpfs", "overlay"]
+    assert FAMILIES["huge_tmpfs"].in_memory
+
+
+def test_nothing_of_a_plug_in_is_loaded_for_what_does_not_use_it(packages: Site) -> None:
+    packages.install("mountlab-slow", "1 / 0", {"tools": {"slow_dd": "Slow"}, "checks": {"x": "X"}})
+    code = (
+        "import sys; from mountlab.__main__ import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "from mountlab.results.paths import load_sweep\nload_sweep('params/sweeps/ramdisk.yml')\n"
+        "from mountlab.tools import TOOLS\nassert TOOLS['dd'].name == 'dd'\n"
+        "print('mountlab_slow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=disk.ROOT,
+        env={"PYTHONPATH": str(packages.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.endswith("False\n")
+
+
+def test_a_check_of_a_plug_in_looks_at_every_run_and_at_every_plan(packages: Site) -> None:
+    packages.install("mountlab-seen", CHECK, {"checks": {"seen": "SEEN"}})
+    evidence = build(make())
+    assert [each.message for each in find_caveats(evidence).caveats if each.code == "seen"] == ["seen by a plug-in"]
+    assert [each.message for each in foresee(make(), {}) if each.code == "seen"] == ["foreseen by a plug-in"]
+    assert find_caveats(replace(evidence, sweep=replace(make(), imported=True))).not_checked["seen"]
+
+
+def test_a_plot_of_a_plug_in_stands_in_the_report_and_is_exported(packages: Site) -> None:
+    packages.install("mountlab-three", PLOT, {"plots": {"three": "THREE"}})
+    shown = str(sections.plots_of_plugins(synthetic_run()))
+    assert "Three of three" in shown
+    assert "Three of them" in shown
+    assert "Drawn by mountlab-three 1.0." in shown
+    assert "three-1.svg" in figure_files(synthetic_run(), "svg", width_cm=8)
+
+
+def test_without_plug_ins_a_report_says_nothing_of_them() -> None:
+    assert sections.plots_of_plugins(synthetic_run()).text == '<p class="nothing"></p>'
+
+
+# --- refused, with names and reasons ----------------------------------------------------------------------------------
+
+
+def test_one_that_cannot_be_loaded_is_an_error_for_the_sweep_that_names_it(packages: Site) -> None:
+    packages.install("mountlab-slow", "import no_such_module", {"tools": {"slow_dd": "Slow"}})
+    with pytest.raises(PluginError) as caught:
+        sweep(workloads={"w": {"tool": "slow_dd"}})
+    error = caught.value
+    assert error.what == "the plug-in mountlab-slow 1.0 cannot be used"
+    assert error.where == "entry point mountlab.tools: slow_dd = mountlab_slow:Slow"
+    assert error.got.startswith("ModuleNotFoundError: No module named 'no_such_module' (")
+    assert error.got.endswith("/mountlab_slow.py, line 1)")
+    assert "mountlab.tools.base.Tool" in error.allowed
+    assert "mountlab conform mountlab-slow" in error.next_step
+    assert "pip uninstall mountlab-slow" in error.next_step
+    assert error.exit_code == 2
+
+
+def test_one_that_cannot_be_loaded_is_a_warning_for_everything_else(packages: Site) -> None:
+    packages.install("mountlab-slow", "1 / 0", {"tools": {"slow_dd": "Slow"}, "plots": {"three": "THREE"}})
+    assert sweep().sweep.workloads
+    with pytest.warns(MountlabWarning, match=r"mountlab-slow 1\.0 cannot be used: ZeroDivisionError"):
+        assert "slow_dd" not in list(TOOLS)
+    with pytest.warns(MountlabWarning, match="mountlab-slow"), pytest.raises(ParameterError, match="unknown tool"):
+        sweep(workloads={"w": {"tool": "slow_d"}})
+    assert "three: the plug-in mountlab-slow 1.0 cannot be used" in str(sections.plots_of_plugins(synthetic_run()))
+
+
+@pytest.mark.parametrize(
+    ("source", "got", "allowed"),
+    [
+        ("Slow = 3", "builtins.int", "a subclass or an instance of mountlab.tools.base.Tool"),
+        (TOOL.replace('"slow_dd"', '"other"'), "name = 'other'", "the name of its entry point, 'slow_dd'"),
+        ("", "AttributeError", "mountlab.tools.base.Tool"),
+        ("raise SystemExit(3)", "SystemExit: 3", "mountlab.tools.base.Tool"),
+    ],
+    ids=["kind", "name", "absent", "exit"],
+)
+def test_what_is_no_tool_is_refused_with_what_it_is(packages: Site, source: str, got: str, allowed: str) -> None:
+    packages.install("mountlab-slow", source, {"tools": {"slow_dd": "Slow"}})
+    with pytest.raises(PluginError) as caught:
+        TOOLS["slow_dd"]
+    assert got in caught.value.got
+    assert allowed in caught.value.allowed
+
+
+def test_a_name_of_mountlabs_own_is_refused_and_its_own_part_goes_on(packages: Site) -> None:
+    packages.install("mountlab-seen", CHECK + TOOL, {"tools": {"dd": "Slow"}, "checks": {"noisy": "NOISY"}})
+    assert type(TOOLS["dd"]).__module__ == "mountlab.tools.dd"
+    with pytest.warns(MountlabWarning, match="the name 'dd', which Mountlab itself registers too"):
+        assert list(TOOLS) == list(TOOLS.own)
+    findings = find_caveats(build(make()))
+    assert "which Mountlab itself registers too" in findings.not_checked["noisy (mountlab-seen)"]
+    assert "noisy" in findings.passed
+
+
+def test_a_name_of_two_plug_ins_is_refused_with_both(packages: Site) -> None:
+    packages.install("mountlab-slow", TOOL, {"tools": {"slow_dd": "Slow"}})
+    packages.install("mountlab-slower", TOOL, {"tools": {"slow_dd": "Slow"}}, version="2.1")
+    with pytest.raises(PluginError) as caught:
+        TOOLS["slow_dd"]
+    assert "mountlab-slow 1.0" in str(caught.value)
+    assert "mountlab-slower 2.1" in str(caught.value)
+
+
+# --- what fails later -------------------------------------------------------------------------------------------------
+
+
+def test_a_check_that_fails_could_not_look_and_the_others_did(packages: Site) -> None:
+    packages.install("mountlab-seen", CHECK, {"checks": {"fails": "FAILS", "seen": "SEEN"}})
+    findings = find_caveats(build(make()))
+    assert "ZeroDivisionError: by a plug-in" in findings.not_checked["fails"]
+    assert "seen" in {each.code for each in findings.caveats}
+    assert set(CHECKS.own) <= {*(each.code for each in findings.caveats), *findings.passed, *findings.not_checked}
+
+
+def test_a_check_that_fails_before_a_run_is_a_warning(packages: Site) -> None:
+    packages.install("mountlab-seen", CHECK, {"checks": {"fails-before": "FAILS_BEFORE"}})
+    with pytest.warns(MountlabWarning, match=r"mountlab-seen 1\.0 failed: ZeroDivisionError"):
+        foresee(make(), {})
+
+
+def test_output_that_a_plug_in_cannot_read_is_a_failed_trial_that_names_it(packages: Site) -> None:
+    packages.install("mountlab-slow", TOOL, {"tools": {"slow_dd": "Slow"}})
+    output = ToolOutput(exit_status=0, stdout="", stderr="", files={})
+    with pytest.raises(ParseError) as caught:
+        parsed(Workload(name="w", tool="slow_dd", options={}), output)
+    assert caught.value.what == "the plug-in mountlab-slow 1.0 failed to read the output"
+    assert "KeyError: 'no such key' (" in caught.value.got
+
+
+def test_a_plot_that_fails_says_so_in_its_place(packages: Site) -> None:
+    packages.install("mountlab-three", PLOT, {"plots": {"fails": "FAILS", "three": "THREE"}})
+    shown = str(sections.plots_of_plugins(synthetic_run()))
+    assert "fails: the plug-in mountlab-three 1.0 failed: LookupError: by a plug-in" in shown
+    assert "Three of three" in shown
+    assert "three" in PLOTS
+
+
+def test_the_error_of_a_plug_in_ends_a_command_with_two(packages: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    packages.install("mountlab-slow", "1 / 0", {"tools": {"slow_dd": "Slow"}})
+    (packages.path / "s.yml").write_text(
+        "question: Does it?\nfilesystems: {t: {type: tmpfs, size: 64MiB}}\nworkloads: {w: {tool: slow_dd}}\n"
+    )
+    assert main(["sweep", "check", str(packages.path / "s.yml")]) == 2
+    assert "the plug-in mountlab-slow 1.0 cannot be used" in capsys.readouterr().err
