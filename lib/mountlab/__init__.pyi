@@ -12,6 +12,7 @@ from .jupyter.pickers import browse as browse
 from .jupyter.pickers import explore as explore
 from .report import sections as sections
 from .report.execute import write_report as write_report
+from .results.exclusion import exclude as exclude
 from .results.store import Run as Run
 from .results.store import load_run as load_run
 from .runner.workflow import resume as resume

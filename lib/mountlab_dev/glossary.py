@@ -139,7 +139,7 @@ RUN_FILES: Mapping[str, str] = {
     "raw/c-NAME/": "The same of a file system made once without what the sweep asks of it, to tell what that changes.",
     "raw/mNNN-NAME/": "One directory a mount: its commands, their output, what the kernel says of the file system.",
     "raw/tNNNN/": "One directory a trial: commands, output, the kernel's counters before and after. Never changed.",
-    "exclude.yml": "Written by you, if at all: trials that do not count, each with the reason.",
+    "exclude.yml": "Written by `mountlab exclude`, or by you: trials that do not count, each with the reason.",
     "measurements.parquet": "Every figure of every trial. Derived.",
     "estimates.csv": "Every cell and metric with its interval. Derived.",
     "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",

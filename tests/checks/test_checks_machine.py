@@ -469,7 +469,7 @@ def test_excluded_trials_are_named_with_their_reasons() -> None:
     trials.loc[trials["trial_id"] == "t0003", ["status", "reason"]] = ["excluded", "the backup ran"]
     caveat = the_only("excluded", replace(evidence, trials=trials))
     assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
-    assert "do not count: t0003 (the backup ran). 9 are left." in caveat.message
+    assert "these trials do not count: t0003 (the backup ran). 9 are left." in caveat.message
     assert found("failed-trials", replace(evidence, trials=trials)) == []
 
 

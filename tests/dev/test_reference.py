@@ -22,9 +22,10 @@ from mountlab.filesystems import FAMILIES
 from mountlab.results import store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
+from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
-from mountlab.sweep.sweep_file import DesignFile, ExcludeFile, SweepFile
+from mountlab.sweep.sweep_file import DesignFile, SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.tools import TOOLS
 from mountlab.tools.logs import FORMATS, read_log
@@ -38,7 +39,7 @@ REFERENCE = disk.ROOT / "docs" / "reference"
 DATA = Path(__file__).parents[1] / "data"
 MODELS: list[type[BaseModel]] = [
     SweepFile, DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedFile,
-    PublishedRow, ExcludeFile, BatchFile, GroupFile,
+    PublishedRow, ExcludeFile, ExclusionFile, BatchFile, GroupFile,
 ]  # fmt: skip
 NOT_IN_LOGS: dict[str, set[str]] = {
     "dd": {"read_bandwidth", "write_bandwidth"},

@@ -17,7 +17,7 @@ from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
-from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure, Verdict
+from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import Design, Filesystem, Stop, Sweep, Workload
 from mountlab.filesystems.making import Setup
@@ -69,6 +69,7 @@ class SyntheticRun:
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     insides: dict[str, Inside] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
+    exclusions: Exclusions = field(default_factory=Exclusions)
     path: Path = Path("results/synthetic")
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.checks import Moved
-from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Stop, Sweep
 from mountlab.filesystems.evidence import DeviceBytes
@@ -86,6 +86,8 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     def published(self) -> Sequence[PublishedFigure]: ...
     @property
     def stops(self) -> Sequence[Stop]: ...
+    @property
+    def exclusions(self) -> Exclusions: ...
     @property
     def series(self) -> Mapping[str, Sequence[Series]]: ...
     @property

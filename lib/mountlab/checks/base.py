@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from mountlab.core.findings import Caveat, OptionEvidence, Severity
+from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Filesystem, Stop, Sweep
 from mountlab.filesystems import FAMILIES
@@ -75,6 +75,8 @@ class Evidence:
     """What of the run was altered after it was written, and was accepted."""
     has_checksums: bool = True
     """Whether an alteration could have been noticed: not in a run of an earlier version."""
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    """What the excluded trials change."""
     steps: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
 

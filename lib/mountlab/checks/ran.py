@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.checks import stated_facts
+from mountlab.checks import exclusion_words, stated_facts
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.errors import in_one_line
+from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
@@ -108,15 +109,28 @@ def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that somebody has excluded, with the reason that was given."""
+    """Trials that somebody has excluded, with the reason that was given, and what the figures are with them."""
     for cell, group, _ in _by_cell(evidence, "excluded"):
         told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
         left = len(evidence.counted.get(cell.id, ()))
         yield Doubt.of_cell(
             cell,
-            f"by the user's word these trials do not count: {told}. {left} are left. Who leaves out what does "
-            "not fit can show anything: look at every trial, and see whether the answer stands with them.",
+            f"By a person's decision these trials do not count: {told}. {left} are left. "
+            f"{_with_them(evidence.exclusions, cell, [str(name) for name in group['trial_id']])}",
         )
+
+
+def _with_them(found: Exclusions, cell: Cell, names: Sequence[str]) -> str:
+    """Say what the figures and the verdicts of a cell are with its excluded trials."""
+    if unread := [name for name in names if name in found.unread]:
+        return f"What they change is not known: the raw output of {', '.join(unread)} was altered."
+    figures = [each for each in found.figures if each.cell == cell.id]
+    told = [f"With them the {exclusion_words.figure_text(each)}." for each in figures]
+    changed = [each for each in found.ratios if each.without.verdict != each.counted.verdict]
+    told += [f"{exclusion_words.verdict_text(each)}." for each in changed]
+    if found.ratios and not changed:
+        told.append("No verdict of the run depends on them.")
+    return " ".join(told)
 
 
 def skipped(evidence: Evidence) -> Iterator[Doubt]:
@@ -321,7 +335,7 @@ CHECKS = (
     Check(
         "excluded",
         excluded_trials,
-        "Look at every trial, and see whether the answer stands with the excluded ones too.",
+        "Look at these trials, and see whether the answer is the same with them.",
     ),
     Check("skipped", skipped, "Choose another box, or another workload for this file system: the reason says which."),
     Check(

@@ -183,7 +183,7 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
                 sample.cell,
                 f"{sample.name} of some trials is far from the median of the cell: {told}. They count: nothing is "
                 "dropped by itself. See what else happened then; where you know that it was not the file system, "
-                "exclude them with that reason (exclude.yml in the run's directory).",
+                "exclude them with that reason (mountlab exclude).",
                 metrics=sample.metric,
             )
 

@@ -97,6 +97,39 @@ class Comparison(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FigureTwice:
+    """A figure of a cell without its excluded trials, and with them."""
+
+    cell: str
+    metric: str
+    label: str
+    without: Estimate
+    counted: Estimate
+    """With all trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioTwice:
+    """A comparison without the excluded trials, and with them."""
+
+    without: Comparison
+    counted: Comparison
+    """With all trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusions:
+    """What the excluded trials change."""
+
+    figures: tuple[FigureTwice, ...] = ()
+    """Of their cells, those that the answer is about."""
+    ratios: tuple[RatioTwice, ...] = ()
+    """The comparisons of which a side has excluded trials, and those whose verdict is another one without them."""
+    unread: tuple[str, ...] = ()
+    """Excluded trials whose raw output was altered: what they change is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Caveat(Shown):
     """A reason to doubt a number: what was seen, why it matters, what to do."""
 

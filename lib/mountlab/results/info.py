@@ -24,9 +24,11 @@ from mountlab.results.lock import FILE as OWNER
 from mountlab.results.lock import holder, sweep
 from mountlab.results.paths import RESULTS, read_text
 from mountlab.results.plain_files import refuse_others
-from mountlab.sweep.sweep_file import Resolved, parse_excluded, resolve
+from mountlab.sweep.exclude_file import ExclusionFile, parse_excluded
+from mountlab.sweep.sweep_file import Resolved, resolve
 from mountlab.sweep.untrusted import check_imported, check_info, kept_box, known_level
 
+EXCLUDE = "exclude.yml"
 SCHEMA = 5
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
@@ -119,16 +121,21 @@ def read_box(path: Path) -> Box:
     return kept_box(read_info(path)["box"], f"{shown(path)}/run.json: box")
 
 
-def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
-    """The trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
-    file = path / "exclude.yml"
+def read_excluded(path: Path, journal: Sequence[Trial]) -> dict[str, ExclusionFile]:
+    """Return the trials that exclude.yml names, with why; {} where there is no such file."""
+    file = path / EXCLUDE
     if not file.exists():
-        return journal
+        return {}
     text = read_text(file, "list of excluded trials", "write `exclude:` with a line `TRIAL: reason` for each")
     known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
-    excluded = parse_excluded(parse_yaml(text, where=shown(file)), known, where=shown(file))
+    return parse_excluded(parse_yaml(text, where=shown(file)), known, where=shown(file))
+
+
+def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
+    """The trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
+    excluded = read_excluded(path, journal)
     return [
-        replace(trial, status="excluded", reason=excluded[trial.trial_id]) if trial.trial_id in excluded else trial
+        replace(trial, status="excluded", reason=excluded[trial.trial_id].text) if trial.trial_id in excluded else trial
         for trial in journal
     ]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from mountlab import checks
 from mountlab.analysis import cells as analysis
+from mountlab.analysis import exclusions as twice
 from mountlab.analysis import stopping
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
@@ -25,7 +26,7 @@ from mountlab.checks import Moved
 from mountlab.core import chain
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
-from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
@@ -34,7 +35,7 @@ from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
-from mountlab.results.altered import altered_raw
+from mountlab.results.altered import altered_excluded, altered_raw
 from mountlab.results.find import run_path
 from mountlab.results.info import as_outcomes, check_is_run, read_info, read_sweep, without_excluded
 from mountlab.results.journal import read_as_it_is, read_checked
@@ -83,6 +84,8 @@ class Run(Shown):
     """Trial id to what the device below its file system moved while the tool ran, where that is known."""
     busy: Mapping[str, float]
     """Trial id to the share of the processors' time in which they ran anything meanwhile, where that is known."""
+    exclusions: Exclusions
+    """What the excluded trials change; empty where there are none."""
     truth: Mapping[str, str]
     """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
 
@@ -230,6 +233,8 @@ class RunFigures:
     """The journal as it stands."""
     journal: list[Trial]
     """With the excluded trials marked."""
+    unread: list[str]
+    """Excluded trials whose raw output was altered."""
     read: dict[str, list[Measurement]]
     """Of each trial that was parsed, as its tool gave them."""
     stopped: list[Stop] | None
@@ -250,7 +255,7 @@ def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFi
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     if not as_it_is:
         problems, allowed = altered_raw(path, sweep, kept, journal), "the files that Mountlab wrote"
-        leave_out = f"Or leave the trial out, with a line in {shown(path)}/exclude.yml. "
+        leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
         raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
     known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
     measurements = known
@@ -259,7 +264,8 @@ def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFi
         measurements = analysis.without_partial(analysis.measurement_frame(rows))
     answers = analysis.answer_metrics(sweep, measurements)
     stopped = None if known is None else _stops_said(info, sweep, len(whole))
-    return RunFigures(info, sweep, whole, journal, read, stopped, measurements, answers, truth)
+    unread = altered_excluded(path, kept, journal)
+    return RunFigures(info, sweep, whole, journal, unread, read, stopped, measurements, answers, truth)
 
 
 def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
@@ -281,6 +287,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     estimates = analysis.estimate_frame(
         sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
     )
+    compared = analysis.comparisons(sweep, measurements, censored)
+    excluded = _exclusions(path, own, twice.Figures(measurements, censored, estimates, compared))
     estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
     mounts = {
@@ -312,6 +320,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         altered=chain.accepted_words(info),
         has_checksums=chain.KEY in info,
         steps=analysis.figure_steps(sweep, measurements),
+        exclusions=excluded,
     )
     findings = checks.find_caveats(evidence)
     return Run(
@@ -322,7 +331,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         measurements=measurements,
         estimates=estimates,
         censored=censored,
-        comparisons=Several(analysis.comparisons(sweep, measurements, censored)),
+        comparisons=Several(compared),
         caveats=Several(findings.caveats),
         checks_passed=findings.passed,
         not_checked=findings.not_checked,
@@ -335,8 +344,23 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         memory=list(uses(sweep.cells, journal, raw_output.read_memory(raw, journal))),
         device=checks.device_bytes(traffic, chains, {trial.trial_id: trial.mount for trial in journal}),
         busy={trial_id: each.busy for trial_id, each in kept.items() if each.busy is not None},
+        exclusions=excluded,
         truth=own.truth,
     )
+
+
+def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusions:
+    """Return what the excluded trials change, from their raw output."""
+    names = {trial.trial_id for trial in own.journal if trial.status == "excluded"} - set(own.unread)
+    if not names:
+        return Exclusions(unread=tuple(own.unread))
+    sweep, whole = own.sweep, as_outcomes(path, own.whole)
+    trials = [trial for trial in whole if trial.trial_id in names]
+    more = analysis.measurement_frame(read_measurements(path / "raw", trials, sweep, own.read))
+    counting = [trial for trial in whole if trial.trial_id not in own.unread]
+    counted = without.with_trials(sweep, more, analysis.censored_blocks(counting))
+    cells = frozenset(trial.cell for trial in trials)
+    return twice.exclusions(sweep, without, counted, cells=cells, answers=own.answers, unread=own.unread)
 
 
 def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:

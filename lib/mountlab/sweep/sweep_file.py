@@ -112,13 +112,6 @@ MIN_GRACE_S = 5.0
 """Shorter than this, what holds the lease on the box could not be heard in time."""
 
 
-class ExcludeFile(File):
-    """exclude.yml beside a run: trials that do not count, each with the reason."""
-
-    exclude: dict[str, Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]]
-    """Trial to the reason for which it does not count: `{t0012: the nightly backup ran, by its log}`."""
-
-
 PRESET_KEYS: dict[str, str] = {
     "presets": "Named sets of changes to this file, merged key by key: `small: {design: {repeats: 3}}`.",
     "preset": "Which of them to apply: a name, or a list of names in order. `-p preset=small` says it from outside.",
@@ -414,25 +407,6 @@ def _sample_every(file: DesignFile, where: str) -> float:
             allowed="100ms or more; false for never",
         )
     return every
-
-
-def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: str) -> dict[str, str]:
-    """Trial id to the reason for which it does not count. `known`: trial id to its status, of a whole run.
-
-    Raises ParameterError for a trial that the run does not have or that gave no figure, and for one without a reason.
-    """
-    excluded = validated(ExcludeFile, raw, where).exclude
-    for trial_id in excluded:
-        if trial_id not in known:
-            raise unknown_key(trial_id, known, where=f"{where}: exclude", what="trial of this run")
-        if known[trial_id] not in ("ok", "timeout"):
-            raise ParameterError(
-                "a trial that gave no figure need not be excluded",
-                where=f"{where}: exclude.{trial_id}",
-                got=f"it is {known[trial_id]}",
-                allowed="trials that are ok, or ran into their time limit",
-            )
-    return excluded
 
 
 def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:

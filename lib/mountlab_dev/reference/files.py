@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from mountlab.batch.batch_file import BatchFile, GroupFile
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
+from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
-from mountlab.sweep.sweep_file import PRESET_KEYS, DesignFile, ExcludeFile, SweepFile
+from mountlab.sweep.sweep_file import PRESET_KEYS, DesignFile, SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from pydantic import BaseModel
@@ -96,8 +97,10 @@ def other_page() -> str:
         _section(
             "exclude.yml",
             ExcludeFile,
-            "Beside a run: trials that do not count. The journal and raw/ stay as they are, a caveat names each.",
+            "Beside a run: trials that do not count, as `mountlab exclude` writes it. The journal and raw/ stay as they"
+            " are, a caveat names each trial.",
         ),
+        _section("exclude of exclude.yml", ExclusionFile, "An entry. A text alone is its `reason`."),
     )
 
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.trial_values import Values, trial_values
+from mountlab.checks import exclusion_words
 from mountlab.core import names, numbers
+from mountlab.core.findings import Comparison
 from mountlab.core.frames import pd
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
@@ -32,7 +34,7 @@ def trials(run: RunView) -> Html:
     if run.trials.empty:
         return line
     bad = run.trials[run.trials["status"] != "ok"]
-    shown = _reasons(run, bad) if len(bad) else ""
+    shown = html.joined(_reasons(run, bad) if len(bad) else "", _with_and_without(run))
     return html.joined(line, shown, html.details(f"All {count}", _everything(run)))
 
 
@@ -59,6 +61,32 @@ def _reasons(run: RunView, bad: pd.DataFrame) -> Html:
         what = [_trial_name(run, row), str(row["block"]), str(row["filesystem"]), _workload(run, row)]
         rows.append([*what, _status(row), _reason(row), moment(row["started_at"])])
     return html.joined(_limited(len(bad)), html.table(head, [Rows(rows)], caption="Trials that gave no measurement"))
+
+
+def _with_and_without(run: RunView) -> Html | str:
+    """What the excluded trials change: a table of figures, and one of ratios."""
+    found = run.exclusions
+    if not found.figures:
+        return ""
+    interval = [Column("Without", "interval"), Column("With them", "interval")]
+    head: Head = ["Cell", "Metric", *interval]
+    figures = [
+        [each.cell, names.metric_noun(each.metric, each.label)]
+        + [exclusion_words.estimate_text(own, each.counted) for own in (each.without, each.counted)]
+        for each in found.figures
+    ]
+    means = html.table(head, [Rows(figures)], caption="Means without the excluded trials, and with them")
+    of_ratios: Head = ["Ratio", interval[0], "Verdict", interval[1], "Verdict"]
+    ratios = [
+        [exclusion_words.sides_text(each.counted), *_ratio_and_verdict(each.without), *_ratio_and_verdict(each.counted)]
+        for each in found.ratios
+    ]
+    caption = "Ratios without the excluded trials, and with them"
+    return html.joined(means, html.table(of_ratios, [Rows(ratios)], caption=caption) if ratios else "")
+
+
+def _ratio_and_verdict(comparison: Comparison) -> tuple[str, str]:
+    return exclusion_words.ratio_text(comparison), comparison.verdict
 
 
 def _everything(run: RunView) -> Html:

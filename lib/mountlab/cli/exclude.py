@@ -1,0 +1,31 @@
+"""exclude: leave trials of a run out of its figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.core import disk
+from mountlab.core.text import lines_of
+
+
+def add(verbs: Any) -> None:
+    exclude = verb(verbs, "exclude", _exclude, "leave trials of a run out of its figures, or let them count again")
+    exclude.add_argument("run", type=Path, help=RUN)
+    exclude.add_argument("trials", nargs="+", metavar="TRIAL", help="its id, such as t0012")
+    exclude.add_argument("--reason", help="what was wrong with them: the report shows it")
+    exclude.add_argument("--undo", action="store_true", help="let them count again")
+
+
+def _exclude(arguments: Arguments) -> int:
+    from mountlab.checks import exclusion_words
+    from mountlab.results.exclusion import exclude
+
+    path = run_of(arguments.run)
+    run = exclude(path, *arguments.trials, reason=arguments.reason or "", undo=arguments.undo)
+    told = [f"{each.cell}: {exclusion_words.figure_text(each)}" for each in run.exclusions.figures]
+    told += [exclusion_words.verdict_text(each) for each in run.exclusions.ratios]
+    names, what = ", ".join(arguments.trials), "counted again" if arguments.undo else "excluded"
+    print(lines_of([f"{what}: {names}", *told, f"write the report: mountlab report {disk.shown(path)}"]))
+    return 0
