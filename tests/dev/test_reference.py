@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import inspect
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +22,7 @@ from mountlab.core.errors import EXIT_CODES, MountlabError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import COLUMNS
 from mountlab.filesystems import FAMILIES
-from mountlab.results import store, tables
+from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
@@ -33,6 +36,7 @@ from mountlab_dev import glossary
 from mountlab_dev.__main__ import main
 from mountlab_dev.reference import pages
 from mountlab_dev.reference.files import kind
+from mountlab_dev.reference.names import members, signature
 from pydantic import BaseModel
 
 REFERENCE = disk.ROOT / "docs" / "reference"
@@ -218,3 +222,72 @@ def test_the_metrics_that_a_tool_gives_are_those_of_its_recordings(tool: str) ->
 )
 def test_types_are_said_as_people_say_them(annotation: object, said: str) -> None:
     assert kind(annotation) == said
+
+
+# --- the Python names -------------------------------------------------------------------------------------------------
+
+PUBLIC = {name: getattr(mountlab, name) for name in mountlab.__all__}
+FUNCTIONS = {
+    **{name: each for name, each in PUBLIC.items() if inspect.isfunction(each)},
+    **{
+        f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
+        for module in PUBLIC.values()
+        if inspect.ismodule(module)
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    },
+}
+
+
+def test_no_public_member_lacks_a_meaning(made: dict[str, str]) -> None:
+    rows = re.findall(r"^\| `(.+?)` \| (.*) \|$", made["python.md"], re.MULTILINE)
+    assert len(rows) > 150
+    assert not [name for name, meaning in rows if not meaning.strip()]
+    assert not [name for name, each in FUNCTIONS.items() if not inspect.getdoc(each)]
+
+
+def test_every_field_and_method_of_a_run_is_among_the_members() -> None:
+    listed = {re.split(r"\W", name.strip("`"))[0] for name, _ in members(store.Run)}
+    own = {name for name in vars(store.Run) if not name.startswith("_")}
+    assert listed == own | {each.name for each in dataclasses.fields(store.Run)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_printed_signature_is_that_of_the_function(name: str, made: dict[str, str]) -> None:
+    """What is printed is parsed as Python, and evaluated where it is a default."""
+    what = FUNCTIONS[name]
+    text = signature(what)
+    short = name.rpartition(".")[2]
+    assert f"{short}{text}" in made["python.md"].replace(r"\|", "|")
+    (parsed,) = ast.parse(f"def f{text}: ...").body
+    assert isinstance(parsed, ast.FunctionDef)
+    expected = inspect.signature(what)
+    assert ast.unparse(parsed.returns or ast.Constant(None)) == _plain(expected.return_annotation)
+    assert _parameters(parsed.args) == [
+        (each.name, _plain(each.annotation), _default(each.default)) for each in expected.parameters.values()
+    ]
+
+
+def _plain(annotation: str) -> str:
+    return ast.unparse(ast.parse(annotation, mode="eval"))
+
+
+def _default(value: object) -> object:
+    return None if value is inspect.Parameter.empty else (value,)
+
+
+def _parameters(parsed: ast.arguments) -> list[tuple[str, str, object]]:
+    missing: list[ast.expr | None] = [None] * (len(parsed.args) - len(parsed.defaults))
+    pairs = [*zip(parsed.args, [*missing, *parsed.defaults], strict=True),
+             *([(parsed.vararg, None)] if parsed.vararg else []),
+             *zip(parsed.kwonlyargs, parsed.kw_defaults, strict=True),
+             *([(parsed.kwarg, None)] if parsed.kwarg else [])]  # fmt: skip
+    return [
+        (each.arg, ast.unparse(each.annotation) if each.annotation else "", default and (_value(default),))
+        for each, default in pairs
+    ]
+
+
+def _value(default: ast.expr) -> object:
+    known = {"Path": lambda name: paths.RESULTS if name == "results" else disk.ROOT / name}
+    return eval(ast.unparse(default), known)

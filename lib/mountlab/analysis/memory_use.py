@@ -55,18 +55,23 @@ class Use:
     cell: Cell
     n: int
     files: float
+    """The size of the files themselves."""
     before: float
     """Without the files. On a zram device, which keeps what was removed: before the first file of all."""
     full: float
+    """With the files."""
     after: float
+    """When the files were removed."""
     taken: float
     """What was in use with the files, less what was before."""
     least: float
     """Of `taken`, over the trials."""
     most: float
+    """The same: the largest."""
     kept: float
     """What of it was still in use when the files were removed."""
     huge_pages: bool
+    """Whether it is counted in huge pages that were reserved."""
 
 
 def filled(text: str) -> Filled | None:

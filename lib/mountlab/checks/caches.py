@@ -103,7 +103,9 @@ class Moved:
     trial_id: str
     cell: Cell
     side: Direction
+    """read or write."""
     tool_bytes: float
+    """What the tool says that it moved."""
     device_bytes: int
     """Of the least busy device of those on top of each other: what it did not see, a cache above it answered."""
 

@@ -93,6 +93,7 @@ class Comparison(Shown):
 
     @property
     def more_is_better(self) -> bool:
+        """Whether a larger figure is the better one."""
         return higher_is_better(self.metric, self.better)
 
 
@@ -153,8 +154,11 @@ class OptionEvidence:
     option: str
     """As it was asked for; '' where it was not."""
     kind: Literal["mount", "mkfs", "tunable", "backing"]
+    """Where it is given: at the mount, at mkfs, as a tunable, or to the device below."""
     state: OptionState
+    """Whether the kernel did it: in effect, ignored, changed, and so on."""
     kernel_says: str
+    """The kernel's own words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,21 +166,27 @@ class PublishedFigure:
     """A ratio that somebody published, or the direction in which they say that it points, beside which ours is set."""
 
     study: str
+    """A short name of the study."""
     source: str
+    """Where it was published."""
     what: str
+    """What was measured, in words."""
     workload: str
     factors: Mapping[str, str]
     metric: str
     candidate: str
     baseline: str
     candidate_value: float = math.nan
+    """The published figure of the candidate, in `unit`."""
     baseline_value: float = math.nan
+    """The published figure of the baseline."""
     unit: str = ""
     label: str = ""
     """Which row of the metric it is, where there are several."""
     claim: Claim | None = None
     """What was concluded, where no figures were published; `same` means within `within`."""
     within: float | None = None
+    """Of the claim `same`: how far from 1 the ratio may be."""
     says: str = ""
     """The conclusion in words."""
     baseline_factors: Mapping[str, str] = field(default_factory=dict)

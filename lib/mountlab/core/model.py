@@ -172,6 +172,7 @@ class Workload:
         return " ".join([self.name, *(f"{key}={value}" for key, value in self.factors.items())])
 
     def metric(self, name: str) -> Metric:
+        """Return the metric of a name: one that a workload defines, or one of METRICS."""
         return self.own_metrics.get(name) or known_metric(name)
 
 
@@ -242,13 +243,17 @@ class Sweep(Shown):
     """One question: file systems x workloads x design."""
 
     name: str
+    """By which runs are found; that of the file."""
     question: str
+    """In words; the headline of the report."""
     box: str
     """Where it runs; of a sweep of several boxes the first of them."""
     filesystems: tuple[Filesystem, ...]
+    """What is compared."""
     workloads: tuple[Workload, ...]
     """Already expanded: one for each combination of swept options that the sweep file asks for."""
     design: Design
+    """How many blocks, or until when, and in which order."""
     metrics: tuple[str, ...] = ()
     """The metrics that the answer is about; () means the main metrics of each tool."""
     baseline: str | None = None
@@ -271,6 +276,7 @@ class Sweep(Shown):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
+        """Every file system under every workload, without those that are excluded."""
         excluded = frozenset(self.excluded)
         return tuple(cell for name, cell in self.combinations.items() if name not in excluded)
 
@@ -291,6 +297,7 @@ class Sweep(Shown):
         return {name: metric for workload in self.workloads for name, metric in workload.own_metrics.items()}
 
     def metric(self, name: str) -> Metric:
+        """Return the metric of a name: one that a workload defines, or one of METRICS."""
         return self.own_metrics.get(name) or known_metric(name)
 
     def has_cell(self, cell: str) -> bool:

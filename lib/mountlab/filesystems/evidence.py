@@ -264,7 +264,9 @@ class DeviceBytes:
     """Bytes that a block device has read and written since the box was started."""
 
     read: int
+    """In bytes."""
     written: int
+    """In bytes."""
 
     def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
         return DeviceBytes(self.read - earlier.read, self.written - earlier.written)

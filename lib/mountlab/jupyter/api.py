@@ -139,6 +139,7 @@ class PageLink:
     """A page of ours as a link that JupyterLab opens; as text the path, which a browser on this machine opens."""
 
     page: Path
+    """The file."""
 
     def _repr_html_(self) -> str:
         name, target = html.code(disk.shown(self.page)), _seen_from_notebook(self.page)

@@ -83,6 +83,11 @@ def _entry(path: Path, info: Mapping[str, Any]) -> RunEntry:
 class RunBrowser:
     """The runs of results/ to choose from; `run` is the chosen one."""
 
+    entries: list[RunEntry]
+    """What is listed, newest first."""
+    chosen: RunEntry
+    """The entry that is chosen."""
+
     def __init__(self, results: Path, chosen: Path | None) -> None:
         self.entries = entries(results)
         if chosen is not None and not any(each.path == chosen for each in self.entries):
@@ -225,6 +230,13 @@ KINDS: dict[str, Callable[[Slice], Plot]] = {
 
 class Explorer:
     """A run to look into: what is picked is `slice`, and `plot()` draws it."""
+
+    metrics: list[str]
+    """The metrics of the run, those of the answer first."""
+    kind: str
+    """Which kind of plot."""
+    slice: Slice
+    """The run, the metric, the file systems and the workloads that are picked."""
 
     def __init__(self, run: Run, metric: str | None, kind: str) -> None:
         names = list(dict.fromkeys(run.measurements["metric"]))

@@ -25,8 +25,11 @@ class Plot(Shown):
     """A figure with its title and alternative text; shows itself as HTML in notebooks and reports."""
 
     figure: Figure = field(repr=False)
+    """Matplotlib's figure."""
     title: str
+    """A sentence that states the finding."""
     alt: str
+    """What the plot shows, for those who do not see it."""
     legend: Mapping[str, Mark] = field(default_factory=dict, repr=False)
     """Names to explain below the title; empty where everything is labelled directly."""
 

@@ -20,11 +20,17 @@ class ClientPoint:
     group: str
     """The cell and the metric."""
     client: str
+    """The box that drove it."""
     ratio: float
+    """Its throughput by the median of the others."""
     low: float
+    """The lower end of the interval of `ratio`."""
     high: float
+    """The upper end of it."""
     trials: tuple[float, ...]
+    """The same ratio in each trial."""
     straggles: bool
+    """Whether it is below the limit."""
 
 
 def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Sequence[str]) -> Plot:

@@ -60,6 +60,7 @@ class InsideTrial:
     filesystem: str
     trial_id: str
     points: Mapping[str, Points] = field(repr=False)
+    """Quantity to its points: seconds since the tool was started, and the value."""
 
 
 def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Sequence[str] = ()) -> Plot:

@@ -31,7 +31,9 @@ class Delivered:
     side: str
     """read or write"""
     tool_bytes: float
+    """What the tool read or wrote."""
     device_bytes: float
+    """What the device below read or wrote meanwhile."""
 
     @property
     def share(self) -> float:

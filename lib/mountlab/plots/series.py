@@ -27,6 +27,7 @@ class Course:
     filesystem: str
     workload: str
     points: Sequence[tuple[float, float]]
+    """Seconds at which a window ended, and the value in it, in base units."""
     steady: bool | None = None
     """By the rule of the statistics; None where nobody can tell."""
 

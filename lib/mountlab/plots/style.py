@@ -36,8 +36,11 @@ class Mark:
     """Colour and marker of one file system: Matplotlib's name of the marker, and the character that looks like it."""
 
     colour: str
+    """As Matplotlib takes it."""
     marker: str
+    """Matplotlib's name of the marker."""
     glyph: str
+    """The character that looks like it."""
 
     @property
     def on_page(self) -> str:

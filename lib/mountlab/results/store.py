@@ -57,21 +57,33 @@ class Run(Shown):
     """One run as read from its directory. METHODS.md describes the frames."""
 
     path: Path
+    """The directory of the run."""
     info: dict[str, Any]
+    """What run.json holds: parameters, facts of the box, versions, seed, status."""
     sweep: Sweep
+    """The question with its file systems, workloads and design."""
     trials: pd.DataFrame
+    """A row for each trial in the order of the plan, with status and reason."""
     censored: analysis.Censored
     """Cell to the counted blocks in which its trial ran into the time limit."""
     measurements: pd.DataFrame
+    """A row for each figure of each trial."""
     estimates: pd.DataFrame
+    """A row for each cell and metric, with its interval."""
     comparisons: list[Comparison]
+    """The ratios to the baseline, with interval and verdict."""
     caveats: list[Caveat]
+    """Every reason to doubt a figure, worst first."""
     checks_passed: list[str]
+    """Codes of the checks that looked and found nothing."""
     not_checked: dict[str, str]
     """Codes of the checks that could not look at this run, and why: they have neither passed nor raised anything."""
     options: list[OptionEvidence]
+    """Every option of a file system, and what the kernel says of it."""
     published: list[PublishedFigure]
+    """What others published, to set beside it."""
     answer_metrics: dict[str, tuple[str, ...]]
+    """Label of a workload to the metrics that the answer is about."""
     stops: list[Stop]
     """Why each cell has no more trials; empty where the design says how many there are."""
     series: Mapping[str, Sequence[Series]]

@@ -47,8 +47,11 @@ class Ratio:
     level: float
     p: float
     log_mean: float
+    """The mean of the logarithms of the ratios."""
     log_se: float
+    """Its standard error."""
     df: float
+    """Its degrees of freedom."""
     method: str = RATIO_METHOD
 
 

@@ -126,7 +126,9 @@ class Resolved(Shown):
     """A sweep and the plain mapping that makes it again."""
 
     sweep: Sweep
+    """The sweep, checked and expanded."""
     parameters: Raw
+    """The mapping: what run.json keeps."""
 
 
 def on_box(resolved: Resolved, box: str) -> Resolved:

@@ -67,6 +67,7 @@ class Series:
     job: int
     """Counted from 1, in the order of the jobs and their clones."""
     points: tuple[SeriesPoint, ...]
+    """The windows that it logged, in order."""
 
 
 def arguments(output: str, *, every: bool) -> dict[str, str]:

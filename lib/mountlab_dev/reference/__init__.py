@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from mountlab_dev.reference import files, registries, surface
+from mountlab_dev.reference import files, names, registries, surface
 from mountlab_dev.reference.markdown import page, table
 
 _ABOUT = {
@@ -34,7 +34,7 @@ def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns
         **registries.pages(),
         "command-line.md": surface.verbs_page(parser),
         "run-directory.md": surface.runs_page(columns),
-        "python.md": surface.names_page(public),
+        "python.md": names.names_page(public),
     }
     rows = [(f"[{name}]({name})", _ABOUT[name]) for name in made]
     index = page(

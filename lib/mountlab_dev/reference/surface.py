@@ -1,10 +1,8 @@
-"""What people type and import: the verbs of the command line, the files of a run, the public names of `mountlab`."""
+"""What people type and find: the verbs of the command line, the files of a run."""
 
 from __future__ import annotations
 
 import argparse
-import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +10,7 @@ from mountlab.cli import GROUPS
 from mountlab.core.errors import EXIT_CODES
 
 from mountlab_dev.glossary import COLUMN_MEANINGS, RUN_FILES
-from mountlab_dev.reference.markdown import code, codes, one_line, page, prose, table
+from mountlab_dev.reference.markdown import code, codes, one_line, page, table
 
 Columns = Mapping[str, Sequence[str]]
 """File of a run to the columns that it has."""
@@ -103,54 +101,3 @@ def _columns(file: str, names: Sequence[str]) -> str:
     rows = [(code(name), COLUMN_MEANINGS[name]) for name in names if name in COLUMN_MEANINGS]
     factors = [("one for each factor", "The level of that swept option.")] if set(names) - {*COLUMN_MEANINGS} else []
     return f"## {file}\n\n" + table(("Column", "Meaning"), [*rows, *factors])
-
-
-def names_page(public: Mapping[str, object]) -> str:
-    """Every public name of the package with its docstring."""
-    return page(
-        "Python names",
-        "What `import mountlab` offers to notebooks and scripts. [Own plots](../how-to/own-plot.md) and "
-        "[custom figures](../how-to/custom-figures.md) use them.",
-        *(_name(name, each) for name, each in sorted(public.items(), key=lambda pair: pair[0].lower())),
-    )
-
-
-def _name(name: str, what: object) -> str:
-    doc = inspect.getdoc(what) or ""
-    if inspect.ismodule(what):
-        return f"## {name}\n\nA module. {prose(doc)}\n\n{table(('Name', 'Meaning'), _of_module(what))}"
-    call = "" if inspect.isclass(what) else f"\n\n```python\n{name}{_signature(what)}\n```"
-    fields = _of_class(what) if inspect.isclass(what) else []
-    more = f"\n\n{table(('Name', 'Meaning'), fields)}" if fields else ""
-    return f"## {name}{call}\n\n{prose(doc)}{more}"
-
-
-def _signature(what: Any) -> str:
-    """Without the quotes of annotations, and without paths of this machine."""
-    return re.sub(r"= PosixPath\([^)]*\)", "= ...", str(inspect.signature(what)).replace("'", ""))
-
-
-def _of_module(module: Any) -> list[tuple[str, str]]:
-    own = [
-        (name, each)
-        for name, each in inspect.getmembers(module)
-        if not name.startswith("_")
-        and (inspect.isfunction(each) or inspect.isclass(each))
-        and each.__module__.startswith(module.__name__)
-    ]
-    return [(code(name), first_sentence(inspect.getdoc(each))) for name, each in own]
-
-
-def _of_class(what: type[Any]) -> list[tuple[str, str]]:
-    methods = [
-        (code(f"{name}()"), first_sentence(inspect.getdoc(each)))
-        for name, each in inspect.getmembers(what, inspect.isfunction)
-        if not name.startswith("_")
-    ]
-    fields = [(code(name), "") for name in getattr(what, "__dataclass_fields__", {})]
-    return [*fields, *methods]
-
-
-def first_sentence(doc: str | None) -> str:
-    """Up to the first blank line."""
-    return one_line((doc or "").split("\n\n")[0])

@@ -65,13 +65,20 @@ class Across:
     """Everything that the runs of one sweep say of their boxes."""
 
     runs: tuple[RunView, ...]
+    """The run on each box, in the order of `boxes`."""
     boxes: tuple[str, ...]
+    """The boxes that have figures."""
     ratios: tuple[RatioOverBoxes, ...]
+    """Each ratio to the baseline over all boxes, with the spread between boxes."""
     cells: tuple[figures.CellOverRuns, ...]
+    """Each cell and metric on all boxes."""
     differences: tuple[Difference, ...]
+    """What differs between the boxes themselves."""
     caveats: tuple[Caveat, ...]
+    """Reasons to doubt that concern several boxes."""
     level: float
     smallest_effect: float
+    """The smallest effect that matters, as a share."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Boxes of the sweep without any figure, and why."""
 
