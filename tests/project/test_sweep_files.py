@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from mountlab.__main__ import main
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
@@ -28,6 +32,7 @@ def facts(sweep: Any) -> dict[str, Any]:
         "kernel_filesystems": None,
         "mount_root_free_bytes": LARGE,
         "memory_available_bytes": LARGE,
+        "programs": {**FACTS["programs"], "sh": {}},
         "kernel_features": ["zram", "pmbd"],
         "room": dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     }
@@ -92,3 +97,45 @@ def test_every_family_is_used_by_a_sweep() -> None:
     }
     without_root = load_sweep(paths.PARAMS / "sweeps" / "ramdisk.yml", {"preset": "no-root"}).sweep
     assert used | {fs.type for fs in without_root.filesystems} == set(FAMILIES)
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+RECIPES = ("database-log", "mail-spool", "build-server", "vm-images", "nfs-home")
+PAGE = (paths.ROOT / "docs" / "recipes.md").read_text()
+
+
+def planned(name: str, overrides: dict[str, Any]) -> Any:
+    sweep = load_sweep(paths.PARAMS / "sweeps" / f"{name}.yml", overrides).sweep
+    return make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_page_of_recipes_says_its_question_and_how_long_it_takes(name: str) -> None:
+    (row,) = re.findall(rf"^\| \[{name}\]\(#{name}\) \| (.+) \| (\d+) min, (\d+) min \|$", PAGE, re.MULTILINE)
+    question, full, small = row
+    assert question == planned(name, {}).sweep.question
+    assert float(full) == pytest.approx(planned(name, {}).expected_s / 60, rel=0.15)
+    assert float(small) == pytest.approx(planned(name, {"preset": "small"}).expected_s / 60, rel=0.35)
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "nfs-home"])
+def test_a_recipe_needs_no_scratch_device_and_can_take_one(name: str) -> None:
+    on_images, on_device = planned(name, {}).sweep.filesystems, planned(name, {"preset": "device"}).sweep.filesystems
+    assert all(fs.device is None for fs in on_images)
+    assert {fs.name for fs in on_device if fs.device == "scratch"} == {fs.name for fs in on_images if fs.image_bytes}
+
+
+def test_a_home_that_is_mounted_already_is_only_a_directory() -> None:
+    plan = planned("nfs-home", {"preset": "mounted", "filesystems.home.path": "/net/home/me"})
+    home = next(fs for fs in plan.sweep.filesystems if fs.name == "home")
+    assert (home.type, str(home.path)) == ("dir", "/net/home/me")
+    steps = [step.argv[0] for mount in plan.mounts if mount.filesystem == home for step in mount.steps]
+    assert steps
+    assert "mount" not in steps
+
+
+def test_a_copy_of_a_recipe_is_a_sweep_of_one_s_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = shutil.copy(paths.PARAMS / "sweeps" / "database-log.yml", tmp_path / "ourlog.yml")
+    assert main(["sweep", "check", str(copy)]) == 0
+    assert "ourlog.yml" in capsys.readouterr().out
