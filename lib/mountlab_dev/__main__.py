@@ -31,7 +31,9 @@ def parser() -> argparse.ArgumentParser:
     docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
     audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
     audit.add_argument("--database", type=Path, help="an export of OSV for PyPI (all.zip), in the place of its service")
-    audit.add_argument("--offline", action="store_true", help="ask nobody")
+    audit.add_argument("--offline", action="store_true", help="ask no service")
+    language = verb(verbs, "language", _language, "words and sentences to rewrite in files and folders")
+    language.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all below it")
     mutate = verb(verbs, "mutate", _mutate, "break the product in a few places, and see which tests notice")
     mutate.add_argument("--number", type=int, default=30, help="how many places, one of each room first")
     mutate.add_argument("--seed", type=int, default=19, help="other places with another")
@@ -99,6 +101,20 @@ def _audit(arguments: Arguments) -> int:
     for outcome in outcomes:
         print(outcome)
     return 1 if any(outcome.findings for outcome in outcomes) else 0
+
+
+def _language(arguments: Arguments) -> int:
+    from mountlab_dev.language import READERS, findings
+
+    below = (file for path in arguments.paths for file in ([path] if path.is_file() else sorted(path.rglob("*"))))
+    found = [
+        f"{file}:{each}"
+        for file in below
+        if file.suffix in READERS and file.is_file()
+        for each in findings(file.name, file.read_text())
+    ]
+    print("\n".join([*found, f"{len(found)} findings"]))
+    return 1 if found else 0
 
 
 def _mutate(arguments: Arguments) -> int:

@@ -97,7 +97,7 @@ def test_sentences_and_the_table() -> None:
     ]
     assert choice_sentences(own) == [
         "For write bandwidth under w a is the best; b has place 2 to 3 and c has place 2 to 3 of 3.",
-        "For read bandwidth under r a and b cannot be told apart at the top; c has place 3 of 3.",
+        "For read bandwidth under r a and b are not distinguishable at the top; c has place 3 of 3.",
         "a is never shown to be slower than another.",
     ]
     frame = rank_frame(own)

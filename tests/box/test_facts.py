@@ -330,13 +330,16 @@ def test_virtualization(text: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "emulated"),
     [
-        ("told=tcg\nmodel=QEMU Virtual CPU", True),
-        ("told=kvm\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=qemu", False),
-        ("told=\nmodel=QEMU TCG CPU version 2.5+\nhypervisor=hypervisor", True),
-        ("told=\nmodel=Intel Core Processor (Haswell)\nhypervisor=hypervisor\ndetected=qemu", True),
-        ("told=\nmodel=AMD EPYC\nhypervisor=\ndetected=qemu", False),  # KVM that hides itself: only DMI says QEMU
-        ("told=\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=kvm", False),
-        ("told=\nmodel=AMD EPYC\nhypervisor=\ndetected=", False),
+        ("accelerator=tcg\nmodel=QEMU Virtual CPU", True),
+        ("accelerator=kvm\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=qemu", False),
+        ("accelerator=\nmodel=QEMU TCG CPU version 2.5+\nhypervisor=hypervisor", True),
+        ("accelerator=\nmodel=Intel Core Processor (Haswell)\nhypervisor=hypervisor\ndetected=qemu", True),
+        (
+            "accelerator=\nmodel=AMD EPYC\nhypervisor=\ndetected=qemu",
+            False,
+        ),  # KVM that hides itself: only DMI says QEMU
+        ("accelerator=\nmodel=AMD EPYC\nhypervisor=hypervisor\ndetected=kvm", False),
+        ("accelerator=\nmodel=AMD EPYC\nhypervisor=\ndetected=", False),
     ],
 )
 def test_emulated(text: str, emulated: bool) -> None:
@@ -345,7 +348,7 @@ def test_emulated(text: str, emulated: bool) -> None:
 
 
 def test_a_processor_without_a_name_may_be_emulated() -> None:
-    assert facts.parse_sections("emulated\ttold=\nemulated\tmodel=\n")["emulated"] is None
+    assert facts.parse_sections("emulated\taccelerator=\nemulated\tmodel=\n")["emulated"] is None
 
 
 def test_a_processor_that_tells_nothing_of_a_hypervisor_is_unknown() -> None:

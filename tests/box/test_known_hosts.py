@@ -177,14 +177,14 @@ def test_another_key_of_the_kind_is_a_changed_one(tmp_path: Path) -> None:
 def test_a_key_of_another_kind_is_not_known_and_shows_what_is(tmp_path: Path) -> None:
     with pytest.raises(HostKeyError) as caught:
         shown_to(f"lab {ED} {ONE}\n", tmp_path)
-    assert "is not known" in caught.value.what
+    assert "host key is unknown" in caught.value.what
     assert f"{ED} SHA256:" in caught.value.allowed
 
 
 def test_an_authority_is_told_to_be_of_no_use(tmp_path: Path) -> None:
     with pytest.raises(HostKeyError) as caught:
         shown_to("@cert-authority lab KEY\n", tmp_path)
-    assert "is not known" in caught.value.what
+    assert "host key is unknown" in caught.value.what
     assert "@cert-authority" in caught.value.allowed
     assert "line: lab ssh-rsa" in caught.value.next_step
 

@@ -447,7 +447,7 @@ def test_a_connection_lost_on_a_box_without_room_does_not_run_a_command_twice(
 ) -> None:
     with steady.holding(full, lambda: False):
         machine.after = [None, LOST]
-        with pytest.raises(CommandError, match="nobody knows whether it was run") as error:
+        with pytest.raises(CommandError, match="it is unknown whether the command was run") as error:
             steady.run(counting(tmp_path))
     assert error.value.where == f"box b: {full.output_dir}"
     assert (tmp_path / "ran").read_text() == "x\n"

@@ -311,7 +311,7 @@ def test_blocks_that_the_device_was_told_to_forget(options: list[str], severity:
     asked = quiet(make(filesystems={"ext4": {**EXT4, "options": options}}))
     caveat = the_only("discards", during("t0002", evidence=asked, discarded={"254:0": 40 * MIB}))
     assert caveat.severity == severity
-    assert "told to forget up to 40.0 MiB (TRIM)" in caveat.message
+    assert "discarded up to 40.0 MiB (TRIM)" in caveat.message
 
 
 def test_discards_on_other_devices_and_of_a_few_blocks_are_not_told() -> None:

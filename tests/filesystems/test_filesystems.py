@@ -452,7 +452,7 @@ def test_a_bind_mount_is_of_a_directory_of_our_own() -> None:
         "timed.sh mount --bind -o noatime /srv/data/mountlab-r1-f /mr/r1/mnt/f",
     ]
     assert FAMILIES["bind"].mounted_as(fs) == "*"
-    with pytest.raises(ParameterError, match="a bind mount heeds the options of a mount point only"):
+    with pytest.raises(ParameterError, match="a bind mount applies the options of a mount point only"):
         FAMILIES["bind"].check(replace(fs, options=("noatime", "data=journal")), where="f")
 
 

@@ -241,7 +241,7 @@ def test_an_unknown_host_key_is_refused_and_shown(home: Path, endpoint: Endpoint
     shown = subprocess.run(
         ["ssh-keygen", "-lf", endpoint.key_file.with_name("host_key.pub")], capture_output=True, text=True, check=True
     ).stdout.split()[1]
-    assert error.what == "the box's host key is not known, so nobody can tell whether this is the box"
+    assert error.what == "the box's host key is unknown, so this may be another machine"
     assert error.where == "params/boxes/lab.yml: host"
     assert error.got == f"[127.0.0.1]:{endpoint.port} shows ssh-ed25519 {shown}"
     assert str(home / "known_hosts") in error.allowed
@@ -275,7 +275,7 @@ def test_host_key_alias_and_known_hosts_file_of_the_configuration(home: Path, en
 def test_the_key_of_a_jump_host_is_checked_too(home: Path) -> None:
     config = home / "config"
     config.write_text(f"Host far\n HostName far.invalid\n ProxyJump jump\n{config.read_text()}")
-    with pytest.raises(HostKeyError, match="host key is not known"):
+    with pytest.raises(HostKeyError, match="host key is unknown"):
         connect(Box(name="far", host="far"))
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a run: everything is undone, what was measured is kept, and resume goes on."""
+"""Ctrl-C in the middle of a run: everything is undone, all measurements are kept, and resume goes on."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def stop(number: signal.Signals, sweep_file: Path, host: Control) -> Path:
     """Stop a run in its second trial, and check that it went away cleanly. Gives the run's directory."""
     os.kill(in_the_second_trial(host, sweep_file), number)
     assert host.wait() == 130
-    assert "everything on the box is undone, and what was measured is kept" in host.said()
+    assert "everything on the box is undone, and all measurements are kept" in host.said()
     assert running_tool(host.scene.results) == []
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []

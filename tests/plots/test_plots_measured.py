@@ -577,7 +577,7 @@ def test_a_course_that_was_not_steady_is_dotted() -> None:
 
 def test_whether_it_was_steady_may_be_unknown() -> None:
     plot = plots.plot_series([Course("a", "w", [(1.0, 2.0), (2.0, 2.0)])], "read_bandwidth", "B/s", filesystems=["a"])
-    assert "cannot be told" in plot.title
+    assert "it is unknown whether they were steady" in plot.title
     with pytest.raises(InputError, match="there is no log over time"):
         plots.plot_series([Course("a", "w", [(1.0, 2.0)])], "read_bandwidth", "B/s", filesystems=["a"])
 

@@ -436,7 +436,7 @@ def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> Non
 
 def test_the_table_says_how_many_blocks_would_decide() -> None:
     waiting = [replace(each, verdict="undecided", needed=23) for each in RUN.comparisons]
-    assert "undecided; about 23 blocks or fewer would decide" in repr(sections.tables(changed(comparisons=waiting)))
+    assert "undecided; up to 23 blocks needed" in repr(sections.tables(changed(comparisons=waiting)))
 
 
 # --- plots by the shape of the sweep ----------------------------------------------------------------------------------

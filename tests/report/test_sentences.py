@@ -499,8 +499,8 @@ def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
 
 
 def test_what_would_decide_is_said_of_what_is_undecided() -> None:
-    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; about 23 blocks or fewer would decide.")
-    assert "would decide" not in sentence(verdict="undecided", needed=None)
+    assert sentence(verdict="undecided", needed=23).endswith("n = 5 blocks; up to 23 blocks needed.")
+    assert "needed" not in sentence(verdict="undecided", needed=None)
 
 
 def test_where_nobody_would_run_so_many_blocks_it_says_by_how_much_the_noise_must_fall_and_where_it_is() -> None:

@@ -117,7 +117,7 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
     assert f"make report RUN={run}" in said
-    assert "what was measured is kept" in said
+    assert "all measurements are kept" in said
     assert left(run) == []
 
 

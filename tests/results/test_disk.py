@@ -251,7 +251,7 @@ except KeepError as error:
     ],
 )
 def test_each_error_of_a_disk_says_what_to_do(error: int, next_step: str, tmp_path: Path) -> None:
-    with pytest.raises(KeepError) as caught, disk.told(tmp_path):
+    with pytest.raises(KeepError) as caught, disk.disk_errors(tmp_path):
         raise OSError(error, os.strerror(error))
     assert (caught.value.where, caught.value.got) == (str(tmp_path), os.strerror(error))
     assert next_step in caught.value.next_step

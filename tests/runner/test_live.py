@@ -325,7 +325,7 @@ def test_a_stop_is_shown_without_a_traceback() -> None:
     assert isinstance(stopped, KeyboardInterrupt)
     assert stopped.args == ("go on with: make resume RUN=results/x",)
     assert stopped._render_traceback_() == [
-        "Stopped; everything on the box is undone, and what was measured is kept. To go on:",
+        "Stopped; everything on the box is undone, and all measurements are kept. To go on:",
         'run_path = mountlab.resume("results/x")',
     ]
 

@@ -30,8 +30,8 @@ from mountlab.stats.calibration import (
     read,
     rules,
     tables,
-    told_frame,
-    told_sentence,
+    what_if_frame,
+    what_if_sentence,
     what_would,
 )
 from mountlab_dev.__main__ import CALIBRATION, main
@@ -538,15 +538,15 @@ def test_an_effect_the_other_way_is_slower_and_none_may_be_the_same() -> None:
 @pytest.mark.slow
 def test_more_trials_tell_more_in_a_table_and_in_words() -> None:
     told = [what_would(n, kind="drifting", runs=300) for n in (3, 30)]
-    table = told_frame(told)
+    table = what_if_frame(told)
     assert list(table.index) == [3, 30]
     assert table.loc[3, "half an interval"] > table.loc[30, "half an interval"]
     assert table.loc[30, "intervals that hold the truth"] == 0.0
     assert table.loc[30, "some caveat of shape"] > 99
-    assert told_sentence(told[1]).startswith(
+    assert what_if_sentence(told[1]).startswith(
         "n = 30, drifting: 0 % of the 95 % intervals hold the truth (cv 5 %); half an"
     )
-    assert "the report would have said: faster" in told_sentence(told[1])
+    assert "the report would have said: faster" in what_if_sentence(told[1])
 
 
 def test_the_same_question_has_the_same_answer() -> None:

@@ -191,7 +191,7 @@ def test_a_kernel_without_nfs_says_so() -> None:
 
 
 def test_a_client_must_be_told_where_the_server_is() -> None:
-    with pytest.raises(PlanError, match="client client-a is not told where the server is"):
+    with pytest.raises(PlanError, match="client client-a has no address of the server"):
         plan(filesystems={"n": {"type": "nfs"}})
 
 

@@ -157,7 +157,7 @@ def test_options_that_are_known_not_to_be_in_effect_are_said_beforehand() -> Non
     for has_dax, named in ((False, {"r", "e", "disk"}), (True, {"r", "e"})):
         facts = {**room, "device_dax": {"data": has_dax}}
         text = plan_text(make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1), facts)
-        lines = [line[13:] for line in text.splitlines() if " takes every word" in line or "has no DAX" in line]
+        lines = [line[13:] for line in text.splitlines() if " accepts every word" in line or "has no DAX" in line]
         assert {line.partition(":")[0] for line in lines} == named
         assert [line.split(": ")[1] for line in lines[:2]] == ["data=writeback", "nobarrier"]
-    assert "\nforeseen     r: data=writeback: ramfs takes every word and heeds none but mode=" in text
+    assert "\nforeseen     r: data=writeback: ramfs accepts every word, and ignores all but mode=" in text

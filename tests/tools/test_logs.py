@@ -242,7 +242,7 @@ def test_json_of_fio_2_in_kib_and_microseconds_is_read(version: str) -> None:
 def test_bytes_that_may_be_kib_are_not_believed() -> None:
     """fio 2 says KiB where fio 3 says bytes, under one name; only its bandwidth tells which."""
     lines = [line for line in recorded("fio/2.2.10-write.json").split("\n") if '"bw" :' not in line]
-    assert "whether io_bytes are bytes or KiB cannot be told" in problem("fio", "\n".join(lines))
+    assert "the unit of io_bytes, bytes or KiB, is unknown" in problem("fio", "\n".join(lines))
 
 
 def test_json_of_fio_3_0_has_no_bandwidth_in_bytes() -> None:

@@ -170,7 +170,7 @@ def test_argv_is_one_text_and_a_list_of_words_says_so() -> None:
 
 def test_a_unit_that_yaml_reads_as_a_number_must_be_quoted() -> None:
     error = refused(metrics={"file_rate": {"pattern": "(x)", "unit": 1}})
-    assert error.what == "a metric is told by a mapping of texts"
+    assert error.what == "a metric is a mapping of texts"
     assert error.next_step == "put the value of unit in quotes: unit: '1'"
     assert one(r"(\d+) errors", "1", "3 errors", "space_used") == 3
 
@@ -187,7 +187,7 @@ def test_an_empty_label_is_refused(key: str) -> None:
 def test_a_metric_with_one_label_is_told_once() -> None:
     entry = {"pattern": "(x)", "unit": "s"}
     error = refused(metrics={"elapsed/a": entry, "elapsed/a ": entry})
-    assert error.what == "a metric with one label is told twice"
+    assert error.what == "a metric with one label is given twice"
     assert error.where == "s.yml: workloads.w.metrics"
     workload(metrics={"elapsed/a": entry, "elapsed/b": entry, "elapsed": entry})
 

@@ -40,7 +40,7 @@ class Expected:
     part: str
     claim: Claim
     candidate: str
-    """Of which file system; '' of all that are compared."""
+    """The file system that the claim is about; '' for all that are compared."""
     held: Held
     text: str
 
@@ -100,8 +100,8 @@ def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) ->
     count = sum(map(verdicts.has_blocks, run.comparisons))
     if count < 2:
         return []
-    told = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
-    alike = f"{told.pop()} each. " if len(told) == 1 else ""
+    counts = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
+    alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
     held = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
     spans = " A range spans ratios alone: the interval of each is in the plot." if ranges else ""
     return [AnswerLine("", f"{alike}{held}{spans}")]
@@ -120,9 +120,9 @@ def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, 
     fell: dict[str, list[str]] = {}
     for name, group in groups.items():
         fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group)}")
-    told = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
-    unit = [f" {_as(own)}", *[""] * (len(told) - 1)]  # what the ratios are of is said once
-    clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(told, unit, strict=True))
+    tallies = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
+    unit = [f" {_as(own)}", *[""] * (len(tallies) - 1)]  # what the ratios are of is said once
+    clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(tallies, unit, strict=True))
     return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
 
 
@@ -169,8 +169,8 @@ def _weak(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> lis
 def _exceptions(parts: Iterable[Sequence[Comparison]], smallest: float) -> list[str]:
     """Decided comparisons that point the other way than most of their part, the strongest first."""
     against = [each for own in parts for each in _against(own)]
-    told = verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]
-    return [f"But {verdicts.comparison_sentence(each, smallest_effect=smallest, name_n=False)}" for each in told]
+    named = verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]
+    return [f"But {verdicts.comparison_sentence(each, smallest_effect=smallest, name_n=False)}" for each in named]
 
 
 def _against(own: Sequence[Comparison]) -> list[Comparison]:

@@ -28,9 +28,9 @@ from mountlab.tools import TOOLS
 
 HALF_WIDTHS = (0.01, 0.03, 0.10)
 RATIOS = (1.02, 1.05, 1.10, 1.20)
-"""Precisions, and differences, for which the needed blocks are told whatever the design asks for."""
+"""Precisions, and differences, whose needed blocks are stated whatever the design asks for."""
 BLOCKS = (3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100)
-"""Designs for which the smallest visible ratio is told."""
+"""Designs whose smallest visible ratio is stated."""
 LATE = 0.80
 _FEWEST_CASES, _MOST_CASES, _DRAWN_VALUES, _SEED = 200, 2_000, 4_000_000, 19_530_600
 _MOST_NAMED = 4
@@ -92,7 +92,7 @@ class Forecast:
     predictions: tuple[Prediction, ...]
     cells: int
     used: tuple[str, ...]
-    """Ids of the cells of the sweep of which the pilot tells the spread."""
+    """Ids of the cells of the sweep whose spread the pilot shows."""
     missing: tuple[str, ...]
     notes: tuple[str, ...]
     """What in the pilot was not as it will be in the sweep."""
@@ -182,7 +182,7 @@ class _Pilot:
         return [row for row in wanted if list(self.samples(workload, row))]
 
     def rows_expected(self, workload: Workload) -> int:
-        """How many rows the answer will be about; one for a metric of which the pilot tells nothing."""
+        """How many rows the answer will be about; one for a metric that the pilot lacks."""
         return sum(len(self.labels.get((workload.label, metric), ("",))) for metric in self.metrics[workload.label])
 
     def samples(self, workload: Workload, row: MetricLabel) -> Iterator[tuple[str, Mapping[int, float]]]:
@@ -226,11 +226,11 @@ class _Pilot:
         samples = dict(self.samples(workload, row))
         if self.sweep.design.until is not None and self.sweep.design.until.of == "comparisons":
             wanted = _compared(self.sweep, workload)
-            told = [_sd(logs) for logs in self._ratios(workload, samples).values()]
+            spreads = [_sd(logs) for logs in self._ratios(workload, samples).values()]
         else:
             wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(cell_id(fs.name, workload.label))]
-            told = [_cv(list(values.values())) for values in samples.values()]
-        known = [each for each in told if math.isfinite(each)]
+            spreads = [_cv(list(values.values())) for values in samples.values()]
+        known = [each for each in spreads if math.isfinite(each)]
         return known + [max(known)] * (len(wanted) - len(known)) if known else []
 
     def fresh_more_s(self, blocks: Mapping[str, float], pilot: PilotRun) -> float:
@@ -281,8 +281,8 @@ class Ending(NamedTuple):
 
 def _planned_blocks(sweep: Sweep, workload: Workload, known: _Pilot, comparisons: int) -> Ending:
     """Those of the design, or those at which its rule ends, which is when the last of its cells and metrics is precise:
-    simulated with normal figures of the spreads of the pilot, independent of one another. A cell of which the pilot
-    tells nothing is like the noisiest. Where the pilot tells of none, the rule ends at its most."""
+    simulated with normal figures of the spreads of the pilot, independent of one another. A cell that the pilot lacks
+    is like the noisiest. Where the pilot has no cell, the rule ends at its most."""
     until = sweep.design.until
     if until is None:
         return Ending(sweep.design.repeats, sweep.design.repeats)
@@ -360,8 +360,8 @@ def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[st
         ours_of = next(each.options for each in sweep.workloads if each.label == workload)
         keys = [k for k in {**ours_of, **options[workload]} if ours_of.get(k) != options[workload].get(k)]
         if keys:
-            told = (f"{key} {options[workload].get(key)} there, {ours_of.get(key)} here" for key in keys)
-            yield f"{workload} differs: {'; '.join(told)}"
+            changes = (f"{key} {options[workload].get(key)} there, {ours_of.get(key)} here" for key in keys)
+            yield f"{workload} differs: {'; '.join(changes)}"
 
 
 def _timed_out(pilot: PilotRun) -> Iterator[str]:
@@ -375,7 +375,7 @@ def _timed_out(pilot: PilotRun) -> Iterator[str]:
 
 def _other_box(pilot: PilotRun, facts: Mapping[str, Any]) -> Iterator[str]:
     if pilot.sweep.imported:
-        yield "the pilot was imported: nobody here saw it being measured"
+        yield "the pilot was imported: Mountlab did not measure it"
     theirs = pilot.info.get("facts", {})
     for key in ("hostname", "kernel", "cpu_model"):
         if facts.get(key) is not None and facts[key] != theirs.get(key):

@@ -1,6 +1,6 @@
 """May a change pass? Runs of a change beside runs of its baseline, judged against a margin: for scripts and CI systems.
 
-Each figure passes, fails, or cannot be told, by bounds that hold for all of them together (stats.margin), and over all
+Each figure passes, fails, or is inconclusive, by bounds that hold for all of them together (stats.margin), and over all
 looks at one question: a change against its baseline, asked again with more blocks or more runs (stats.looks). With one
 run on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
 """
@@ -54,7 +54,7 @@ class Judged:
     n: int = 0
     """Trials, or runs, of the smaller side."""
     needed: float = math.nan
-    """How many of each side would tell; infinite where no number would; NaN where it is told, or no number helps."""
+    """How many of each side are needed to decide; infinite where no number would; NaN where none is needed or helps."""
     seen: float = math.nan
     """The same if the change is what was seen."""
     reason: str = ""
@@ -158,14 +158,14 @@ def _check(runs: Sequence[ComparedRun]) -> None:
 
 
 def _check_directions(runs: Sequence[ComparedRun], metrics: Sequence[str]) -> None:
-    """Raise PlanError where a metric is asked for of which neither way is better."""
+    """Raise PlanError where a metric is asked for that has no better direction."""
     for name in metrics:
         if any(name in run.sweep.own_metrics and run.sweep.metric(name).better == "neither" for run in runs):
             raise PlanError(
                 "a metric without a direction cannot become worse",
                 where="gate --metric",
                 got=f"{name} (better: neither)",
-                allowed="metrics of which higher or lower is better",
+                allowed="metrics with a better direction, higher or lower",
             )
 
 
@@ -199,7 +199,7 @@ def _against(
 
 
 def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:
-    """What is said of a figure without a ratio: one that cannot be trusted, or that the change has not. Else None."""
+    """Judge a figure without a ratio: one that cannot be trusted, or that the change lacks. Else None."""
     distrust, absent = _distrust(figure, change, baseline), "the change has no figure of it"
     if any(figure.values[len(baseline) :]):
         return _no_ratio(figure, "cannot tell", f"its figures cannot be trusted ({distrust})") if distrust else None

@@ -131,7 +131,7 @@ class History:
 
     @property
     def by_mean(self) -> tuple[HistoryPoint, ...]:
-        """The runs of which a trial is 0: they count by the logarithm of their mean."""
+        """The runs with a trial of 0: they count by the logarithm of their mean."""
         return tuple(point for point in self.points if not point.censored and not math.isfinite(point.log_mean))
 
     @property

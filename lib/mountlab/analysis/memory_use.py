@@ -1,7 +1,7 @@
 """What memory of the box a trial's files took, on a file system that lives in memory, and what they gave back.
 
 trial.sh reads /proc/meminfo three times: before the trial's files are there, when they are, and when they are removed.
-A run of an earlier version has no such readings, and nothing is said of it.
+A run of an earlier version has no such readings, and gets no such sentence.
 """
 
 from __future__ import annotations

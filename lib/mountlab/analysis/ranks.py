@@ -111,8 +111,8 @@ def choice_sentences(found: Sequence[Rank]) -> list[str]:
     groups: dict[Key, list[Rank]] = {}
     for rank in found:
         groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)
-    told = [_choice(own) for own in groups.values()]
-    return [*told, _never_beaten(list(groups.values()))] if len(told) > 1 else told
+    choices = [_choice(own) for own in groups.values()]
+    return [*choices, _never_beaten(list(groups.values()))] if len(choices) > 1 else choices
 
 
 def _choice(own: Sequence[Rank]) -> str:
@@ -120,10 +120,9 @@ def _choice(own: Sequence[Rank]) -> str:
     firsts = [rank.filesystem for rank in own if rank.first == 1]
     if len(firsts) == len(own):
         return f"For {what} nothing is shown to be better than anything else."
+    listed = numbers.listed(firsts)
     rest = [f"{rank.filesystem} has place {rank.text}" for rank in own if rank.first > 1]
-    best = (
-        f"{firsts[0]} is the best" if len(firsts) == 1 else f"{numbers.listed(firsts)} cannot be told apart at the top"
-    )
+    best = f"{listed} is the best" if len(firsts) == 1 else f"{listed} are not distinguishable at the top"
     return f"For {what} {best}; {numbers.listed(rest)} of {own[0].of}."
 
 

@@ -144,7 +144,7 @@ def needed(comparison: Comparison) -> str:
     """What it would take to decide, where that can be said: blocks, or less noise where these are too many."""
     plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
     if comparison.needed:
-        return f"; about {number(comparison.needed, 0)} {plural} or fewer would decide"
+        return f"; up to {number(comparison.needed, 0)} {plural} needed"
     if not math.isfinite(comparison.reduce):
         return ""
     factor = number(comparison.reduce, 1 if comparison.reduce < 10 else 0)
@@ -199,9 +199,9 @@ def _bound_clause(comparison: Comparison, under: str) -> str:
     above = comparison.low > 1
     end = comparison.low if above else comparison.high
     bound = f"at {'least' if above else 'most'} {ratio_figures(end, end, end).value}"
-    told = f" is {bound}" if 0 < end < math.inf else " has no bound"
+    limit = f" is {bound}" if 0 < end < math.inf else " has no bound"
     what = f"the ratio of {comparison.candidate} to {comparison.baseline} in {noun}"
-    return f"Most trials of {slow}{under} ran into their time limit, so that {what}{told}"
+    return f"Most trials of {slow}{under} ran into their time limit, so that {what}{limit}"
 
 
 def _same(comparison: Comparison, under: str, smallest_effect: float) -> str:
@@ -227,9 +227,9 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     if not math.isfinite(comparison.ratio):
         noun = metric_noun(comparison.metric, comparison.label)
         pair = f"{comparison.candidate} and {comparison.baseline}"
-        told = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
+        missing = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
         late = counted(comparison.censored, "block") if comparison.censored else ""
-        return f"{told}: trials ran into the time limit in {late}." if late else f"{told}."
+        return f"{missing}: trials ran into the time limit in {late}." if late else f"{missing}."
     blocks = counted(comparison.n, _unit_of(comparison))
     why = f"; {why_no_interval(comparison)}" if comparison.n > 1 else ""
     return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."
@@ -240,9 +240,9 @@ def answer(
 ) -> list[str]:
     """The answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
 
-    Each candidate gets its strongest effect told, and then the strongest that points another way or is of another
-    metric, so that a headline never hides a loss. Where nothing is decided, that comes first. `doubts` gives the codes
-    of the caveats of a cell, by cell id.
+    Each candidate gets a sentence on its strongest effect, and one on the strongest that points another way or
+    is of another metric, so that a headline never hides a loss. Where nothing is decided, that comes first.
+    `doubts` gives the codes of the caveats of a cell, by cell id.
     """
     if not comparisons:
         return [nothing_compared(None, 2)]

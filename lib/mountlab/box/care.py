@@ -52,8 +52,8 @@ class CheckRow:
 def check(
     connection: BoxConnection, facts: Facts, needs: Iterable[Program], types: Mapping[str, bool]
 ) -> list[CheckRow]:
-    """Whether the box is fit for the programs `needs` and for kernel file systems `types`, of which each says whether
-    any box should have it. Changes nothing."""
+    """Return whether the box is fit for the programs `needs` and for kernel file systems `types`: type to whether any
+    box should have it. Changes nothing."""
     box = connection.box
     return [
         *_machine_rows(facts),
@@ -156,7 +156,7 @@ def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
 
 
 def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: str) -> CheckRow:
-    """What the guard says of a device, which only reads, and the command that would give it to Mountlab."""
+    """Return the guard's answer on a device, which it only reads, and the command that would give it to Mountlab."""
     name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":
         return CheckRow(name, "limited", f"{device}: only root can look at a device", "rights: see above")

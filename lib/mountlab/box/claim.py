@@ -43,7 +43,7 @@ def scratch_device(box: Box, named: str) -> str:
 
 
 def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell = lambda _: None) -> str:
-    """Claim a scratch device, given by its stable name, and return what the box says of it.
+    """Claim a scratch device, given by its stable name, and return the box's answer.
 
     Without `erase` all of it is read; `tell` gets the position. An interrupted claim resumes there, unless something
     was written to the device meanwhile. `erase`: the id of what is on it, which is destroyed. Raises UnsafeError for a

@@ -72,7 +72,7 @@ class BoxConnection(Protocol):
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
         """While a run has made something on the box. A connection that survives its own loss (mountlab.box.steady) runs
-        each command exactly once meanwhile; others run it as ever. `stopped` says that nobody wants to wait any more.
+        each command exactly once meanwhile; others run it as ever. `stopped` returns whether waiting should end.
         """
 
     def close(self) -> None: ...
@@ -131,7 +131,7 @@ def _for_any_shell(script: str) -> str:
 
 
 class Stream:
-    """A command that lives as long as the connection, and reads what is sent to it. Nobody reads its output."""
+    """A command that lives as long as the connection, and reads what is sent to it. Its output is not read."""
 
     def __init__(self, channel: Channel, lost: Callable[[str], BoxLost]) -> None:
         self._channel, self._lost = channel, lost

@@ -94,8 +94,8 @@ exit "$status"' contained "$mount_before" "$look_at_mount" "$mountpoint" "$out"
 # $*: loop devices in use. Without a process.
 in_use() { set -- /sys/block/loop*/loop && loops=$*; }
 
-# Loop devices that the tool has left on files of the file system, which they keep busy: from a mount namespace that is
-# gone they do so where nobody sees it. A bind mount shares its file system with others, whose files are not below it.
+# Detach loop devices that the tool has left on files of the file system, which they keep busy: also from a mount
+# namespace that is gone. A bind mount shares its file system with others, whose files are not below it.
 detach_loops() {
     before=$loops number=${mount_before#* }
     in_use

@@ -23,7 +23,7 @@ _MOUNTS = "-m --propagation slave"
 _ALONE = f"{_MOUNTS} -p -f --mount-proc"
 OFFERS = {
     "mount_namespace": (f"unshare {_MOUNTS}",),
-    # That of busybox knows no --kill-child. An ordinary user stays who he is: as a seeming root tools act otherwise.
+    # busybox has no --kill-child. An ordinary user keeps the user id: as a seeming root tools act otherwise.
     "pid_namespace": (
         f"unshare {_ALONE} --kill-child", f"unshare {_ALONE}", f"unshare -U --map-current-user {_ALONE} --kill-child",
     ),

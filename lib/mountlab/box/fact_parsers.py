@@ -87,8 +87,8 @@ def parse_emulated(text: str) -> bool:
     """Whether the processor is a program: Mountlab's own virtual box says so, QEMU's processor by its name, and
     systemd finds 'qemu' where there is a hypervisor that is not KVM."""
     values = key_values(text, "=")
-    if values.get("told"):
-        return values["told"] == "tcg"
+    if values.get("accelerator"):
+        return values["accelerator"] == "tcg"
     if values.get("hypervisor") and values.get("detected") == "qemu":
         return True
     if values.get("model"):

@@ -235,7 +235,7 @@ for disk in /sys/block/*; do
 done
 """
 _EMULATED = r"""
-printf 'told=%s\n' "$(tr ' ' '\n' </proc/cmdline | sed -n 's/^mountlab.accelerator=//p')"
+printf 'accelerator=%s\n' "$(tr ' ' '\n' </proc/cmdline | sed -n 's/^mountlab.accelerator=//p')"
 printf 'model=%s\n' "$(sed -n '/^model name/{s/^[^:]*: *//p;q;}' /proc/cpuinfo)"
 printf 'hypervisor=%s\n' "$(grep -m 1 -o -w hypervisor /proc/cpuinfo)"
 printf 'detected=%s\n' "$(systemd-detect-virt --vm)"

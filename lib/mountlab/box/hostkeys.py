@@ -101,7 +101,7 @@ def _preferring(algorithms: Sequence[str]) -> Callable[..., Transport]:
 
 
 class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no types
-    """Says of every key that a server shows whether it is the one that the user knows."""
+    """Verifies the server's host key."""
 
     def __init__(self, trusted: KnownKeys, ssh: str, where: str, files: Sequence[Path]) -> None:
         self.trusted, self.ssh, self.where, self.files = trusted, ssh, where, files
@@ -117,11 +117,11 @@ class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no typ
 
     def _revoked(self, kind: str, key: str) -> HostKeyError:
         return HostKeyError(
-            f"the host key of {self.trusted.server} was REVOKED: whoever has it is not to be trusted",
+            f"the host key of {self.trusted.server} was REVOKED: a server that shows it cannot be trusted",
             where=self.where,
             got=f"{kind} {fingerprint(key)}",
             allowed="a key that is neither in a line with @revoked nor in RevokedHostKeys",
-            next_step="ask whoever keeps the box for its new key; do not connect until then",
+            next_step="ask the administrator of the box for its new key; do not connect until then",
         )
 
     def _changed(self, kind: str, key: str, expected: Sequence[Listed]) -> HostKeyError:
@@ -131,7 +131,7 @@ class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no typ
             where=self.where,
             got=f"{kind} {fingerprint(key)}",
             allowed=summary(expected),
-            next_step="ask whoever keeps the box whether it was set up anew; only if so, "
+            next_step="ask the administrator of the box whether it was reinstalled; only if so, "
             f"`ssh-keygen -R {shlex.quote(self.trusted.server)} -f {shlex.quote(file)}` and connect with ssh once",
         )
 
@@ -143,7 +143,7 @@ class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no typ
             place = self.trusted.authorities[0].place
             allowed += f"; the @cert-authority of {place} does not help: certificates of hosts are not understood"
         return HostKeyError(
-            "the box's host key is not known, so nobody can tell whether this is the box",
+            "the box's host key is unknown, so this may be another machine",
             where=self.where,
             got=f"{server} shows {kind} {fingerprint(key)}",
             allowed=allowed,

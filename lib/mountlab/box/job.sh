@@ -4,7 +4,7 @@
 # (without its second line it is not run: a connection may break in the middle of a command).
 # Run COMMAND once, whatever becomes of the connection: detached, with its output in files of BASE, the run's own output
 # directory. Asked again with the same NUMBER, wait for the same command, or tell what it said; never run it twice.
-#   END     what tells the end of an answer: nobody else knows it
+#   END     marks the end of an answer: a random word, known to the two sides only
 #   NUMBER  counts the commands of one session: what an earlier number said has been read, and is thrown away
 #   LIMIT   in seconds; then it is ended
 #   BOOT    the boot id that the session began with; '' where it begins
@@ -22,7 +22,7 @@ say() { printf 'mountlab-job %s\n' "$*"; }
 # Of a fixed length from the beginning, and written in its place afterwards: that takes no room which might have gone.
 state() { printf '%-40s\n' "$*" 1<> "$job"; }
 
-# Files of what has been read are emptied at once, and removed from time to time: each rm is a process.
+# Files whose answer was read are emptied at once, and removed from time to time: each rm is a process.
 forget() {
     for old in "$base/job.$((number - 1)).out" "$base/job.$((number - 1)).err"; do [ ! -e "$old" ] || true > "$old"; done
     [ $((number % 64)) -eq 0 ] || return 0

@@ -49,7 +49,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class KnownKeys:
-    """What the files say of one server, told by its names: HostKeyAlias alone, or `[host]:port` and then `host`."""
+    """The entries of the files for one server, by its names: HostKeyAlias alone, or `[host]:port` and then `host`."""
 
     server: str
     lines: tuple[Listed, ...]
@@ -107,7 +107,7 @@ def read_revoked(text: str) -> frozenset[str]:
 
 
 def known(lines: Iterable[Listed], host: str, port: int, alias: str = "", revoked: Iterable[str] = ()) -> KnownKeys:
-    """What the lines say of a server."""
+    """Return the lines that hold for a server."""
     read, server = list(lines), server_name(host, port, alias)
     bare = host if server != host and not alias else ""
     return KnownKeys(

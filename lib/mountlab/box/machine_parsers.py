@@ -1,4 +1,4 @@
-"""What the kernel says of the machine, turned into values: `machine_scripts` prints it.
+"""Turn the kernel's reports on the machine into values: `machine_scripts` prints them.
 
 Every value is a text or a number, so that the facts of two runs can be held against each other item by item. A parser
 raises ValueError where nothing is known.
@@ -24,7 +24,7 @@ DEBUG_OPTIONS = (
 """With one of these a kernel looks for its own mistakes, and every call takes longer."""
 _UNLIMITED = 2**60
 """Control groups of the first version say 'no limit' as the largest number of pages."""
-_FILLED_IN_BY_NOBODY = re.compile(
+_PLACEHOLDER = re.compile(
     r"|to be filled.*|default.*|none|not (specified|applicable|available)|unknown|system (product name|manufacturer|"
     r"version)|[x0 .-]+",
     re.IGNORECASE,
@@ -57,7 +57,7 @@ def parse_values(text: str) -> Values:
 
 def _maker_texts(text: str) -> dict[str, str]:
     """Names and values, without what a maker left as it was."""
-    return {name: " ".join(value.split()) for name, value in lines(text) if not _FILLED_IN_BY_NOBODY.fullmatch(value)}
+    return {name: " ".join(value.split()) for name, value in lines(text) if not _PLACEHOLDER.fullmatch(value)}
 
 
 def parse_model(text: str) -> Values:
@@ -290,16 +290,16 @@ def parse_limits(text: str) -> Values:
     """What the session may use: the smallest limit of its control group and of those above it, 'no limit' where none of
     them has one, nothing where the kernel does not tell."""
     found = lines(text)
-    told = {word for name, value in found if name.startswith("known_") for word in re.split(r"[ ,]", value)}
+    limited = {word for name, value in found if name.startswith("known_") for word in re.split(r"[ ,]", value)}
     memory = [value for name, value in found if name in ("memory.max", "memory.limit_in_bytes")]
     return known(
         {
-            "memory_bytes": _least(memory, "memory" in told),
-            "memory_high_bytes": _least([value for name, value in found if name == "memory.high"], "memory" in told),
-            "processors": _least_quota(found, "cpu" in told),
+            "memory_bytes": _least(memory, "memory" in limited),
+            "memory_high_bytes": _least([value for name, value in found if name == "memory.high"], "memory" in limited),
+            "processors": _least_quota(found, "cpu" in limited),
             "processors_allowed": _allowed(dict(found)),
-            "tasks": _least([value for name, value in found if name == "pids.max"], "pids" in told),
-            "disks": _disk_limits(found) or (NO_LIMIT if told & {"io", "blkio"} else None),
+            "tasks": _least([value for name, value in found if name == "pids.max"], "pids" in limited),
+            "disks": _disk_limits(found) or (NO_LIMIT if limited & {"io", "blkio"} else None),
         }
     )
 
@@ -310,12 +310,12 @@ def _allowed(said: Mapping[str, str]) -> str | None:
     return ALL if allowed and allowed == online else allowed
 
 
-def _least(values: Iterable[str], told: bool) -> int | str | None:
+def _least(values: Iterable[str], known: bool) -> int | str | None:
     numbers = [int(value) for value in values if value.isdecimal() and int(value) < _UNLIMITED]
-    return min(numbers, default=NO_LIMIT if told else None)
+    return min(numbers, default=NO_LIMIT if known else None)
 
 
-def _least_quota(found: list[tuple[str, str]], told: bool) -> float | str | None:
+def _least_quota(found: list[tuple[str, str]], known: bool) -> float | str | None:
     """How many processors' time: quota by period, which the first version has in two files."""
     pairs = [value.split() for name, value in found if name == "cpu.max"]
     pairs += [
@@ -324,7 +324,7 @@ def _least_quota(found: list[tuple[str, str]], told: bool) -> float | str | None
         if (name, after) == ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
     shares = [round(int(quota) / int(period), 3) for quota, period in pairs if quota.isdecimal() and int(period)]
-    return min(shares, default=NO_LIMIT if told else None)
+    return min(shares, default=NO_LIMIT if known else None)
 
 
 def _disk_limits(found: Iterable[tuple[str, str]]) -> str:

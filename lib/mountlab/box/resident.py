@@ -19,7 +19,7 @@ from mountlab.box.connection import LARGEST_ANSWER, AnsweringStream, flood
 
 START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 """In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.
-(A shell gives what it starts in the background no standard input, unless told.)"""
+(A shell gives what it starts in the background no standard input by default.)"""
 
 
 class Speaks(Protocol):

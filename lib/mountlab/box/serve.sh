@@ -1,6 +1,6 @@
 # serve.sh MODE DIRECTORY [LIMIT OWNER]
 # fio as a server, for a trial that this box drives together with others. It listens at the unix socket s in DIRECTORY,
-# which is OWNER's alone, and nowhere else: whoever can talk to it has a shell of this user.
+# which is OWNER's alone, and nowhere else: a program that can talk to it has a shell of this user.
 #   serve  make DIRECTORY and serve, LIMIT seconds at most, as long as standard input is open: as long as somebody over
 #          there has the connection
 #   wait   until it listens

@@ -147,7 +147,7 @@ class SshBox:
             hop.close()
 
     def reopen(self) -> None:
-        """Connect anew. Raises BoxLost where that may go better later, HostKeyError or another BoxError where not."""
+        """Connect again. Raises BoxLost where a retry may help, HostKeyError or another BoxError where not."""
         self.close()
         if self._endpoint is not None and not self._endpoint.alive():
             raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._said_by_itself())

@@ -31,11 +31,11 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 MARGIN_S = 30.0
 """An answer may take longer than its job by this much."""
 AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
-"""Lost within so short a time so often in a row, a connection is of no use, however well it can be made anew."""
+"""A connection that is lost this many times in a row, each time this soon, is given up."""
 BEATS = 10
-"""So often within the grace time the box hears of us."""
+"""Signs of life that are sent within the grace time."""
 BEAT_S = 30.0
-"""And at least so often."""
+"""The longest time between two signs of life."""
 KILLED = 137
 HEADER = b"mountlab-job "
 WORDS = ("done", "restarted", "gone", "died", "unable")
@@ -43,7 +43,7 @@ WORDS = ("done", "restarted", "gone", "died", "unable")
 
 
 class Line(BoxConnection, Speaks, Protocol):
-    """A connection that can be made anew (ssh.SshBox)."""
+    """A connection that can be reopened (ssh.SshBox)."""
 
     @property
     def ssh(self) -> tuple[str, ...]: ...
@@ -70,7 +70,7 @@ class JobAnswer:
 
 
 def on_standard_error(text: str) -> None:
-    """What tells of a lost connection where nobody else does."""
+    """Report a lost connection on standard error, where no other listener is set."""
     sys.stderr.write(f"{visible(text)}\n")
 
 
@@ -140,8 +140,8 @@ class SteadyBox:
         except BoxLost as error:
             self._regain(error)
             raise CommandError(
-                "the connection was lost in a command whose output the box has no room to keep: nobody knows whether "
-                "it was run",
+                "the connection was lost in a command whose output the box has no room to keep: it is unknown whether "
+                "the command was run",
                 where=f"box {self.box.name}: {self._where()}",
                 got=shown(argv),
                 next_step=f"see what fills it (df); then mountlab box clean {self.box.name}",
@@ -242,7 +242,7 @@ class SteadyBox:
 
 
 class _Heart:
-    """Lets the box hear of us now and then, from a thread of its own; on a new connection anew."""
+    """Sends the box a sign of life now and then, from a thread of its own, and goes on after a reconnect."""
 
     def __init__(self, attend: Callable[[], Stream], every_s: float) -> None:
         self._attend, self._every_s = attend, every_s
@@ -316,7 +316,7 @@ def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
         got="its directory for output is not there any more, or was closed",
         allowed=f"signs of life at least every {grace_s:g} s (`grace` of the box file): after that the box ends what "
         "runs, unmounts and cleans up by itself",
-        next_step="see that nobody ran `mountlab box clean` there, and whether the connection was cut for so long",
+        next_step="check whether `mountlab box clean` was run there, and whether the connection was cut for so long",
     )
 
 

@@ -45,7 +45,7 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What the guard says of one use: `refusal` where it must not be written over."""
+    """The guard's answer on one use: `refusal` where it must not be written over."""
 
     use: _Use
     found: str
@@ -59,8 +59,8 @@ class _Verdict:
 
 
 def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts, with `room` (file system name to bytes that may be written), `devices` (file system name to what the
-    guard says of its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
+    """Return the facts, with `room` (file system name to bytes that may be written), `devices` (file system name to the
+    guard's report on its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
     whether it has DAX, where that is asked for) and `namespaces` (mountlab.box.containment). Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
@@ -102,15 +102,15 @@ WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
 
 
 def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, list[str]]:
-    """File system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError for a
-    client that knows no way to it."""
+    """Return file system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError
+    for a client without a route to it."""
     found: dict[str, list[str]] = {}
     for fs in sweep.filesystems:
         for name, connection in clients.items() if fs.server else ():
             done = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
             if not done.text.strip():
                 raise PlanError(
-                    f"client {name} knows no way to the server",
+                    f"client {name} has no route to the server",
                     where=f"filesystems.{fs.name}.server",
                     got=str(fs.server),
                     allowed="an address of the box that every client reaches",
@@ -124,8 +124,8 @@ def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> d
     """Of the scratch devices on which a sweep asks for DAX: whether they have it, where they tell."""
     asking = {fs.name for fs in sweep.filesystems if any(each.partition("=")[0] == "dax" for each in fs.options)}
     uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in asking and not verdict.use.journal]
-    told = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
-    return {name: text == "1" for name, text in told.items() if text in ("0", "1")}
+    answers = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
+    return {name: text == "1" for name, text in answers.items() if text in ("0", "1")}
 
 
 def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
 
 
 def _directory_of(fs: Filesystem) -> str | None:
-    """The directory of the box on which it depends, and of which only the box can tell the room."""
+    """Return the directory of the box whose free space the file system depends on; only the box can report it."""
     backed = fs.over or fs
     if backed.type in ("dir", "bind", "nfs"):
         return backed.path or "."

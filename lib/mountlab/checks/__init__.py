@@ -1,8 +1,8 @@
 """Trials and facts to caveats: reasons to doubt a number, each saying what was seen, why it matters, what to do.
 
 One file a theme. A new check is one function and one entry in the CHECKS of its file: what it looks for, when it could
-not look, and what can be foreseen of it. What could not be looked at has not passed, and is told as such. Checks of
-plug-ins look at every run where they are installed.
+not look, and what can be foreseen of it. A check that could not look has not passed, and the report says
+so. Checks of plug-ins look at every run where they are installed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
         "warning", "One of them is not complete: its figures are of the trials so far.",
         "Go on with `make resume`."),
 }  # fmt: skip
-"""Code of a caveat to what it says of runs that are compared: compare_runs, compare_many and across raise them."""
+"""Code of a caveat to its text about compared runs: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "altered", "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy",

@@ -106,8 +106,8 @@ def _fio(options: Mapping[str, Scalar]) -> Iterator[Stream]:
     for job in jobs_of(options):
         own = job.options
         direct = _on(own, "direct") or str(own.get("buffered", "1")) == "0"
-        drawn_anew = _on(own, "norandommap") or str(own.get("random_distribution", "random")) != "random"
-        again = drawn_anew or str(own.get("invalidate", "1")) == "0"
+        repeats = _on(own, "norandommap") or str(own.get("random_distribution", "random")) != "random"
+        again = repeats or str(own.get("invalidate", "1")) == "0"
         flushed = direct or any(_on(own, name) for name in ("end_fsync", "fsync", "fdatasync", "sync"))
         if own["rw"] in READS:
             yield Stream(writes=False, direct=direct, again=again, flushed=True)

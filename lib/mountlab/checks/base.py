@@ -133,7 +133,7 @@ class Evidence:
         return self.known_of(self.around)
 
     def known_of(self, known: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
-        """Each cell with those of its trials that count of which something is known, and with that."""
+        """Each cell with those of its counted trials that are in `known`, and what is known of them."""
         for cell in self.sweep.cells:
             own = [(each, known[each]) for each in self.counted.get(cell.id, ()) if each in known]
             if own:

@@ -32,7 +32,7 @@ FLUSH = (
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
 CACHED_ABOVE = 0.25
-"""Direct I/O of which this share is in the page cache afterwards did not go past it: of what did, nothing is."""
+"""Direct I/O went through the page cache where this share of it is there afterwards: otherwise nothing is."""
 TELLING_BYTES = 8 * MIB
 """Less than this may be there for other reasons (the ends of files that are no whole blocks)."""
 FASTEST_PLATTERS = 600e6
@@ -182,7 +182,7 @@ def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
 
 
 def _why_cached(cell: Cell, sweep: Sweep) -> str:
-    """Why the page cache may answer; '' where it cannot, or where nobody knows what the tool reads."""
+    """Return why the page cache may answer; '' where it cannot, or where it is unknown what the tool reads."""
     reads = [each for each in streams(cell.workload) if not each.writes and not each.direct]
     state = cache_state(cell.workload, sweep.design)
     if reads and state == "warm":
@@ -240,7 +240,7 @@ def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems of which nobody here can tell whether the page cache answered."""
+    """File systems where it is unknown whether the page cache answered."""
     for name, why in evidence.unseen.items():
         yield Doubt.of_filesystem(
             name,
@@ -298,9 +298,9 @@ def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, floa
     traffic = evidence.traffic.get(trial_id, {})
     if not chain or chain[-1] not in traffic or not seconds:
         return
-    told = [side for side in SIDES if evidence.moved.get((trial_id, side))] or SIDES
+    sides = [side for side in SIDES if evidence.moved.get((trial_id, side))] or SIDES
     for limit, what in _limits(evidence.device_names.get(chain[-1], ""), evidence.facts):
-        yield from ((side, bytes_of(traffic[chain[-1]], side) / seconds, limit, what) for side in told)
+        yield from ((side, bytes_of(traffic[chain[-1]], side) / seconds, limit, what) for side in sides)
 
 
 def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
@@ -335,9 +335,9 @@ def _no_traffic(evidence: Evidence) -> str | None:
 
 
 def _residency_unknown(evidence: Evidence) -> str | None:
-    """Blind only where direct I/O was asked for, of cold files on a device, and nobody looked."""
+    """Blind only where direct I/O was asked for, of cold files on a device, and the cache was not looked at."""
     asked = any(asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells)
-    why = "what of the files was in the page cache was not asked (fincore of util-linux tells it)"
+    why = "it was not recorded how much of the files was in the page cache (this needs fincore of util-linux)"
     return from_counters("resident_bytes", why)(evidence) if asked else None
 
 

@@ -55,9 +55,11 @@ class CaveatGroup:
         """Each subject with what its message says otherwise than the others: figures with their units, mostly. Where
         that would not tell two messages apart, the messages."""
         messages = [" ".join(caveat.message.split()) for caveat in self.caveats]
-        told = _differing([message.split() for message in messages])
-        whole = len(set(told)) < len(set(messages))
-        return [(caveat.subject, text) for caveat, text in zip(self.caveats, messages if whole else told, strict=True)]
+        differing = _differing([message.split() for message in messages])
+        whole = len(set(differing)) < len(set(messages))
+        return [
+            (caveat.subject, text) for caveat, text in zip(self.caveats, messages if whole else differing, strict=True)
+        ]
 
 
 _UNIT = re.compile(r"(?:[kMGTP]?i?B(?:/s)?|[µnm]?s|steps|IOPS|%)[,.;:)]*\Z")
@@ -69,7 +71,7 @@ def _differing(messages: Sequence[Sequence[str]]) -> list[str]:
     pairs = [_matched(first, other) for other in others]
     common = [word for word in range(len(first)) if all(word in each for each in pairs)]
     kept = [set(common), *({each[word] for word in common} for each in pairs)]
-    return [_told(words, own) for words, own in zip(messages, kept, strict=True)]
+    return [_own_words(words, own) for words, own in zip(messages, kept, strict=True)]
 
 
 def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
@@ -78,7 +80,7 @@ def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
     return {each.a + step: each.b + step for each in blocks for step in range(each.size)}
 
 
-def _told(words: Sequence[str], common: Container[int]) -> str:
+def _own_words(words: Sequence[str], common: Container[int]) -> str:
     """The words that are not common, with up to two plain ones before them; a unit stays with its figure."""
     runs: list[list[str]] = []
     for place, word in enumerate(words):
@@ -111,7 +113,7 @@ SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt"
 """What the reader should do with a figure that has a caveat."""
 
 
-_TOLD_IN_LINE, _LONGEST_SEEN = 1, 90
+_SHOWN_IN_LINE, _LONGEST_SEEN = 1, 90
 
 
 def caveat_line(groups: Sequence[CaveatGroup]) -> str:
@@ -122,11 +124,11 @@ def caveat_line(groups: Sequence[CaveatGroup]) -> str:
     doubts = [group for group in groups if group.severity != "note"]
     lines: dict[Severity, list[str]] = {}
     for place, group in enumerate(doubts):
-        line = f"{group.heading}: {group.seen}" if place < _TOLD_IN_LINE and group.seen else group.heading
+        line = f"{group.heading}: {group.seen}" if place < _SHOWN_IN_LINE and group.seen else group.heading
         lines.setdefault(group.severity, []).append(line)
-    told = [f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items()]
+    differing = [f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items()]
     notes = len(groups) - len(doubts)
-    return " ".join([*told, *([f"{counted(notes, 'note')}."] if notes else [])])
+    return " ".join([*differing, *([f"{counted(notes, 'note')}."] if notes else [])])
 
 
 def _in_line(texts: Sequence[str]) -> str:

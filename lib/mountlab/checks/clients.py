@@ -16,7 +16,7 @@ from mountlab.stats import estimate
 STRAGGLES = 0.8
 """A client straggles whose throughput is surely below this part of what the others have in the middle."""
 APART = 0.9
-"""Clients were apart of which one was done after less than this part of the time of the slowest."""
+"""Clients were apart where one was done after less than this part of the time of the slowest."""
 LEVEL = 0.95
 """Of the intervals of all clients of a cell together."""
 RATES = ("read_bandwidth", "write_bandwidth")
@@ -66,7 +66,7 @@ def _shares(cell: Cell, metric: str, measurements: pd.DataFrame) -> Iterator[Sha
 
 
 def _by_client(measurements: pd.DataFrame, cell: Cell, metric: str) -> pd.DataFrame:
-    """A row a trial, a column a client; only trials of which every client has a figure."""
+    """Return a row a trial, a column a client; only trials in which every client has a figure."""
     clients = list(cell.workload.clients)
     named = measurements["label"].isin(clients)
     chosen = (measurements["cell"] == cell.id) & (measurements["metric"] == metric) & named

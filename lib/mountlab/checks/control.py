@@ -49,7 +49,7 @@ class _Pair:
 
 
 def cold_differs_from_warm(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems in memory of which cold and warm reads differ, although no device can make a difference."""
+    """File systems in memory whose cold and warm reads differ, although no device can make a difference."""
     pairs = _pairs(evidence)
     level = _level(evidence, len(pairs))
     margin = math.log1p(evidence.sweep.design.smallest_effect)

@@ -38,24 +38,24 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     """What the lowest device moved that was not the trial's; 0 where it is within what a file system does for itself.
 
     Below a loop image, what the loop device did not ask for. Of a file system right on a device, what moved in the
-    direction in which the tool moved nothing: in the other, nobody can tell a journal from a neighbour.
+    direction in which the tool moved nothing: in the other, the journal and other programs look the same.
     """
     chain, traffic = evidence.chain_of(trial_id), evidence.traffic.get(trial_id, {})
     if not chain or not {chain[0], chain[-1]} <= traffic.keys() or evidence.mounts[trial_id] in evidence.buffered_loops:
         return 0
     top, lowest = traffic[chain[0]], traffic[chain[-1]]
-    told = [side for side in SIDES if evidence.moved.get((trial_id, side))]
+    moving = [side for side in SIDES if evidence.moved.get((trial_id, side))]
     if len(chain) > 1:
         foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
         own = top.read + top.written
     else:
-        foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in told) if told else 0
-        own = sum(bytes_of(lowest, side) for side in told)
+        foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in moving) if moving else 0
+        own = sum(bytes_of(lowest, side) for side in moving)
     return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * own) else 0
 
 
 def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
-    """What the kernel had to say of the device, or of tasks that hang, during the trials."""
+    """What the kernel logged about the device, or about tasks that hang, during the trials."""
     for cell, trials in evidence.seen():
         found = {
             trial_id: lines
@@ -97,7 +97,7 @@ def lazy_init(evidence: Evidence) -> Iterator[Doubt]:
                 cell,
                 f"{of_trials(running, trials)} the kernel was still writing its inode tables (its thread "
                 "ext4lazyinit, and mkfs was asked for lazy_itable_init): the first minutes after such a mkfs are "
-                "taxed. Leave the option away, as Mountlab does unless told otherwise, or warm up until it is done.",
+                "taxed. Leave the option away, as Mountlab does by default, or warm up until it is done.",
             )
 
 
@@ -161,7 +161,7 @@ _NOTHING_SAVED = (
 
 
 def discards(evidence: Evidence) -> Iterator[Doubt]:
-    """Blocks that the device was told to forget (TRIM) during the trials."""
+    """Blocks that were discarded on the device (TRIM) during the trials."""
     for cell, trials in evidence.seen():
         sizes = {
             trial_id: max((each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)), default=0)
@@ -172,7 +172,7 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
             asked = "discard" in cell.filesystem.options
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(affected, trials)} the device was told to forget up to "
+                f"{of_trials(affected, trials)} the device discarded up to "
                 f"{format_bytes(float(max(sizes.values())))} (TRIM), "
                 + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
                 + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
@@ -213,12 +213,12 @@ def _no_device(evidence: Evidence) -> str | None:
 
 
 def _lazy_not_seen(evidence: Evidence) -> str | None:
-    """Blind only where lazy initialisation was asked for, and nobody looked for the thread that does it."""
+    """Blind only where lazy initialisation was asked for, and the thread that does it was not looked for."""
     asked = any(map(asks_lazy_init, evidence.sweep.filesystems))
     return from_counters("lazy_init", "whether ext4lazyinit ran was not kept")(evidence) if asked else None
 
 
-def _zeroing_not_told(evidence: Evidence) -> str | None:
+def _zeroing_unknown(evidence: Evidence) -> str | None:
     """Blind only where what lazy initialisation saves is the question, and no kernel tells how devices zero blocks."""
     asked = any(_timed_at_mkfs(evidence.sweep, evidence.answer_metrics))
     return "the kernel does not tell how devices zero blocks" if asked and not evidence.zeroes else None
@@ -253,7 +253,7 @@ CHECKS = (
         zeroed_by_device,
         "Measure mkfs on a disk without a command that zeroes blocks, or on the box `vm`.",
         foresee=will_be_zeroed_by_device,
-        blind=_zeroing_not_told,
+        blind=_zeroing_unknown,
     ),
     Check(
         "discards",

@@ -15,7 +15,7 @@ from mountlab.tools.fio_jobs import jobs_of
 CLOCK_SHARE = 0.005
 """A clock step larger than this share of the run time shows in the figure."""
 CLOSE = 0.99
-"""A tool that is told to run for a second may say that it took a little less."""
+"""A tool with a limit of a second may say that it took a little less."""
 
 
 def limit_s(workload: Workload) -> float | None:
@@ -23,17 +23,17 @@ def limit_s(workload: Workload) -> float | None:
     if workload.tool == "fio":
         limits = [job.options.get("runtime") for job in jobs_of(workload.options)]
         return max(float(each) for each in limits if each) if all(limits) else None
-    told = workload.options.get({"filebench": "runtime", "pg_test_fsync": "time_per_test"}.get(workload.tool, ""))
-    return None if told is None else float(told)
+    given = workload.options.get({"filebench": "runtime", "pg_test_fsync": "time_per_test"}.get(workload.tool, ""))
+    return None if given is None else float(given)
 
 
 def _measured_s(evidence: Evidence) -> Mapping[str, float]:
     """Cell to the seconds that its trials measured, on average: by the tool's clock, else by the limit it was given."""
     rows = evidence.estimates
     elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")]
-    told = dict(zip(elapsed["cell"], elapsed["mean"].astype(float), strict=True))
+    by_tool = dict(zip(elapsed["cell"], elapsed["mean"].astype(float), strict=True))
     limits = {cell.id: limit_s(cell.workload) for cell in evidence.sweep.cells if cell.id in evidence.counted}
-    return {**{cell: limit for cell, limit in limits.items() if limit}, **told}
+    return {**{cell: limit for cell, limit in limits.items() if limit}, **by_tool}
 
 
 def too_short(evidence: Evidence) -> Iterator[Doubt]:
@@ -44,8 +44,8 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
     yield from _below_shortest(known, measured, evidence.sweep.design, "measured")
     for cell in known:
         clock_s = TOOLS[cell.workload.tool].clock_s
-        told = measured[cell.id] < CLOSE * evidence.sweep.design.shortest_trial_s
-        if not told and clock_s / 2 > CLOCK_SHARE * measured[cell.id]:
+        below = measured[cell.id] < CLOSE * evidence.sweep.design.shortest_trial_s
+        if not below and clock_s / 2 > CLOCK_SHARE * measured[cell.id]:
             error = clock_s / 2 / measured[cell.id]
             yield Doubt.of_cell(
                 cell,
@@ -56,7 +56,7 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def will_be_too_short(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """Workloads that are told to end before `design.shortest_trial`."""
+    """Workloads whose limit is below `design.shortest_trial`."""
     limits = {cell.id: limit for cell in sweep.cells if (limit := limit_s(cell.workload))}
     known = [cell for cell in sweep.cells if cell.id in limits]
     yield from _below_shortest(known, limits, sweep.design, "will measure")
@@ -81,7 +81,7 @@ def _below_shortest(cells: Sequence[Cell], measured: Mapping[str, float], design
 
 
 def _no_time(evidence: Evidence) -> str | None:
-    return None if _measured_s(evidence) else "no tool told how long it measured"
+    return None if _measured_s(evidence) else "no tool stated how long it measured"
 
 
 CHECKS = (

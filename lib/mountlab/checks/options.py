@@ -22,7 +22,7 @@ def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def invisible_options(evidence: Evidence) -> Iterator[Doubt]:
-    """Options of which nothing shows whether they are in effect."""
+    """Options that neither the kernel nor the file system shows to be in effect."""
     unseen: dict[str, list[str]] = {}
     for option in evidence.options:
         if option.state == "not visible":
@@ -45,7 +45,7 @@ CHECKS = (
     Check(
         "option-not-visible",
         invisible_options,
-        "Nothing, if the kernel's documentation says that it is heeded; it read the word at least.",
+        "Nothing, if the kernel's documentation says that the option has an effect: it was accepted at least.",
         severities=("note",),
     ),
 )

@@ -42,7 +42,7 @@ LIMIT = "(design.trial_timeout)"
 """In the reason of each trial that ran into its time limit."""
 IN_VAIN = 2
 """A cell whose first trials, so many of them, all ran into the time limit has no more trials."""
-TOLD_LINES = 8
+KERNEL_LINES = 8
 """Of the kernel's log: the last ones are nearest to the end of the trial."""
 _NOT_STARTED = {126: "cannot be run", 127: "is not there"}
 _SIGTERM = 15
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """What is said of it, with what the kernel logged meanwhile."""
+        """Why it failed, with what the kernel logged meanwhile."""
         return with_kernel(str(self.error), kernel_words(self.files)) if self.error else ""
 
     @property
@@ -119,8 +119,8 @@ class Attempts:
         """Those of the last one, and beside them those of the earlier ones, each with why it gave none."""
         kept = dict(self.last.files)
         for number, outcome in enumerate(self.each[:-1], start=1):
-            told = {**outcome.files, "reason": outcome.reason.encode()}
-            kept |= {f"attempt-{number}/{name}": data for name, data in told.items()}
+            lines = {**outcome.files, "reason": outcome.reason.encode()}
+            kept |= {f"attempt-{number}/{name}": data for name, data in lines.items()}
         return kept
 
 
@@ -176,8 +176,7 @@ def _check_bounds(files: Files, ended: Ended) -> None:
             )
     if len(ended.archive) > LARGEST_ARCHIVE:
         raise ToolError(
-            f"it left more than {format_bytes(float(LARGEST_ARCHIVE))} beside its output, of which only a part was "
-            "kept",
+            f"it left more than {format_bytes(float(LARGEST_ARCHIVE))} beside its output; only a part of it was kept",
             got=", ".join(f"{name}: {format_bytes(float(len(data)))}" for name, data in _largest(files)),
             next_step="let it log less (fio: log_avg_msec), or into its directory on the file system",
         )
@@ -289,8 +288,8 @@ def with_kernel(reason: str, words: Sequence[str]) -> str:
     """A reason with the kernel's last words below it, as the evidence of an error has them."""
     if not words or KERNEL in reason:
         return reason
-    told = [KERNEL, *dict.fromkeys(words[-TOLD_LINES:])]
-    return "\n".join([reason, *(f"    | {line}" for line in told)])
+    lines = [KERNEL, *dict.fromkeys(words[-KERNEL_LINES:])]
+    return "\n".join([reason, *(f"    | {line}" for line in lines)])
 
 
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:

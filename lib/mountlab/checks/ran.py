@@ -42,7 +42,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
             cell,
             f"{len(group)} of its {len(every)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
-            + ("Nothing can be said of it." if whole else "The estimate rests on the others."),
+            + ("The cell has no estimate." if whole else "The estimate rests on the others."),
         )
 
 
@@ -72,7 +72,7 @@ def _counted(trials: pd.DataFrame) -> int:
 
 
 def _figure_with(late: int, n: int) -> str:
-    """What the figure of a cell is of which so many trials ran into the limit."""
+    """Return what the figure of a cell is when so many of its trials ran into the limit."""
     if not late:
         return "They are of the warm-up, and count in no figure."
     if 2 * late < n:
@@ -111,11 +111,11 @@ def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
 def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that somebody has excluded, with the reason that was given, and what the figures are with them."""
     for cell, group, _ in _by_cell(evidence, "excluded"):
-        told = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
+        named = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
         left = len(evidence.counted.get(cell.id, ()))
         yield Doubt.of_cell(
             cell,
-            f"By a person's decision these trials do not count: {told}. {left} are left. "
+            f"By a person's decision these trials do not count: {named}. {left} are left. "
             f"{_with_them(evidence.exclusions, cell, [str(name) for name in group['trial_id']])}",
         )
 
@@ -293,7 +293,7 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
         return
     known = stated_facts.read(facts)
     yield Doubt.of_run(
-        f"these figures were read from logs that nobody here saw being made. {_options_known(known)} The state of the "
+        f"these figures were read from logs; Mountlab did not measure them. {_options_known(known)} The state of the "
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
         "Mountlab before you decide."
     )
@@ -308,8 +308,8 @@ def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> s
     if known is None:
         return "Options are not known, and were not checked."
     alone = stated_facts.unconfirmed(known)
-    told = f"; no log states {', '.join(alone)}, which only the import says" if alone else ""
-    return f"No log contradicts what the import says about its options{told}."
+    named = f"; no log states {', '.join(alone)}, which only the import says" if alone else ""
+    return f"No log contradicts what the import says about its options{named}."
 
 
 CHECKS = (

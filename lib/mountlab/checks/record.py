@@ -11,12 +11,12 @@ _NAMED = 3
 
 
 def altered(evidence: Evidence) -> Iterator[Doubt]:
-    """What was measured was altered after it was written, and a person accepted it."""
+    """Measurements that were altered after they were written, and that a person accepted."""
     if evidence.altered:
         said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""
         yield Doubt.of_run(
-            f"what was measured was altered after it was written: {said}{rest}. The figures are those of the altered "
+            f"a measurement was altered after it was written: {said}{rest}. The figures are those of the altered "
             "files, and nothing shows what they were before: measure again before you decide."
         )
 

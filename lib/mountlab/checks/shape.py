@@ -178,10 +178,10 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
         middle = median(sample.values)
         far = [i for i in shape.outliers(sample.values) if abs(sample.values[i] - middle) > smallest * abs(middle)]
         if far:
-            told = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
+            listed = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
             yield Doubt.of_cell(
                 sample.cell,
-                f"{sample.name} of some trials is far from the median of the cell: {told}. They count: nothing is "
+                f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: nothing is "
                 "dropped by itself. See what else happened then; where you know that it was not the file system, "
                 "exclude them with that reason (mountlab exclude).",
                 metrics=sample.metric,
@@ -259,13 +259,13 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
 
 def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
     """Whether what changes over the blocks cancels in the ratios that these samples are a side of."""
-    told = "Ratios are made inside a block, where what acts on both sides cancels"
+    inside = "Ratios are made inside a block, where what acts on both sides cancels"
     met = [each.cell.id for each in _not_paired(evidence) if any(_meet(each, one) for one in found)]
     apart = list(dict.fromkeys(met))
     if not apart:
-        return f"{told}."
+        return f"{inside}."
     names = apart[0] + (f" and {len(apart) - 1} more" if len(apart) > 1 else "")
-    return f"{told}, but in the ratio of {names} it does not: too few blocks hold both sides."
+    return f"{inside}, but in the ratio of {names} it does not: too few blocks hold both sides."
 
 
 def _not_paired(evidence: Evidence) -> list[Sample]:
@@ -382,7 +382,7 @@ def _p_of_first(levels: Sequence[float]) -> float:
 
 
 def unsteady(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials inside of which the bandwidth that fio logged was not steady, and rounds before them that never were."""
+    """Trials with an unsteady bandwidth in fio's log, and rounds before them that never became steady."""
     yield from _never_steady(evidence)
     for cell, known in evidence.known_of(evidence.series):
         judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}

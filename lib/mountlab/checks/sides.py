@@ -57,7 +57,7 @@ def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
         if fs.type == "ramfs" and fs.size_bytes:
             yield Doubt.of_filesystem(
                 fs.name,
-                f"ramfs knows no size limit; Mountlab kept every workload below {format_bytes(fs.size_bytes)} "
+                f"ramfs has no size limit; Mountlab kept every workload below {format_bytes(fs.size_bytes)} "
                 "by its plan.",
             )
 
@@ -70,7 +70,7 @@ def historic_names(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
             yield Doubt.of_filesystem(
                 fs.name,
                 "shmfs is the name that tmpfs had in kernel 2.4, and lives on in the source column of old "
-                f"fstab lines: what was measured is a tmpfs, {where}.",
+                f"fstab lines: a tmpfs was measured, {where}.",
             )
 
 

@@ -26,10 +26,10 @@ class OptionOfLogs:
     @property
     def shown(self) -> str:
         """'4KiB', or 'ext4: 1; tmpfs: 0' where the logs of the file systems differ; 'not stated'."""
-        told = {name: ", ".join(each) for name, each in self.values.items()}
-        if len(set(told.values())) > 1:
-            return "; ".join(f"{name}: {text}" for name, text in told.items())
-        return next(iter(told.values()), "not stated")
+        stated = {name: ", ".join(each) for name, each in self.values.items()}
+        if len(set(stated.values())) > 1:
+            return "; ".join(f"{name}: {text}" for name, text in stated.items())
+        return next(iter(stated.values()), "not stated")
 
     @property
     def differs(self) -> bool:

@@ -6,7 +6,7 @@ hashes again is not noticed.
 
     hash of a line = SHA-256(hash of the line before + newline + the line up to `, "chain": `)
 
-The hash covers the bytes of a line, not its values: a key that is given twice is noticed, and nobody must agree on how
+The hash covers the bytes of a line, not its values: so it notices a key that is given twice, and does not depend on how
 numbers are written.
 """
 

@@ -42,7 +42,7 @@ def manifest(sums: Mapping[str, str]) -> str:
 
 
 def read_manifest(text: str) -> dict[str, str]:
-    """Name to SHA-256 sum. Raises StoreError for a line that is none, a name that leads out, or one given twice."""
+    """Return name to SHA-256 sum. Raises StoreError for a bad line, a name that leads out, or a name given twice."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)

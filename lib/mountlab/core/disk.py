@@ -46,7 +46,7 @@ OPEN_AT_ONCE = 64
 FLUSHED_AT_ONCE = 8
 """Files that are flushed at the same time: the disk then empties its cache once for several of them."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
-"""What file systems say that know no fsync of a directory: their entries are on the disk at once, or never surely."""
+"""Errors of file systems without fsync of a directory: their entries are on the disk at once, or never surely."""
 
 
 def shown(path: Path) -> str:
@@ -58,8 +58,8 @@ def shown(path: Path) -> str:
 
 
 @contextmanager
-def told(path: Path, what: str = "a file cannot be written") -> Iterator[None]:
-    """Turns what the disk says into an error for people. Raises KeepError."""
+def disk_errors(path: Path, what: str = "a file cannot be written") -> Iterator[None]:
+    """Turn an error of the disk into one that names the file and what to do. Raises KeepError."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def told(path: Path, what: str = "a file cannot be written") -> Iterator[None]:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file whole: a reader sees the old one or the new one, also where two processes write it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with told(path):
+    with disk_errors(path):
         try:
             with _opened(temporary, _NEW) as handle:
                 _write_all(handle, data)
@@ -92,7 +92,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 def remove_file(path: Path) -> None:
     """Remove a file where it is there, and its name from the disk."""
-    with told(path), suppress(FileNotFoundError):
+    with disk_errors(path), suppress(FileNotFoundError):
         os.unlink(path)
         sync_directory(path.parent)
 
@@ -100,7 +100,7 @@ def remove_file(path: Path) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file, which is made where it is not there. Where that fails the file is cut back to what it was,
     or, if even that fails, ends with a torn line."""
-    with told(path):
+    with disk_errors(path):
         is_new = not path.exists()
         with _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as handle:
             _append(handle, line)
@@ -121,7 +121,7 @@ def _append(handle: int, line: bytes) -> None:
 
 def cut(path: Path, size: int) -> None:
     """Take away what a file has beyond a size."""
-    with told(path), _opened(path, os.O_WRONLY) as handle:
+    with disk_errors(path), _opened(path, os.O_WRONLY) as handle:
         os.ftruncate(handle, size)
         os.fsync(handle)
 
@@ -160,7 +160,7 @@ def make_directory(path: Path) -> None:
     if path.is_dir():
         return
     make_directory(path.parent)
-    with told(path):
+    with disk_errors(path):
         with suppress(FileExistsError):
             os.mkdir(path)
         sync_directory(path.parent)
@@ -172,7 +172,7 @@ def keep_directory(path: Path, files: Mapping[str, bytes]) -> None:
     A name may have directories before it. Stopped half-way it leaves what `tidy` puts right.
     """
     new, old = _beside(path, UNFINISHED), _beside(path, REPLACED)
-    with told(path):
+    with disk_errors(path):
         _remove(new)
         try:
             _fill(new, files)
@@ -235,7 +235,7 @@ def _flushers(_process: int) -> ThreadPoolExecutor:
 def new_directory(path: Path, files: Mapping[str, bytes], *, empty: str) -> None:
     """Make a directory with these files and an empty directory in it. Raises StoreError where it is there already."""
     new = _beside(path, UNFINISHED)
-    with told(path):
+    with disk_errors(path):
         _remove(new)
         try:
             _fill(new, files)
@@ -253,7 +253,7 @@ def new_directory(path: Path, files: Mapping[str, bytes], *, empty: str) -> None
 
 def tidy(directory: Path) -> None:
     """Put right what a crash has left of files and directories that were being written: the old ones stay."""
-    with told(directory):
+    with disk_errors(directory):
         for old in directory.glob(f".*{REPLACED}"):
             _put_back(old.with_name(old.name[1 : -len(REPLACED)]), old)
             _remove(old)
@@ -262,7 +262,7 @@ def tidy(directory: Path) -> None:
 
 def clear(directory: Path, *patterns: str) -> None:
     """Remove what killed processes have left there half-written: for who holds the lock under which it is written."""
-    with told(directory):
+    with disk_errors(directory):
         for pattern in patterns:
             for path in directory.glob(pattern):
                 _remove(path)

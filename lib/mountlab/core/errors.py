@@ -7,7 +7,7 @@
     │   ├── PluginError           2   a part of an installed plug-in that cannot be used
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
     │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
-    │       ├── AlteredError      2   what was measured was altered after it was written
+    │   ├── AlteredError      2   a measurement was altered after it was written
     │       └── RunInUse          3   another process writes to this run or batch
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed
@@ -50,9 +50,9 @@ EXIT_CODES: dict[int, str] = {
     3: "The box cannot be reached, its host key is not known, or another run is on it; or another process writes to "
     "the same run; or the scheduler of a batch cannot be reached.",
     4: "Unsafe: going on could destroy somebody's data. Nothing was touched.",
-    5: "Of `gate`: it cannot be told, with as many blocks as there are. Nothing is shown, neither way.",
-    130: "Stopped by Ctrl-C. What was measured is kept; `resume` goes on.",
-    141: "Nobody read on: the output was cut off, as by `| head`.",
+    5: "Of `gate`: inconclusive with this number of blocks. Neither a slowdown nor its absence is shown.",
+    130: "Stopped by Ctrl-C. All measurements are kept; `resume` goes on.",
+    141: "The reader of the output ended first, as `| head` does: the output was cut off.",
 }
 """What the command line ends with, and what that means."""
 
@@ -96,7 +96,7 @@ class Stopped(KeyboardInterrupt):
     traceback.
     """
 
-    what = "stopped; everything on the box is undone, and what was measured is kept"
+    what = "stopped; everything on the box is undone, and all measurements are kept"
 
     def __init__(self, next_step: str, *, in_python: str) -> None:
         super().__init__(next_step)

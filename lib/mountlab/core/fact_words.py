@@ -176,7 +176,7 @@ _STATES = {"Mitigation": "on", "Vulnerable": "off", "Not affected": "not affecte
 
 
 def mitigation_text(said: str) -> str:
-    """'on (Retpolines; STIBP: disabled)', 'off' or 'not affected', of what the kernel says of one weakness."""
+    """Format the kernel's report on one weakness: 'on (Retpolines; STIBP: disabled)', 'off' or 'not affected'."""
     match = _STATE.match(said)
     if not match:
         return said

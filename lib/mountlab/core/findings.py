@@ -143,12 +143,12 @@ class Caveat(Shown):
     metrics: str = ""
     """Of a cell: how the names of the metrics begin that it weakens; '' for all of them."""
     asked: bool = False
-    """Whether the sweep asks for what it notes (`cache: warm`): nobody needs to be told who wrote the sweep."""
+    """Whether the sweep asks for what the caveat notes (`cache: warm`): its author knows it already."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionEvidence:
-    """One option that was asked for, and what the kernel says of it; or one that the kernel added by itself."""
+    """One option that was asked for, and what the kernel reports of it; or one that the kernel added by itself."""
 
     filesystem: str
     option: str

@@ -43,7 +43,7 @@ class Program:
     packages: Mapping[str, str]
     """Package manager (apt, dnf, zypper, pacman) to package name."""
     version: tuple[str, ...] = ()
-    """Command whose first line of output names the version; () where nobody asks."""
+    """Command whose first line of output names the version; () where the version is not needed."""
     places: tuple[str, ...] = ()
     """Patterns of directories where it may lie when it is not on PATH."""
     version_word: str = ""
@@ -68,7 +68,7 @@ class ScratchDevice:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """The machine under test: what params/boxes/<name>.yml says of it. Holds no secret."""
+    """The machine under test, as params/boxes/<name>.yml describes it. Holds no secret."""
 
     name: str
     host: str
@@ -196,7 +196,7 @@ class Until:
     """Of the printed interval, relative: with 0.03 both ends lie within 3 % of the mean; of a ratio a factor of 1.03
     either way, in the interval for all comparisons together."""
     confidence: float = 0.95
-    """What the interval covers, after having looked at it block after block."""
+    """What the interval covers, corrected for looking at it after each block."""
     min: int = 5
     """Blocks before the first look."""
     max: int = 40
@@ -218,7 +218,7 @@ class Design:
     warmup: int = 1
     """Blocks that are run first, kept and marked, and not counted."""
     fresh_filesystem: Literal["block", "cell", "never"] = "block"
-    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
+    """How often a file system is made: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
     level: float = 0.95
     estimate: str = "mean"
@@ -301,7 +301,7 @@ class Sweep(Shown):
         return self.own_metrics.get(name) or known_metric(name)
 
     def has_cell(self, cell: str) -> bool:
-        """Whether a combination, told by the id that its cell would have, is one of the cells."""
+        """Return whether a combination is one of the cells; `cell` is the id that its cell would have."""
         return cell not in self.excluded
 
 
@@ -366,7 +366,7 @@ class Target:
     kind: Literal["files", "mapped", "device"] = "files"
     """Files that it makes in its directory; files that can only be mapped (no write()); or a block device."""
     device: str = ""
-    """The block device, of which the first MARK_BYTES are not the workload's."""
+    """The block device; the workload leaves its first MARK_BYTES alone."""
     endpoints: tuple[ClientEndpoint, ...] = ()
     """Who reads and writes, where that is not the box itself: each in a directory of its own."""
     seed: int | None = None

@@ -15,7 +15,7 @@ THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
 _LARGEST = 1e6
-"""An end beyond it is told as beyond it: more digits of it would be noise."""
+"""An end beyond it is shown as beyond it: more digits of it would be noise."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def quantity(value: float, unit: str) -> str:
 
 
 def best(intervals: Sequence[tuple[float, float, float]], better: Better) -> list[float]:
-    """The means of (mean, low, high) that may be the best: the best one, and from there on all whose interval meets its
-    own, up to the first that does not: noise alone makes none better than one that is measured better.
+    """Return the means of (mean, low, high) that are best, or not distinguishable from the best: sorted from the best
+    on, up to the first whose interval does not overlap the interval of the best one.
 
     The best is the largest of a rate and the smallest of a time. Empty where no mean is known, or neither is better.
     """

@@ -99,7 +99,7 @@ def _wrong_type(raw: object, option: Option, where: str) -> ParameterError:
 
 
 def unknown_key(key: object, allowed: Mapping[str, object] | list[str], *, where: str, what: str) -> ParameterError:
-    """The error for a key that nobody knows."""
+    """Return the error for an unknown key."""
     names = sorted(map(str, allowed))
     return ParameterError(
         f"unknown {what}",

@@ -51,7 +51,7 @@ def parse_yaml(text: str, *, where: str) -> Raw:
     except yaml.MarkedYAMLError as error:
         raise _not_valid(error, where) from error
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
-        # Dates that are none, endless digits, deep nests; a tag of Python's, which is never heeded.
+        # Impossible dates, endless digits, deep nests; a tag of Python's, which is always ignored.
         raise ParameterError("not valid YAML", where=where, got=" ".join(str(error).split())[:300]) from error
     except ParameterError as error:
         error.where = f"{where}, {error.where}" if error.where else where

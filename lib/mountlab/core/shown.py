@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Shown:
-    """A value that shows itself in a notebook, by the looks that the package gives it: the core knows no HTML."""
+    """A value that shows itself in a notebook, with the looks that the package sets: the core has no HTML."""
 
     looks: ClassVar[Callable[[], Any]]
     """Gives what has html_of(value) and text_of(value): the package sets it, and loads it when a value is shown."""

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP as Ctrl-C: a command that is asked to end says how to go on, whoever asks."""
+"""Treat SIGTERM and SIGHUP as Ctrl-C: a command that is asked to end prints how to resume, whatever sent the signal."""
 
 from __future__ import annotations
 

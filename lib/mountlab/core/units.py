@@ -30,7 +30,7 @@ TIME_UNITS = {
 SizeText = Annotated[str, "a size with its unit, such as `64KiB`"]
 TimeText = Annotated[str, "a time with its unit, such as `60s`"]
 PercentText = Annotated[str, "a share, such as `3%`"]
-"""Types of keys in parameter files, with what the reference in docs/ says of them."""
+"""Types of keys in parameter files, with their description for the reference in docs/."""
 _KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")
@@ -226,5 +226,5 @@ def scale_for(unit: str, largest: float) -> Scale:
 
 
 def whole_seconds(seconds: float) -> int:
-    """As timeout(1) is told of a limit: rounded up, and never 0, which would be none."""
+    """Return a limit for timeout(1): rounded up, and never 0, which would be no limit."""
     return max(1, math.ceil(seconds))

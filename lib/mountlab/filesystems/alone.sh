@@ -1,5 +1,5 @@
 # alone.sh OPTIONS mount -t TYPE [-o OPTIONS] SOURCE DIRECTORY
-# The mount that is written there is on DIRECTORY. Do it anew with each of OPTIONS (one on a line) alone, and print what
+# Repeat the mount on DIRECTORY with each of OPTIONS (one on a line) alone, and print what
 # the kernel shows then, in sections headed '==> option <=='; an option that is refused alone has none. At the end the
 # plain mount is back.
 options=$1

@@ -22,7 +22,7 @@ OF_ANY_MOUNT = (
     "defaults", "ro", "rw", "sync", "async", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime",
     "norelatime", "strictatime", "lazytime", "nolazytime", "suid", "nosuid", "dev", "nodev", "exec", "noexec",
 )  # fmt: skip
-"""Options that the kernel itself heeds for every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
+"""Options that the kernel itself applies to every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
 BLOCK_DEVICE = "raw"
 """`mounted_as` of a device that is used without a file system."""
 
@@ -176,5 +176,5 @@ def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, .
 
 
 def evidence_step(root: str, *devices: str) -> Step:
-    """Reads back what the kernel says of the file system that holds `root`; see mountlab.filesystems.evidence."""
+    """Read back the kernel's report on the file system that holds `root`; see mountlab.filesystems.evidence."""
     return script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")

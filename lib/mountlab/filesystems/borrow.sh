@@ -38,7 +38,7 @@ forget() { # the last line about it
         END { for (i = 1; i <= NR; i++) if (i != last) print line[i] }' "$record" >"$record.new" && mv "$record.new" "$record"
 }
 
-# Until this script ends: nobody else who borrows changes the file between our reading and our writing.
+# Lock FILE until this script ends: no other borrower changes it between our reading and our writing.
 lock() { ! command -v flock >/dev/null || { exec 7<"$1" && flock 7; }; }
 
 set_value() { # FILE VALUE
@@ -47,9 +47,9 @@ set_value() { # FILE VALUE
     case $2 in +*) lock "$file" ;; esac
     before=$(value_of "$file") || refuse "$file cannot be read"
     value=$2 saved=$before
-    # What others borrow meanwhile stays theirs: what was added is taken away again, and not the earlier value written.
+    # What others borrow meanwhile stays theirs: the amount added is subtracted again, and the earlier value is not restored.
     case $value in +*) value=$((before + ${value#+})) saved=$2 ;; esac
-    # With another scheduler the kernel sets these anew, and would not set them back with the old one.
+    # With another scheduler the kernel resets these, and would not restore them with the old one.
     case $file in
     */queue/scheduler)
         for other in "${file%/*}/nr_requests" "${file%/*}/wbt_lat_usec" "${file%/*}"/iosched/*; do
@@ -118,8 +118,8 @@ nfsd() {
 end_nfsd() {
     [ ! -e /proc/fs/nfsd/threads ] || echo 0 > /proc/fs/nfsd/threads || return
     tries=40
-    while told=$(grep -lszxF MOUNTLAB_NFSD=ours /proc/[0-9]*/environ | sed 's/[^0-9]//g'); [ -n "$told" ]; do
-        for each in $told; do kill "$each" 2>/dev/null; done
+    while servers=$(grep -lszxF MOUNTLAB_NFSD=ours /proc/[0-9]*/environ | sed 's/[^0-9]//g'); [ -n "$servers" ]; do
+        for each in $servers; do kill "$each" 2>/dev/null; done
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] || return
         sleep 0.05

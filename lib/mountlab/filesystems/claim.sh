@@ -69,7 +69,7 @@ known_parts() {
 
 # --- reading ------------------------------------------------------------------------------------------------------------
 
-# O_DIRECT reads the medium and leaves the page cache alone; where there is none, what was read is dropped again.
+# O_DIRECT reads the medium and leaves the page cache alone; without it, the pages read are dropped again.
 find_way() {
     direct=
     ! dd if="$device" of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null || direct=iflag=direct

@@ -31,7 +31,7 @@ class Around:
     """What changed while the tool of one trial ran. Shares are of 1."""
 
     seconds: float | None = None
-    """By the wall clock, unless it was set meanwhile: then by the one that nobody sets (/proc/uptime)."""
+    """By the wall clock, unless it was set meanwhile: then by /proc/uptime, which cannot be set."""
     clock_step_s: float | None = None
     """How much further the wall clock went than the other one permits at most, or (negative) at least; 0 where it
     agrees with it as far as the two can be held against each other."""
@@ -54,7 +54,7 @@ class Around:
     throttled: int | None = None
     """How often a processor was slowed because it was too hot."""
     discarded: Mapping[Device, int] = field(default_factory=dict)
-    """Bytes that each device was told to forget (TRIM)."""
+    """Bytes that were discarded on each device (TRIM)."""
     lazy_init: bool | None = None
     """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
     kernel_log: tuple[str, ...] | None = None
@@ -98,7 +98,7 @@ def _wall_s(files: Mapping[str, str]) -> float | None:
 
 
 def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
-    """The least and the most that the tool can have taken by the clock that nobody sets. It was read before and after
+    """The least and the most that the tool can have taken by the clock that cannot be set. It was read before and after
     each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by more."""
     words = files.get("uptime", "").split()[1:]
     if len(words) != 4 or any(_number(word) is None for word in words):
@@ -118,8 +118,8 @@ def _time(
     wall: float | None, permitted: tuple[float, float] | None, uptime: float | None
 ) -> tuple[float | None, float | None]:
     """How long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run, which
-    could not tell that from a machine that was busy. The wall clock is the finer one, where nobody has set it."""
-    if permitted is not None and wall is None:  # busybox knows no fractions of a second
+    could not distinguish that from a machine that was busy. The wall clock is the finer one, unless it was set."""
+    if permitted is not None and wall is None:  # busybox prints no fractions of a second
         return sum(permitted) / 2, None
     if permitted is None or wall is None:
         agree = uptime is None or (wall is not None and abs(wall - uptime) < _CLOCKS_AGREE_S)

@@ -115,7 +115,7 @@ def _whole(text: str) -> list[int]:
 
 
 def _since_start(looks: Sequence[_Reading], files: Mapping[str, str]) -> list[float]:
-    """Seconds from the start of the tool to each look: by the wall clock where the shell has it and nobody has set it
+    """Seconds from the start of the tool to each look: by the wall clock where the shell has it and it was not set
     meanwhile, else by the time since the box was started, whose steps are of 10 ms."""
     if not looks:
         return []
@@ -136,7 +136,7 @@ def _length(files: Mapping[str, str]) -> float | None:
 
 
 def _inside(looks: Sequence[tuple[float, _Reading]], length: float | None) -> Iterator[tuple[float, _Reading]]:
-    """The looks around windows of which at least a half lies in the time of the tool."""
+    """The looks around windows that lie in the time of the tool by at least a half."""
     end = math.inf if length is None else length
     windows = [
         (early, late)

@@ -62,7 +62,7 @@ class DeviceFamily(Family):
                     where=f"{where}.mkfs",
                     got=f"{word} {argument or ''}".strip(),
                     allowed=f"a list of options, each followed by its argument: {allowed}{alone}; no path",
-                    next_step="what is formatted is said by image, device or journal_device alone",
+                    next_step="name what is formatted by image, device or journal_device alone",
                 )
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
@@ -122,7 +122,7 @@ class DeviceFamily(Family):
 
 def merged(words: tuple[str, ...], option: str, *ours: str) -> tuple[str, ...]:
     """The user's mkfs options with our comma-separated arguments added to those of `option`, where the user has not
-    said otherwise: of most options mkfs heeds only the last."""
+    said otherwise: mkfs uses only the last one of most options."""
     rest, theirs = [], []
     pending = iter(words)
     for word in pending:

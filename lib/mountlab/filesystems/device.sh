@@ -79,8 +79,8 @@ fact_of() { # NAME=VALUE of the first of these files that says something
     done
 }
 
-# What a device says of itself, however the kernel numbers it. Of a loop device: its file, which another loop device and
-# another boot find again, and which no copy is.
+# What identifies a device, however the kernel numbers it. Of a loop device: its file, which another loop device and
+# another boot find again, and which a copy does not share.
 own_fact() {
     if [ -e "$disk/loop/backing_file" ]; then
         backing=$(cat "$disk/loop/backing_file")
@@ -92,7 +92,7 @@ own_fact() {
         "$disk/device/uuid"
 }
 
-# The kernel numbers devices again each time that it starts: then a disk is known by what it says of itself.
+# The kernel numbers devices again each time that it starts: then a disk is recognised by its own identity.
 recognised() {
     [ "$1" != "$identity" ] || return 0
     [ "${1%%,*}" != "${identity%%,*}" ] || return 1

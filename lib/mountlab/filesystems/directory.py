@@ -82,7 +82,7 @@ class Bind(Directory):
         wrong = [option for option in fs.options if option not in OF_ANY_MOUNT]
         if wrong:
             raise ParameterError(
-                "a bind mount heeds the options of a mount point only, and takes all others without a word",
+                "a bind mount applies the options of a mount point only, and silently ignores all others",
                 where=f"{where}.options",
                 got=", ".join(wrong),
                 allowed=", ".join(OF_ANY_MOUNT),

@@ -1,6 +1,6 @@
-"""What was asked of a file system against what the kernel says of it.
+"""Compare the requested options of a file system with the kernel's report on it.
 
-The rules are general, so that an option nobody has thought of is judged too. What the kernel shows by itself is known
+The rules are general, so that they judge unknown options too. What the kernel shows by itself is known
 from the control: the same file system, mounted once without the user's options.
 """
 
@@ -71,7 +71,7 @@ def _rows(fs: Filesystem, kind: str, found: Iterator[tuple[str, Found]]) -> Iter
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the kernel says of one mount."""
+    """The kernel's report on one mount."""
 
     fstype: str
     shown: Mapping[str, str]
@@ -257,8 +257,8 @@ def _by_name(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found 
 
 
 def _by_value(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found:
-    """The option shows under its own name. The log may say that it is ignored nevertheless: discard, on a device that
-    knows none. What the control shows too is so, whatever the log says of the asking."""
+    """Judge an option that shows under its own name. The log may still say that it is ignored: discard, on a device
+    without it. An option that the control shows too is in effect, whatever the log states."""
     fresh = plain is not None and plain.shown.get(asked.key) != now.shown[asked.key]
     logged = [line for line in _naming(asked, now, plain) if _IGNORES.search(line)] if fresh else []
     says = "; ".join([_with_size(asked.value, _shows(asked.key, now.shown[asked.key])), *logged])
@@ -304,7 +304,7 @@ def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Fou
 
 
 def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """A line of the kernel's log that names the option and says that it was not heeded."""
+    """A line of the kernel's log that names the option and says that it was ignored."""
     lines = [line for line in _naming(asked, now, plain) if _IGNORES.search(line) or "disabled" in line]
     return ("ignored", "; ".join(lines)) if lines else None
 
@@ -322,7 +322,7 @@ def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list
     if only and logged and plain is not None:
         return ("ignored", "; ".join(logged))
     if plain is not None and plain.accepts_anything:
-        return ("ignored", f"nothing, and {now.fstype} takes options that nobody knows")
+        return ("ignored", f"nothing, and {now.fstype} accepts unknown options")
     if named := _naming(asked, now, plain):
         return ("not visible", "nothing, but logged: " + "; ".join(named))
     return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else NOTHING
@@ -362,12 +362,12 @@ def _news(fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _See
 
 def _contradictions(states: list[tuple[_RequestedOption, Found]]) -> list[tuple[_RequestedOption, Found]]:
     """Of an option that another one overruled the words say so."""
-    heeded = {name: each for each, (state, _) in states if state == "in effect" for name in (each.key, *each.brings)}
+    effective = {name: each for each, (state, _) in states if state == "in effect" for name in (each.key, *each.brings)}
 
     def winner(each: _RequestedOption, says: str) -> str:
-        names = [name for name in (each.key, *each.opposites, says) if name in heeded]
-        others = [name for name in names if heeded[name].text != each.text]
-        brought = [heeded[name].text for name in others if name in heeded[name].brings]
+        names = [name for name in (each.key, *each.opposites, says) if name in effective]
+        others = [name for name in names if effective[name].text != each.text]
+        brought = [effective[name].text for name in others if name in effective[name].brings]
         return f", which {brought[0]} brings" if brought else ", which was asked for too" if others else ""
 
     return [
@@ -403,7 +403,7 @@ def _fits(asked: _RequestedOption, now: _Seen, *, fresh: bool) -> bool:
 
 
 def _ids(asked: _RequestedOption, now: _Seen) -> set[str]:
-    """uid=nobody is shown as a number: that of the root directory, if it bears this name."""
+    """uid=daemon is shown as a number: that of the root directory, if it bears this name."""
     root = now.parts.get("root", "").split()
     named = {"uid": (root[1], root[3]), "gid": (root[2], root[4])} if len(root) == 5 else {}
     number, name = named.get(asked.key, ("", ""))

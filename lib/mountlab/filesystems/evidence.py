@@ -1,4 +1,4 @@
-"""What the kernel says of a mount and of its devices: text read on the box, turned into values."""
+"""The kernel's report on a mount and its devices: text read on the box, turned into values."""
 
 from __future__ import annotations
 
@@ -226,8 +226,8 @@ def through_cache_below(evidence: Mapping[str, str]) -> bool:
 def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
     """The bytes that the device zeroes by one command, without writing them; 0 where it has no such command, None where
     the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
-    told = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
-    return next((int(text) for text in told if text.isdecimal()), None)
+    stated = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
+    return next((int(text) for text in stated if text.isdecimal()), None)
 
 
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:

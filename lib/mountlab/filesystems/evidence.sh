@@ -1,5 +1,5 @@
 # evidence.sh ROOT [DEVICE [JOURNAL]]
-# Print what the kernel says of the file system that holds the directory ROOT, in sections headed '==> name <=='; with
+# Print the kernel's report on the file system that holds the directory ROOT, in sections headed '==> name <=='; with
 # DEVICE also what the file system's own tools read from it, and from its external JOURNAL. ROOT may be a block device.
 # Read by mountlab.filesystems.evidence, once for each mount: so few processes, and what the shell can read itself it reads.
 LC_ALL=C

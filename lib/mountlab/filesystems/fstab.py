@@ -20,7 +20,7 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
     """Text to read and to copy: what must be done beforehand, the fstab line and the unit, for a mount on the directory
     `at`. `doubts`: what the run found wrong with its options.
 
-    Raises ParameterError for a file system that the run did not mount, and for a directory that is none.
+    Raises ParameterError for a file system that the run did not mount, and for a bad path `at`.
     """
     at = at.rstrip("/")
     if not re.fullmatch(r"(/[^/\x00-\x1f]+)+", at):
@@ -34,7 +34,7 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
             allowed="a file system that the run mounted",
         )
     source, own = _source(fs, box)
-    # A zram device is made anew at every boot, after fstab was read: it must not stop the boot.
+    # A zram device is rebuilt at every boot, after fstab was read: it must not stop the boot.
     late = ("noauto", "nofail") if fs.zram_bytes else ()
     options = ",".join((*own, *fs.options, *late)) or "defaults"
     kind = "none" if kind == ANYTHING else kind

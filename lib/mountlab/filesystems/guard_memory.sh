@@ -1,5 +1,5 @@
-# Say whether physical memory from $1 (0x...), $2 bytes long, may be formatted: the kernel must have been told to leave it
-# alone (memmap=), and show the whole of it as reserved or persistent. Reads only.
+# Say whether physical memory from $1 (0x...), $2 bytes long, may be formatted: the kernel must have been booted with it
+# left alone (memmap=), and show the whole of it as reserved or persistent. Reads only.
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 first=$(($1)) || refuse "$1 is not an address"
 last=$((first + $2 - 1))

@@ -1,4 +1,4 @@
-"""How a file system was made: the commands that were run for it, and what the kernel said of it and of its devices."""
+"""How a file system was made: the commands that were run for it, and the kernel's report on it and its devices."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Setup:
 
 
 def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
-    """What a step ran as `argv`, without the scripts around it, of which the name says enough; None where it only read
-    what the kernel says."""
+    """Return the command that a step ran as `argv`, without the scripts around it, whose names say enough; None where
+    it only read the kernel's report."""
     words = list(argv[2:] if argv[:1] == ("env",) else argv)
     if TIMED in words:
         words = words[len(words) - words[::-1].index(TIMED) :]

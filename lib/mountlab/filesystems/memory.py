@@ -105,7 +105,7 @@ class Ramfs(_Memory):
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
         names = {option: option.partition("=")[0] for option in fs.options}
         return super().foreseen(fs, facts) | {
-            option: "ramfs takes every word and heeds none but mode= and those of the mount itself"
+            option: "ramfs accepts every word, and ignores all but mode= and the options of the mount itself"
             for option, name in names.items()
             if name not in (*OF_ANY_MOUNT, "mode")
         }

@@ -80,7 +80,7 @@ class Nfs(Family):
         )
 
     def _mount(self, fs: Filesystem, server: str, place: Place) -> Step:
-        source = f"[{server}]:/" if ":" in server else f"{server}:/"  # what is exported is all that there is
+        source = f"[{server}]:/" if ":" in server else f"{server}:/"  # the server exports nothing else
         return mount_step(fs, "nfs4", source, place, own=self.own_options(fs))
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:

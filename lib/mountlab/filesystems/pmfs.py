@@ -14,7 +14,7 @@ PREFIX = "memory:"
 
 
 class Pmfs(Family):
-    """Memory that the kernel was told to leave alone (memmap=2G$4G), made into a file system by the mount itself."""
+    """Memory that the kernel leaves alone (booted with memmap=2G$4G), made into a file system by the mount itself."""
 
     type = "pmfs"
     controlled = False
@@ -41,7 +41,7 @@ class Pmfs(Family):
         address = (place.device or f"{PREFIX}ADDRESS").removeprefix(PREFIX)
         own = (f"physaddr={address}", *self.own_options(fs))
         return (
-            script_step("guard_memory.sh", address, str(fs.size_bytes), guard=True, why="memory that nobody else uses"),
+            script_step("guard_memory.sh", address, str(fs.size_bytes), guard=True, why="memory that is not used"),
             directory_step(place.mountpoint),
             mount_step(fs, "pmfs", "none", place, own=own),
         )

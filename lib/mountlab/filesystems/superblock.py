@@ -245,7 +245,7 @@ def xfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> l
 
 
 def _xfs_info(text: str) -> dict[str, str]:
-    """'data.bsize': '4096', ... A line of which the first column is empty goes on with the part above it."""
+    """'data.bsize': '4096', ... A line whose first column is empty belongs to the part above it."""
     found: dict[str, str] = {}
     part = ""
     for line in text.splitlines():
@@ -377,7 +377,7 @@ def _btrfs_one(asked: MkfsSetting, dump: Mapping[str, str], profiles: Mapping[st
 
 
 def _btrfs_feature(asked: str, features: list[str]) -> Found | None:
-    """A feature of the super block's flags. One that is none of them (quota) has its own tree instead."""
+    """Judge a feature by the super block's flags. A feature without a flag (quota) has its own tree instead."""
     name = asked.removeprefix("^")
     found = _feature(asked, _BTRFS_FEATURES, features)
     return found if found[0] == "in effect" or name not in ("quota", "list-all") else None

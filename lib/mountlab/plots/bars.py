@@ -32,8 +32,8 @@ def plot_bars(
     """The mean of each cell as a bar that starts at 0, its interval as a whisker, its counted trials as dots over it.
 
     `measurements` and `estimates`: frames of a Run; `filesystems` and `workloads` (labels): all of the sweep, in its
-    order. A bar hides how the trials lie, so `plot_trials` says more. Raises InputError where no counted trial has the
-    metric.
+    order. A bar hides the distribution of its trials: `plot_trials` shows it. Raises InputError where no counted trial
+    has the metric.
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)

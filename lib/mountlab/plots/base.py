@@ -48,8 +48,8 @@ class Plot(Shown):
         """The figure for a paper: on white, in black, at this width in inches, text as paths (SVG) or with its fonts
         (PDF); the same bytes for the same data. The title is left to the caption; keys are drawn above.
 
-        Text stays as large as on the page where there is room; what is narrower than on the page is scaled down as a
-        whole. Raises InputError for another form, and for a width that is none of a page's.
+        Text stays as large as on the page where there is room; a narrower picture is scaled down as a whole. Raises
+        InputError for another form, and for a width that no page has.
         """
         if form not in FORMS:
             raise InputError("a figure is saved as one of these", got=repr(form), allowed=", ".join(FORMS))

@@ -1,4 +1,4 @@
-"""What each of several clients had of a workload, relative to the others."""
+"""The share of each client in a workload of several, relative to the others."""
 
 from __future__ import annotations
 

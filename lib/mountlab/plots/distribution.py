@@ -56,9 +56,9 @@ def plot_distribution(
                 own_x_scale(axes)
         name_axes(panels, x=f"{names.metric_noun(metric)}, {scale.unit}{more}", y="trials up to there, %")
     legend = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
-    told = _overlaps(trials, scale)
-    title = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}: {told[0]}"
-    return Plot(figure_of(panels), title, f"The distribution of the trials of each cell. {in_alt(told)}", legend)
+    overlaps = _overlaps(trials, scale)
+    title = f"{names.metric_heading(metric)} of {numbers.counted(len(trials), 'trial')}: {overlaps[0]}"
+    return Plot(figure_of(panels), title, f"The distribution of the trials of each cell. {in_alt(overlaps)}", legend)
 
 
 def _draw(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], scale: Scale) -> None:

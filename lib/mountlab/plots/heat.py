@@ -148,8 +148,8 @@ def _heat(
     ends = " to ".join(f"{each.text.rstrip('?')} ({_where(each, factors)})" for each in (least, most))
     missing = len(every) * len(across.names) * len(up.names) - len(squares)
     lines = [f"{_where(each, factors)}: {each.text}" for each in sorted(squares, key=lambda each: -each.value)]
-    told = f" {numbers.counted(missing, 'cell')} without a figure, hatched." if missing else ""
-    return Plot(figure, f"{what}: {ends}", f"{what}, by {factors[0]} and {factors[1]}. {in_alt(lines)}{told}")
+    absent = f" {numbers.counted(missing, 'cell')} without a figure, hatched." if missing else ""
+    return Plot(figure, f"{what}: {ends}", f"{what}, by {factors[0]} and {factors[1]}. {in_alt(lines)}{absent}")
 
 
 def _where(square: _Square, factors: tuple[str, str]) -> str:

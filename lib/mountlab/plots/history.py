@@ -79,7 +79,7 @@ def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot
         panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         lay_out(figure, _PANEL_IN)
     left = f" {len(known) - len(shown)} more in the table." if len(known) > len(shown) else ""
-    return Plot(figure, title, f"Each run's figure over its date. {in_alt([_told(line) for line in known])}{left}")
+    return Plot(figure, title, f"Each run's figure over its date. {in_alt([_levels(line) for line in known])}{left}")
 
 
 def _draw(axes: Axes, line: Line, metric: str) -> None:
@@ -115,7 +115,7 @@ def _between(x: Sequence[float], place: int) -> float:
     return (x[place - 1] + x[place]) / 2
 
 
-def _told(line: Line) -> str:
+def _levels(line: Line) -> str:
     """'ext4/fio: 99.6 MB/s, from 2021-02-03 on 90.1 MB/s'."""
     levels = [numbers.quantity(each.level, line.unit) for each in line.stretches]
     days = [f"{line.spots[at].at:%Y-%m-%d}" for at, _, _ in line.turns]

@@ -90,7 +90,7 @@ def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Se
 
 
 def quiet(name: str, trials: Sequence[InsideTrial]) -> bool:
-    """Whether a quantity was zero all the time, or nobody saw it."""
+    """Return whether a quantity was zero all the time, or was not recorded."""
     return max(_values(name, trials), default=0.0) <= (_QUIET if INSIDE[name].unit == "%" else 0.0)
 
 
@@ -122,8 +122,8 @@ def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
             name = max(shares, key=lambda one: shares[one])
             busiest.setdefault(name, []).append(f"{each.filesystem} ({numbers.percent(shares[name])})")
     if busiest:
-        told = (f"{name} on {numbers.listed(names)}" for name, names in busiest.items())
-        return f"Busiest inside {short(workload)}: {numbers.listed(list(told))}"
+        shown = (f"{name} on {numbers.listed(names)}" for name, names in busiest.items())
+        return f"Busiest inside {short(workload)}: {numbers.listed(list(shown))}"
     values = _values(first, trials)
     low, high = (numbers.quantity(end, INSIDE[first].unit) for end in (min(values), max(values)))
     return f"Inside {short(workload)}: {INSIDE[first].title.lower()} from {low} to {high}"
@@ -147,8 +147,8 @@ def _mean(points: Points) -> float:
 
 
 def _means(name: str, trials: Sequence[InsideTrial]) -> str:
-    told = ((each.filesystem, each.points.get(name)) for each in trials)
-    return f"{INSIDE[name].title}: " + ", ".join(f"{fs} {_shown(name, _mean(points))}" for fs, points in told if points)
+    own = ((each.filesystem, each.points.get(name)) for each in trials)
+    return f"{INSIDE[name].title}: " + ", ".join(f"{fs} {_shown(name, _mean(points))}" for fs, points in own if points)
 
 
 def _shown(name: str, value: float) -> str:

@@ -101,12 +101,12 @@ def _percentile_axes(panels: Mapping[str, Axes], rows: Sequence[Mapping[str, Any
 def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """For each workload: the latency at the 99th percentile (or the highest that all have), slowest first; the
     workload in which the file systems differ most comes first."""
-    told = []
+    lines = []
     for workload, percent, at, ratio in _ranked(rows):
         ends = ", ".join(f"{row['filesystem']} {_latency(row)}" for row in at)
         apart = f" ({times(ratio)} the shortest)" if len(at) > 1 else ""
-        told.append((ratio, f"{percent:g} % stay below {ends}{apart}, {workload}"))
-    return [text for _, text in sorted(told, key=lambda each: -each[0])]
+        lines.append((ratio, f"{percent:g} % stay below {ends}{apart}, {workload}"))
+    return [text for _, text in sorted(lines, key=lambda each: -each[0])]
 
 
 def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -169,11 +169,11 @@ def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *,
             axes.set_ylim(0, 102)
             plain_ticks(axes.yaxis)
         name_axes(panels, x=f"latency, {scale.unit}{more}", y="I/Os that took less, %")
-    told = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
+    lines = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
     legend = {name: mark for name, mark in marks.items() if any(name == own for _, own in known)}
     total = sum(each.total for each in known.values())
     title = f"{noun[0].upper()}{noun[1:]} of {numbers.number(total, 0)} I/Os: {_span(list(known.values()))}"
-    return Plot(figure_of(panels), title, f"The distribution of {noun} over all I/Os. {in_alt(told)}", legend)
+    return Plot(figure_of(panels), title, f"The distribution of {noun} over all I/Os. {in_alt(lines)}", legend)
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

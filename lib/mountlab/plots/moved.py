@@ -69,8 +69,8 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workl
             own = [each for each in known if (each.group, each.filesystem) == (group, name)]
             _draw(axes, y, own, marks[name])
         axes.set_xlabel("device bytes, % of the tool's; at the right: device of tool")
-    told = _answers(known)
-    return Plot(figure, told[0], f"Bytes of the device against bytes of the tool. {in_alt(told)}")
+    answers = _answers(known)
+    return Plot(figure, answers[0], f"Bytes of the device against bytes of the tool. {in_alt(answers)}")
 
 
 def _place(each: Delivered, workloads: Sequence[str]) -> tuple[int, str, str]:

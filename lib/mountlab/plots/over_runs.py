@@ -50,7 +50,7 @@ def plot_answer_over_runs(
 ) -> Plot:
     """The ratio of each comparison in every run, one row a run below the name of the comparison; undecided is hollow.
 
-    `answers`: name of a comparison to what each run says of it, None where it says nothing. The first that fit are
+    `answers`: name of a comparison to the verdict of each run, None where it has none. The first that fit are
     drawn. `filesystems`: all of the sweep, in its order. Raises InputError where there is no ratio.
     """
     known = {name: _ratios(own, runs) for name, own in answers.items()}

@@ -20,7 +20,7 @@ from mountlab.plots.texts import short
 from mountlab.plots.ticks import plain_ticks
 
 MOST_PANELS = 12
-"""More would be a tall picture that nobody compares: the first are drawn, and the axis says so. Tables hold all."""
+"""More would be too tall to compare: the first are drawn, and the axis says so. Tables hold all."""
 ALONE_IN, _BESIDE_IN = 2.4, 1.25
 """Height of a panel alone, and of one beside others."""
 _LABEL_PT = 12.0
@@ -35,7 +35,7 @@ LINED: dict[Any, Any] = {"axes.spines.left": True, "ytick.major.size": 3.5, "yti
 
 
 def shown_of(names: Sequence[str]) -> tuple[list[str], str]:
-    """The names that get a panel, and what the axis says of the others: '; the first 12 of 20'."""
+    """Return the names that get a panel, and the axis label for the others: '; the first 12 of 20'."""
     more = f"; the first {MOST_PANELS} of {len(names)}" if len(names) > MOST_PANELS else ""
     return list(names[:MOST_PANELS]), more
 

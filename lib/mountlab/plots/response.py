@@ -176,11 +176,11 @@ def _changes(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:
     lines: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in sorted(means, key=lambda row: levels.place(str(row["level_of_factor"]))):
         lines.setdefault((str(row["filesystem"]), str(row["panel"])), []).append(row)
-    told = []
+    changes = []
     for (name, panel), rows in lines.items():
         by_size = sorted(rows, key=lambda row: float(row["mean"])) if levels.kind == "word" else rows
-        told.append(_change(f"{name}, {panel}" if panel else name, by_size[0], by_size[-1]))
-    return [text for _, text in sorted(told, key=lambda each: -each[0])]
+        changes.append(_change(f"{name}, {panel}" if panel else name, by_size[0], by_size[-1]))
+    return [text for _, text in sorted(changes, key=lambda each: -each[0])]
 
 
 def _change(who: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[float, str]:

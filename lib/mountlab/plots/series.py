@@ -29,7 +29,7 @@ class Course:
     points: Sequence[tuple[float, float]]
     """Seconds at which a window ended, and the value in it, in base units."""
     steady: bool | None = None
-    """By the rule of the statistics; None where nobody can tell."""
+    """By the rule of the statistics; None where it is unknown."""
 
 
 def plot_series(
@@ -57,10 +57,10 @@ def plot_series(
             value_limits(axes, values, [])
             axes.set_xlim(0, longest * 1.02)
         name_axes(panels, x=f"seconds in the trial{more}", y=f"{names.metric_noun(metric)}, {scale.unit}")
-    told = _steadiness(known)
+    steadiness = _steadiness(known)
     legend = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in known)}
     what = f"{names.metric_heading(metric)} inside of {numbers.counted(len(known), 'trial')}"
-    return Plot(figure_of(panels), f"{what}: {told[0]}", f"{what}, over time. {in_alt(told)}", legend)
+    return Plot(figure_of(panels), f"{what}: {steadiness[0]}", f"{what}, over time. {in_alt(steadiness)}", legend)
 
 
 def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> None:
@@ -82,7 +82,7 @@ def _steadiness(courses: Sequence[Course]) -> list[str]:
     """How many trials were steady; and those cells in which most were not."""
     judged = [each for each in courses if each.steady is not None]
     if not judged:
-        return ["whether they were steady cannot be told (fewer than ten windows, or jobs that do different things)"]
+        return ["it is unknown whether they were steady (fewer than ten windows, or jobs that do different things)"]
     steady = sum(bool(each.steady) for each in judged)
     cells: dict[tuple[str, str], list[bool]] = {}
     for each in judged:

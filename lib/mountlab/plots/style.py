@@ -28,7 +28,7 @@ STYLE: dict[Any, Any] = {
 
 MANY_DOTS = 1500
 """More dots than this are one picture of 200 dots to the inch inside the SVG: as elements they would make the page slow
-to open, and nobody could tell them apart."""
+to open, and a reader could not distinguish them."""
 
 
 @dataclass(frozen=True)

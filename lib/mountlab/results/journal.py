@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from mountlab.core import chain
 from mountlab.core.chain import Followed
-from mountlab.core.disk import append_line, cut, read_plain, shown, told
+from mountlab.core.disk import append_line, cut, disk_errors, read_plain, shown
 from mountlab.core.errors import StoreError
 from mountlab.core.model import Status, Trial
 from mountlab.results.raw_sums import ACCEPT, Problem, refuse_altered
@@ -141,7 +141,7 @@ def _info(run: Path) -> dict[str, Any]:
     if not (run / INFO).exists():
         return {}
     try:
-        with told(run / INFO, "a file cannot be read"):
+        with disk_errors(run / INFO, "a file cannot be read"):
             read = json.loads(read_plain(run / INFO))
     except (ValueError, RecursionError):
         return {}

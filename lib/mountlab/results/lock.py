@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mountlab.core.disk import shown, told
+from mountlab.core.disk import disk_errors, shown
 from mountlab.core.errors import RunInUse
 from mountlab.core.process import ProcessState, started
 
@@ -97,7 +97,7 @@ def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -
     file = directory / name
     handle = _taken(file, what, wait_s)
     try:
-        with told(file):
+        with disk_errors(file):
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(asdict(this_process())).encode(), 0)
         yield
@@ -114,7 +114,7 @@ def alone(directory: Path, *, what: str, fallback: Path, wait_s: float) -> Itera
 
     Raises RunInUse where another process does not end within `wait_s`, and KeepError where there is no directory.
     """
-    with told(directory):
+    with disk_errors(directory):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if _locks_directory(handle, directory, what, wait_s):
@@ -137,7 +137,7 @@ def _locks_directory(handle: int, directory: Path, what: str, wait_s: float) -> 
             time.sleep(_LOOK_S)
         except OSError as error:
             if error.errno not in (*_WITHOUT_LOCKS, errno.EBADF):
-                with told(directory):
+                with disk_errors(directory):
                     raise
             return False
         else:
@@ -180,7 +180,7 @@ def _taken(file: Path, what: str, wait_s: float) -> int:
 
 def _tried(file: Path, what: str, *, careful: bool) -> int | None:
     """None where its last owner has removed the file meanwhile: then another file has its name, or will."""
-    with told(file):
+    with disk_errors(file):
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _lock(handle, file, what, careful=careful)
@@ -203,7 +203,7 @@ def _lock(handle: int, file: Path, what: str, *, careful: bool) -> None:
             time.sleep(_PAUSE_S)
         except OSError as error:
             if error.errno not in _WITHOUT_LOCKS:
-                with told(file):
+                with disk_errors(file):
                     raise
             return _refuse(file, what, "running", "unknown")
         else:

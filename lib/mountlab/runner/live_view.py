@@ -152,5 +152,5 @@ def report_line(run: str) -> str:
 
 def stopped(run: str) -> Html:
     """What a person should know who stopped a run: `run` as it is typed."""
-    kept = html.paragraph("Stopped: everything on the box is undone, and what was measured is kept. To go on:")
+    kept = html.paragraph("Stopped: everything on the box is undone, and all measurements are kept. To go on:")
     return html.joined(kept, html.code_block(resume_line(run)))

@@ -4,7 +4,7 @@ One family, one error. A sweep asks many questions at once, so the chance that *
 'slower' is false, or that any of its intervals for all together misses, is held to 1 - level. Two families of one-sided
 tests ("not faster", "not slower") get half of it each, and each is tested step by step as Holm (1979) did: the smallest
 p against a/m, and, where that is enough, the next against a/(m - 1), and so on. The intervals that belong to such a
-procedure (Strassburger & Bretz 2008; Guilbaud 2008) say of a decided comparison no more than 'above 1'. So a share KEPT
+procedure (Strassburger & Bretz 2008; Guilbaud 2008) show for a decided comparison only 'above 1'. So a share KEPT
 of the error is spent as Bonferroni did, on the sizes: with s comparisons not yet decided of m, the next is tested
 against
 
@@ -80,8 +80,8 @@ class ComparisonSet:
 
 
 def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> ComparisonSet:
-    """Everything that the comparisons of one sweep say together. With `until`, p values and levels are those that hold
-    after having looked again and again."""
+    """Return all results of the comparisons of one sweep. With `until`, p values and levels are corrected for a look
+    after each block."""
     adjusted_above, adjusted_below = adjusted_sides(ratios, until)
     decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
     low_all, high_all = joint_bounds(ratios, decided, level, until)

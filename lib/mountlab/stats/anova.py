@@ -70,7 +70,7 @@ class _Effect:
     turns: float = 0.0
     blocks: float = 0.0
     n: float = math.nan
-    """All values where none are missing; fewer by what other effects cannot be told from."""
+    """All values where none are missing; fewer where values are missing and effects overlap."""
 
     @property
     def mean(self) -> float:
@@ -118,9 +118,9 @@ def explained(
     """How much of one metric of one workload (by name) each swept option, the file system, their interactions in pairs,
     the blocks and the turns explain: one row an effect, columns COLUMNS, the residual last.
 
-    `measurements`: rows as cells.measurement_frame makes them; warm-up trials are left out. No rows come back where
-    nothing can be told: no factor has two levels, nothing is left for the residual, or a value is not positive, which
-    has no logarithm. See `variance_table` for the columns.
+    `measurements`: rows as cells.measurement_frame makes them; warm-up trials are left out. The table is empty where
+    no effect can be estimated: no factor has two levels, nothing is left for the residual, or a value is not positive
+    and has no logarithm. See `variance_table` for the columns.
     """
     own = measurements[(measurements["workload"] == workload) & (measurements["metric"] == metric)]
     own = own[(own["label"] == label) & ~own["warmup"].astype(bool)]

@@ -4,7 +4,7 @@ Such a trial has a rank and no value: it counts as slower than all that ended (w
 ranks allow to say is a median, with the interval of order statistics for any shape of distribution, and for two cells
 the median of the ratios inside blocks, with the sign test. A mean of the trials that ended would leave out the slow
 ones. Kaplan-Meier gives the same median where all limits are alike; a Tobit model would need the shape of a tail that
-nobody has seen.
+was never observed.
 
 Sources: J. M. Lachin, Controlled Clinical Trials 20 (1999) 408; W. J. Dixon & A. M. Mood, J. Am. Stat. Assoc. 41 (1946)
 557 (the sign test); W. R. Thompson, Ann. Math. Statist. 7 (1936) 122 (the interval of a median).
@@ -28,7 +28,7 @@ SIGN_METHOD = "median of the ratios of the blocks, order statistics, trials at t
 
 @dataclass(frozen=True)
 class CensoredEstimate:
-    """The median of all trials of a cell, of which some have no value. NaN where half of them or more have none."""
+    """The median of all trials of a cell where some have no value. NaN where half of them or more have none."""
 
     figure: float
     low: float
@@ -47,20 +47,20 @@ def estimate_censored(values: Floats, censored: int, *, level: float, worst: flo
     """
     ordered = np.sort(np.array([*values, *[worst] * censored]))
     n, rank = len(ordered), order_statistic(len(ordered), level)
-    told, known = f"{censored} of {n} trials ran into the time limit", 2 * censored < n
+    limited, known = f"{censored} of {n} trials ran into the time limit", 2 * censored < n
     if math.isnan(worst):
-        return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}, which bounds no such metric")
+        return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {limited}, which bounds no such metric")
     if not len(values):
-        return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {told}")
+        return CensoredEstimate(math.nan, math.nan, math.nan, f"no figure; {limited}")
     low, high = (ordered[rank - 1], ordered[-rank]) if rank else (0.0, math.inf)
     low, high = (min(low, max(values)), high) if worst > 0 else (low, max(high, min(values)))
-    method = f"{'median' if known else 'no figure'}; {told}{'' if rank else NO_INTERVAL}"
+    method = f"{'median' if known else 'no figure'}; {limited}{'' if rank else NO_INTERVAL}"
     return CensoredEstimate(float(np.median(ordered)) if known else math.nan, float(low), float(high), method)
 
 
 @dataclass(frozen=True)
 class RankedRatios(Ratios):
-    """Ratios of which some have a side that ran into its time limit: these are medians, judged by the sign test.
+    """Ratios where a side ran into its time limit: these are medians, judged by the sign test.
 
     `logs`: the log ratio of each block, of shape (comparisons, blocks): infinite where one side ran into the limit, NaN
     where nothing is known, as where both did.
@@ -116,7 +116,7 @@ def _lower_rank(n: int, tail: float) -> int:
 
 
 def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flags, Flags], bad: Floats) -> RankedRatios:
-    """`ratios` with those replaced of which a side has a censored trial.
+    """Return `ratios` with new values for those that have a censored trial on a side.
 
     `sides`: values of the candidates and of the baselines, of shape (comparisons, blocks), NaN where there is none;
     `late`: the blocks in which a side ran into its limit; `bad`: of each comparison 1 where a larger value is worse, -1

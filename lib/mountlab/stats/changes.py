@@ -466,8 +466,8 @@ class _Reported:
         return np.asarray(((ends[:, None] <= low) | (ends[:, None] >= high)).mean(axis=1))
 
     def sizes(self, t: float, degrees: float, level: float) -> tuple[float, float, float]:
-        """Return in standard errors the size of which t is the median, and the ends of its interval: those of which so
-        large a t, or so small a one, has half of 1 - level. The sign is known: no end lies beyond 0."""
+        """Return in standard errors the size whose median is t, and the ends of its interval: at each end, so large a t
+        (or so small a one) has probability (1 - level) / 2. The sign is known: no end lies beyond 0."""
         tail = (1 - level) / 2
         if t > self.limits.max() + 6:
             half = -float(stdtrit(degrees, tail))

@@ -309,7 +309,7 @@ def welch_df(df: Floats, n: NDArray[np.int64], tails: Floats) -> Floats:
 
 def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
     """The p with P(T >= t) = p, where the degrees of freedom are those of `welch_df` at p. It lies between the p values
-    of `df` and of n - 1, and is found by secants on its logarithm, of which the distance is nearly a linear function.
+    of `df` and of n - 1. Secants on its logarithm find it, since the distance is nearly linear there.
     """
     size = np.abs(t)
     ends = [np.log(np.maximum(special.stdtr(each, -size), _NEVER)) for each in (df, np.maximum(n - 1.0, 1))]

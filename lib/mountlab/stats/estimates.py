@@ -1,4 +1,4 @@
-"""Estimates: what the trials of one cell say of one metric, as a figure with an interval.
+"""Estimates: one metric of the trials of one cell, as a figure with an interval.
 
 Not by the bootstrap: at n = 3 its nominal 95 % interval covers 75 % on normal data, the t interval 95 %.
 

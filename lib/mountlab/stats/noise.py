@@ -1,6 +1,6 @@
 """Where the noise of a ratio comes from, from the values of its blocks: so that a reader knows what to reduce.
 
-What all trials of a block have in common cancels in a paired ratio. What is left is put down to what the blocks show: a
+What all trials of a block have in common cancels in a paired ratio. The rest is attributed to patterns of the blocks: a
 few that lie far off, a step or a drift of the ratio, two modes; else to the sides. The variance of a log ratio is
 (V(a) - C) + (V(b) - C), with the variances of the logarithms of both sides and their covariance C over blocks, which is
 what blocks have in common: each part belongs to one side. One side is named where its part is the larger one and the

@@ -1,6 +1,6 @@
 """The ratio of two cells over boxes: on average, and on a further box.
 
-The unit is a box: boxes differ in what a ratio is on them, so that blocks, of which each box has many, are no
+The unit is a box: boxes differ in what a ratio is on them, so that the many blocks of one box are no
 repetitions of it. Each box gives one figure, the mean of its log ratios, and all count alike: the mean over boxes has
 the t interval of these figures, with one degree of freedom less than there are boxes.
 

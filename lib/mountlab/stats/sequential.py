@@ -5,8 +5,8 @@ within +- half_width of its mean the workload is done; at `max` blocks it is don
 sequential procedure of Anscombe (1953) and Chow & Robbins (1965), begun after a first sample as in Stein (1945), with
 an end.
 
-Why it needs a correction. Whoever looks again and again stops when the spread happens to look small, so the interval is
-too narrow: with min 5 and max 40 an interval that says 95 % covers 92 %, with min 2 it covers 88 %.
+Why it needs a correction. Stopping as soon as the spread happens to look small makes the interval too narrow: with min
+5 and max 40 an interval that says 95 % covers 92 %, with min 2 it covers 88 %.
 
 The correction. Let W be the sum of squared deviations from the mean, in units of the variance. On normal data the
 deviations are independent of the mean, and the rule looks at nothing but W (that the half width is relative to the mean

@@ -132,7 +132,7 @@ def _ties(row: Floats) -> tuple[int, ...]:
 
 
 def _kendall_tail(ties: tuple[int, ...], more: int) -> float:
-    """The chance that rising pairs are at least so many more than falling ones, where values occur so often."""
+    """The chance that rising pairs are at least so many more than falling ones, where values have these ties."""
     n, untied = sum(ties), sum(ties) ** 2 - sum(count**2 for count in ties)
     if n <= (_EXACT_TIED_TO if ties[-1] > 1 else _EXACT_KENDALL_TO):
         return float(_falling_pairs(ties)[(untied // 2 - more) // 2])
@@ -142,7 +142,7 @@ def _kendall_tail(ties: tuple[int, ...], more: int) -> float:
 
 @lru_cache(maxsize=1024)
 def _falling_pairs(ties: tuple[int, ...]) -> Floats:
-    """P(at most k pairs are in falling order) for k = 0, 1 ..., over all orders of values that occur so often.
+    """P(at most k pairs are in falling order) for k = 0, 1 ..., over all orders of values with these ties.
 
     The counts are the coefficients of a q-multinomial (MacMahon 1913): of the product of (1 - q^i) for i = 1 ... n
     over the same product for each tie. Whole numbers, so that none of it is rounded.

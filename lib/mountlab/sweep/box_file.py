@@ -44,8 +44,8 @@ class BoxFile(File):
     embedded: Literal["loopback", "vm"] | None = None
     """A box that Mountlab starts by itself: this machine through a private sshd on loopback, or a virtual machine."""
     become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
-    """How root is had: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom a
-    program on the box does what it permits; `none` measures directories only."""
+    """How to become root: `auto` takes root, or sudo where it asks for no password; `helper` is a plain user, for whom
+    a program on the box does what it permits; `none` measures directories only."""
     mount_root: str | None = None
     """A directory on the box below which all is made and mounted: new, empty (a mount point too), or made by Mountlab.
     Nothing else may lie in it. Without it `/var/tmp/mountlab-USER`."""

@@ -190,7 +190,7 @@ def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
             raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")
         if family.client_programs and fs.server is None and name != box:
             raise PlanError(
-                f"client {name} is not told where the server is",
+                f"client {name} has no address of the server",
                 where=f"filesystems.{fs.name}.server",
                 got="nothing",
                 allowed=f"the address under which {name} reaches {box}",

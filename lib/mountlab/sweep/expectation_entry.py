@@ -35,7 +35,7 @@ def read_expectation(
     """The claims of an expectation: `{says: in words, cold reads: faster, warm reads: {tmpfs: same}}`.
 
     A key is a part of the question (checks.asked.PARTS, or one that the sweep's `metrics` ask of a workload) or the
-    name of a workload. Raises ParameterError for another one, for a claim that is none, and for a file system that is
+    name of a workload. Raises ParameterError for another key, for a bad claim, and for a file system that is
     not among those that are compared.
     """
     if isinstance(entry, str):

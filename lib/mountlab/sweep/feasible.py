@@ -61,7 +61,7 @@ def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
 
 
 def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
-    """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that nobody gave to us."""
+    """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that is not ours to use."""
     _check_rights(sweep, box, facts)
     within = _available(sweep, facts)
     refuse_foreseen(within, facts)
@@ -142,7 +142,7 @@ def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
 
 
 def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
-    """What each missing program has to say of itself, where no package has it; the verb that installs the others."""
+    """Return the hints of missing programs without a package, and the verb that installs the others."""
     manager = facts.get("package_manager")
     hints = [program.hint for program in missing if program.by_hand(manager)]
     prepare = [f"mountlab box prepare {box.name}"] if len(hints) < len(missing) else []

@@ -18,8 +18,8 @@ BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 _NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit",
                   "logdev", "rtdev", "device", "lowerdir", "upperdir", "workdir", "datadir", "physaddr", "init",
                   "helper", "uhelper", "encryption", "verity", "X-mount", "x-mount")  # fmt: skip
-"""Names, up to the first of '=', '.' and '+'. mount(8) itself heeds the last of them: it would look for a helper, mount
-a part of the file system, or make the mount point."""
+"""Names, up to the first of '=', '.' and '+'. mount(8) itself acts on the last of them: it would look for a helper,
+mount a part of the file system, or make the mount point."""
 # A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option. Blanks stand in the
 # names of two memory policies only.
 _MOUNT_OPTION = re.compile(
@@ -35,7 +35,7 @@ _AS_THEY_ARE = ("path", "server", "image_dir", "device", "zram_algorithm", "pmbd
 
 
 class FilesystemFile(File):
-    """What YAML may hold. Which keys a type understands is told by its family."""
+    """The keys that YAML may hold. The family of a type says which of them it understands."""
 
     type: str
     """Which file system it is."""
@@ -71,8 +71,8 @@ class FilesystemFile(File):
     over: FilesystemFile | None = None
     """The file system that holds the layers of an overlay: an entry of its own."""
     mkfs: list[str] | None = None
-    """Words for its mkfs, one an entry: `[-O, bigalloc, -C, '65536']`. No path; what is formatted is said by the keys
-    above."""
+    """Words for its mkfs, one an entry: `[-O, bigalloc, -C, '65536']`. No path; the keys above name what is
+    formatted."""
     options: list[str] | None = None
     """Mount options, one an entry: `[noatime, data=writeback]`. What the kernel made of them is read back."""
     tunables: dict[str, str | int] | None = None

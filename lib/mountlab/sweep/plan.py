@@ -300,13 +300,13 @@ class _Context:
         )
 
     def control(self, fs: Filesystem) -> PlannedMount:
-        """The same file system without the options of the sweep, and whether it takes an option that nobody knows."""
+        """The same file system without the options of the sweep, and whether it accepts an unknown option."""
         plain = self.mount(control_ids(fs.name)[0], _plain(fs))
         steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
         return replace(plain, steps=tuple(steps), clients=())
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
-        """The control of a file system whose options can be told from what the kernel does by itself; and a second
+        """The control of a file system whose options can be distinguished from the kernel's defaults; and a second
         making of it where only a difference can prove an option."""
         family = FAMILIES[fs.type]
         if family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs):
@@ -326,9 +326,9 @@ class _Context:
         of = fs.over if suffix and fs.over else fs
         words = [word for option in of.options for word in split_options(option)]
         if step.keep == f"mount{suffix}.txt":
-            why = "is an option that nobody knows refused?"
+            why = "is an unknown option refused?"
             return (self._marked(script_step("strict.sh", *mount, why=why, keep=f"strict{suffix}.txt")), step)
-        # One option is told by the two mounts; of an overlay some options leave the layers unfit for the next mount.
+        # The two mounts judge one option; some options of an overlay leave its layers unfit for the next mount.
         if len(words) < 2 or of.over:
             return (step,)
         alone = script_step(

@@ -1,4 +1,4 @@
-"""The plan as people and as programs read it. What is shown is what the runner executes."""
+"""Format the plan for people and for programs. The runner executes exactly what it shows."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _filesystems_by_workload(sweep: Sweep) -> dict[str, list[str]]:
 
 
 def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
-    """Lines of which the first has a label before it."""
+    """Return the lines with a label before the first."""
     return (f"{'' if number else label:12} {line}" for number, line in enumerate(lines))
 
 
@@ -197,8 +197,8 @@ def _duration(plan: Plan) -> Iterator[str]:
 
 
 def thinned(sweep: Sweep) -> list[str]:
-    """What of the full factorial the sweep does without: workloads that have not all combinations of their levels, and
-    file systems that have not all workloads."""
+    """Return what the sweep leaves out of the full factorial: combinations of levels that a workload lacks, and
+    workloads that a file system lacks."""
     by_name: dict[str, list[Workload]] = {}
     for workload in sweep.workloads:
         by_name.setdefault(workload.name, []).append(workload)
@@ -226,7 +226,7 @@ def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
 
 
 def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
-    """What is known beforehand to speak against the figures, worst first; what is said of several cells once."""
+    """Return the caveats that are known before the run, worst first; those of several cells once."""
     subjects: dict[tuple[str, str, str], list[str]] = {}
     for each in checks.foresee(plan.sweep, facts):
         subjects.setdefault((each.severity, each.code, each.message), []).append(each.subject)

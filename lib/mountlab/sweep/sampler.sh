@@ -1,5 +1,5 @@
 # sampler.sh MILLISECONDS ST_DEV [DEVICE [DIRECTORY]]
-# Print the box's counters now and every so many milliseconds, until standard input ends: a pipe to which nobody writes, held
+# Print the box's counters now and every so many milliseconds, until standard input ends: a pipe without a writer, held
 # by what runs beside us, so that we never outlive it. One line each, as mountlab.filesystems.counters_over_time reads it:
 #     UPTIME CLOCK;user nice system idle ...;TOTAL of the memory pressure;DIRTY WRITEBACK in kB;MAJOR:MINOR its counters;...
 # What the box does not count is empty. No process is started but before the first line, so there is no `sleep`: `read`
@@ -45,7 +45,7 @@ line() {
     echo $up $clock\;$cpu\;${total#total=}\;${dirty%%kB*}${writeback%%kB*}$devices
 }
 
-# Waits for so long, and returns whether the trial goes on. Some shells say of a timeout what they say of an end.
+# Waits for so long, and returns whether the trial goes on. Some shells report a timeout as they report an end.
 wait_for() {
     read -r -t "$1" _
     [ $? -le 128 ] || return 0

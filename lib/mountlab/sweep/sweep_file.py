@@ -49,7 +49,7 @@ class DesignFile(File):
     warmup: Annotated[int, Field(ge=0, le=100)] = 1
     """Blocks that are run first, kept and marked, and not counted."""
     fresh_filesystem: Literal["block", "cell", "never"] = "block"
-    """How often a file system is made anew: in each block, before each trial, or once for the whole run."""
+    """How often a file system is made: in each block, before each trial, or once for the whole run."""
     drop_caches: bool = True
     """Whether the box's page cache is emptied before each trial whose workload says nothing else (`cache`)."""
     level: Annotated[float, AS_SHARE, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
@@ -89,7 +89,7 @@ class SweepFile(File):
     workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
     """What is run on each: a name of yours, and its entry. A list of values in it is a factor."""
     exclude: list[dict[str, Any]] | None = None
-    """Cells taken out, told by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
+    """Cells taken out, by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
     box: str = "local"
     """The name of a file of `params/boxes`. `BOX=` and `--box` say another one."""
     boxes: list[str] | None = None

@@ -121,7 +121,7 @@ weigh_and_free() {
     if [ -d "$directory" ]; then weighed $(sizes); else weighed; fi
 }
 
-# The wall clock, between two looks at the time since the start, which nobody sets: however long the machine keeps us
+# The wall clock, between two looks at the time since the start, which cannot be set: however long the machine keeps us
 # waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
 stamp() {
     read -r earliest _ < /proc/uptime
@@ -240,7 +240,7 @@ measure_and_keep() {
 }
 
 # Beside it the counters of the box over time, where a shell of the box can do that without a process for each look
-# (sampler.sh). It ends with the pipe between the two, of which the tool has no end, even where this shell is killed; it
+# (sampler.sh). It ends with the pipe between the two, whose end the tool does not hold, even where this shell is killed; it
 # is no process of the tool's, nor in its cgroup; and nothing waits for it, or for what it could not write.
 measure_beside_sampler() {
     [ -n "$sampler" ] || { measure_and_keep; return; }

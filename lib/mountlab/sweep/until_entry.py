@@ -24,7 +24,7 @@ class UntilFile(File):
     """How precise: `3%` is an interval with both ends within 3 % of the mean (`of: cells`), or a factor of 1.03 either
     way in the interval that holds for all comparisons together (`of: comparisons`)."""
     confidence: Annotated[PercentText, AS_TEXT] = "95%"
-    """What the interval covers, after having looked block after block. It is also the level of the report."""
+    """What the interval covers, corrected for a look after each block. It is also the level of the report."""
     min: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.min
     """Blocks before the first look."""
     max: Annotated[int, Field(ge=SMALLEST_MIN, le=LARGEST_MAX)] = Until.max

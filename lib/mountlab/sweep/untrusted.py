@@ -13,7 +13,7 @@ from mountlab.core.units import LEVELS, as_share, check_level
 from mountlab.sweep.box_file import parse_box
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
-"""A name of ours: no directory, no '..', no option, nothing that a shell or a terminal heeds."""
+"""A name of ours: no directory, no '..', no option, nothing that has a meaning to a shell or a terminal."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "schema": (int,), "run_id": (str,), "status": (str,), "box": (dict,), "seed": (int, type(None)),
     "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),

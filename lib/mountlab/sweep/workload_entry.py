@@ -9,8 +9,8 @@ combinations become cells; without them all do:
 
 in this order, so that `also` may bring back one of many that were excluded. `precondition: 25` runs up to 25 rounds of
 the workload first on each new mount, until they are steady. `clients: [a, b]` has these boxes drive it together (fio
-only). The sweep's own `exclude` takes out cells,
-which are told by file system and workload too: [{filesystem: tmpfs, workload: fio, direct: true}].
+only). The sweep's own `exclude` takes out cells, by file system and workload too:
+[{filesystem: tmpfs, workload: fio, direct: true}].
 """
 
 from __future__ import annotations
@@ -425,7 +425,7 @@ def check_compared(sweep: Sweep, where: str) -> None:
 
 
 def _excluded(entry: Raw, cells: Sequence[Cell], where: str) -> set[str]:
-    """Ids of the cells that an entry matches. A workload may be told by its name, or as in the id of a cell."""
+    """Ids of the cells that an entry matches. A workload may be given by its name, or as in the id of a cell."""
     filesystems = dict.fromkeys(cell.filesystem.name for cell in cells)
     workloads = dict.fromkeys(name for cell in cells for name in (cell.workload.name, cell.workload.label))
     wanted = _names(entry.get("filesystem"), filesystems, "file system", f"{where}.filesystem")

@@ -285,7 +285,7 @@ def _check_once(figures: list[Figure], where: str) -> None:
         name = (figure.metric, figure.label.strip())
         if name in seen:
             raise ParameterError(
-                "a metric with one label is told twice",
+                "a metric with one label is given twice",
                 where=where,
                 got=f"{figure.metric}/{figure.label}",
                 allowed="each metric once, or with another label each time",
@@ -349,7 +349,7 @@ def _check_entry(entry: Any, where: str) -> None:
         values = entry.items() if isinstance(entry, dict) else ()
         bare = [name for name, value in values if not isinstance(value, str)]
         raise ParameterError(
-            "a metric is told by a mapping of texts",
+            "a metric is a mapping of texts",
             where=where,
             got=repr(entry),
             allowed=_KEYS,

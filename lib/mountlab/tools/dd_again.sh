@@ -3,13 +3,13 @@
 least=$1 cold=$2 spent=0
 shift 2
 while :; do
-    told=$("$@" 2>&1)
+    report=$("$@" 2>&1)
     status=$?
-    printf '%s\n' "$told" >&2
+    printf '%s\n' "$report" >&2
     [ "$status" = 0 ] || exit "$status"
-    took=$(printf '%s\n' "$told" |
+    took=$(printf '%s\n' "$report" |
         awk 'match($0, /copied, [0-9.e+-]+/) { printf "%d", 1e6 * substr($0, RSTART + 8, RLENGTH - 8) + 1 }')
-    [ -n "$took" ] || exit 0 # what it told is read, and refused, afterwards
+    [ -n "$took" ] || exit 0 # its report is read, and refused, afterwards
     spent=$((spent + took))
     [ "$spent" -lt "$least" ] || exit 0
     [ -z "$cold" ] || dd if="$cold" iflag=nocache count=0 2>/dev/null || {

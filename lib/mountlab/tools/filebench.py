@@ -362,7 +362,7 @@ def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[
 
 
 def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
-    """One operation. Its rate, printed in whole numbers, is computed anew, and must be near what is printed."""
+    """Read one operation. Its rate, printed in whole numbers, is recomputed, and must be near what is printed."""
     match = _match(_LINE, lines, number)
     printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
     if abs(printed - rate) > 1 + 2e-3 * rate:
@@ -398,7 +398,7 @@ def _check_operations(report: FilebenchReport, kinds: Mapping[str, str]) -> None
             "filebench did not report what was asked", got=", ".join(sorted(seen)), allowed=", ".join(sorted(kinds))
         )
     counted = sum(row.count for row in report.operations if kinds.get(row.name) not in wml.IDLE)
-    # The summary leaves out operations of some kinds, and of an installed workload nobody here knows the kinds.
+    # The summary leaves out operations of some kinds; the kinds of an installed workload are unknown here.
     short = report.summary.count - counted
     if short > SLACK or (kinds and short < -SLACK):
         raise ParseError(

@@ -1,5 +1,5 @@
 # Run by filebench between the making of its files and the measured run. $1: cold, or anything else; $2: the directory
-# of the files. What was written is flushed, the cache is what was asked for, and the counters begin to count.
+# of the files. It flushes what was written, brings the cache into the requested state, and starts the counters.
 cd "$(dirname "$0")" || exit 1
 sync
 if [ "$1" = cold ] && ! { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null; then

@@ -32,7 +32,7 @@ class Fio(Tool):
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
     longer = "runtime with time_based or loops, or a larger size"
     steps: Mapping[str, Step] = fio_report.steps(clock_s)
-    gives: tuple[str, ...] = fio_report.METRICS_TOLD
+    gives: tuple[str, ...] = fio_report.METRICS_REPORTED
     drives_clients = True
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 
@@ -302,12 +302,12 @@ def _asked(workload: Workload, entries: Sequence[JobEntry]) -> list[tuple[Job, i
     jobs, grouped = jobs_of(workload.options), _grouped(workload.options)
     asked = [pair for job in jobs for pair in ([(job, job.clones)] if grouped else [(job, 1)] * job.clones)]
     names = [job.name for job, _ in asked]
-    told = [str(entry.get("jobname", "")) for entry in entries]
-    if len(told) != len(names) or ("jobs" in workload.options and told != names):
+    reported = [str(entry.get("jobname", "")) for entry in entries]
+    if len(reported) != len(names) or ("jobs" in workload.options and reported != names):
         raise ParseError(
             "fio reports on other jobs than were asked for",
             where=FILE,
-            got=f"{len(told)} jobs: {', '.join(told)}"[:200],
+            got=f"{len(reported)} jobs: {', '.join(reported)}"[:200],
             allowed=f"{len(names)}: {', '.join(names)}"[:200],
         )
     return asked

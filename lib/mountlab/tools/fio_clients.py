@@ -27,7 +27,7 @@ Argv = tuple[str, ...]
 
 
 def check(options: Mapping[str, Scalar], *, where: str) -> None:
-    """Raise ParameterError for what cannot be had from several clients."""
+    """Raise ParameterError for what several clients cannot do."""
     if options.get("log_avg_msec"):
         raise ParameterError(
             "logs over time are not kept of several clients",
@@ -119,7 +119,7 @@ def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[JobEntry]]:
 
 
 def check_sum(report: Any, entries: Iterable[JobEntry]) -> None:
-    """Raise ToolError where fio's own sum over its clients is not that of what it says of each."""
+    """Raise ToolError where fio's own sum over its clients is not the sum of its reports on each."""
     whole = fio_report.all_clients(report)
     own = sum(fio_report.moved(entry) for entry in entries)
     if whole is not None and fio_report.moved(whole) != own:

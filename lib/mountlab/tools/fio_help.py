@@ -1,4 +1,4 @@
-"""What the box's own fio says of its options, and whether a sweep's options are among them."""
+"""Read the help of the box's own fio, and check that a sweep's options are in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fio's job files: several jobs from one text of a sweep, checked, and written anew for our own directory."""
+"""fio's job files: several jobs from one text of a sweep, checked, and rewritten for our own directory."""
 
 from __future__ import annotations
 

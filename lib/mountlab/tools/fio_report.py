@@ -40,7 +40,7 @@ def decode(text: str) -> Any:
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
         raise ParseError("fio wrote no report", where=FILE, got=repr(text[:60]) if text else "nothing")
-    with suppress(ValueError):  # the fast decoder knows no text after the JSON, no nan, and no line of an error
+    with suppress(ValueError):  # the fast decoder refuses text after the JSON, nan, and lines of errors
         return decode_json(text[start.start() :])
     try:
         return json.JSONDecoder().raw_decode(text, start.start())[0]
@@ -76,7 +76,7 @@ def _each_client(report: Any) -> list[Any]:
 
 
 def all_clients(report: Any) -> JobEntry | None:
-    """What fio itself says of all clients together; None where it says nothing, as of one client alone."""
+    """Return fio's own entry for all clients together; None where it has none, as for a single client."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
     return next((job for job in stats if _is_sum(job)), None) if isinstance(stats, list) else None
 
@@ -274,7 +274,7 @@ _MACHINE = {
     "major_faults": ("majf", 1.0), "minor_faults": ("minf", 1.0),
 }  # fmt: skip
 """Metric to fio's key, and what it is divided by. Shares are of one processor, averaged over the clones of a job."""
-METRICS_TOLD = (
+METRICS_REPORTED = (
     *(metric for metric in METRICS if metric.startswith(("read_", "write_", "sync_latency", "sync_ios"))),
     *_MACHINE,
     "disk_utilization",
@@ -288,7 +288,7 @@ def steps(clock_s: float) -> dict[str, Step]:
     """What rounds each metric of a report, whose run times are in steps of `clock_s`. Counts are whole; means of
     latencies have six digits behind the nanosecond, and shares as many behind the per cent; percentiles know the bins
     that they come from by themselves (Measurement.step)."""
-    return {metric: _step(metric, clock_s) for metric in METRICS_TOLD}
+    return {metric: _step(metric, clock_s) for metric in METRICS_REPORTED}
 
 
 def _step(metric: str, clock_s: float) -> Step:

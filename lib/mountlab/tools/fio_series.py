@@ -40,7 +40,7 @@ many jobs."""
 
 
 def window_ms(jobs: int, *, runtime_s: float | None, expected_s: float) -> int:
-    """Return the windows of logs that nobody asked for: ten or more in a trial of half a second, 1 s in one of 20 s; 0
+    """Return the windows of logs by default: ten or more in a trial of half a second, 1 s in one of 20 s; 0
     for no logs. `runtime_s`: after which all of the jobs end; None where one ends when it has moved its bytes."""
     if not 0 < jobs <= MOST_JOBS:
         return 0

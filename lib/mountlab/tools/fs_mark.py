@@ -48,7 +48,7 @@ _LAST_COLUMN = re.compile(r" *\d+$", re.ASCII)
 _GAP = " " * 8
 """What fs_mark prints between its first two headings. Where a paste changed it, the widths say nothing."""
 _WIDTH, _WIDTH_VERBOSE = 17, 9
-"""Characters of a row's last column, with the space before it: what is narrower was cut off."""
+"""Characters of a row's last column, with the space before it: a narrower row was cut off."""
 _LOOKS_LIKE_A_ROW = re.compile(r"^\s+[\d.]", re.ASCII)
 _COMPLAINT = re.compile(
     r"^(Insufficient free space|fopen failed|fscanf read|fs_mark:|Error in |fill_dir:|Usage: fs_mark)"
@@ -85,7 +85,7 @@ class FsMark(Tool):
 
     name = "fs_mark"
     programs: tuple[Program, ...] = (
-        # Its version is told by nothing but the head of each output.
+        # Only the head of each output states its version.
         Program(name="fs_mark", packages=everywhere("fs_mark", apt="fsmark"), version=checksum("fs_mark")),
     )
     options: Mapping[str, Option] = {
@@ -257,7 +257,7 @@ class _Form:
 
 
 def _row(line: str, number: int, form: _Form, *, cut_off: bool) -> Iteration | None:
-    """A row of the table; None for a line that is none (what `time` adds, averages of newer versions)."""
+    """Read a row of the table; None for another line (what `time` adds, averages of newer versions)."""
     if _COMPLAINT.match(line):
         raise ToolError("fs_mark did not finish", where=f"line {number}", evidence=line)
     match = _ROW.match(line)
@@ -278,7 +278,7 @@ def _is_wide(line: str, form: _Form) -> bool:
 
 
 def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: int) -> None:
-    """No time may be above the longest. (fs_mark knows no longest sync(). It takes calls of 0 us for none when it looks
+    """Raise where a time is above the longest. (fs_mark has no longest sync(). It ignores calls of 0 us when it looks
     for the least, which may so be above the mean.)"""
     for call, (least, mean, most) in calls.items():
         if call != "sync" and max(least, mean) > most:
@@ -300,7 +300,7 @@ def _no_row(line: str, number: int, form: _Form) -> ParseError:
 
 
 def _check_rows(report: FsMarkReport, line: int) -> None:
-    """As many rows as it was told loops, each with as many files more as its threads make."""
+    """Raise unless there are as many rows as loops, each with as many files more as its threads make."""
     if not report.iterations:
         raise ToolError("fs_mark printed no figure", where=f"after line {line}", got="no row", allowed="one a loop")
     asked = max(1, _whole(report, "L", 1))

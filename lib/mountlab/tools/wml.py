@@ -364,13 +364,13 @@ _COMPUTED = ("filesize", "iosize", "burst")
 
 
 def takes(name: str) -> frozenset[str]:
-    """The options that a workload of the table heeds."""
+    """Return the options that a workload of the table uses."""
     recipe = RECIPES[name]
     template = _template(recipe)
-    heeded = {*recipe.defaults, *COMMON} & {*_COMPUTED, *re.findall(r"{(\w+)}", template)}
-    heeded |= set() if recipe.ends else {"runtime"}
+    used = {*recipe.defaults, *COMMON} & {*_COMPUTED, *re.findall(r"{(\w+)}", template)}
+    used |= set() if recipe.ends else {"runtime"}
     varied = "size={size}" in template and recipe.defaults["filesize"]
-    return frozenset(heeded | ({"sizes"} if varied else set()))
+    return frozenset(used | ({"sizes"} if varied else set()))
 
 
 def amounts(name: str, given: Amounts) -> dict[str, int]:
@@ -456,7 +456,7 @@ def read_text(text: str, *, where: str) -> str:
     """The lines of a user's workload that are his: without comments, messages, `set $dir=...` and `run`.
 
     Raises ParameterError for what would lead out of our directory, run a command, or measure nothing. filebench hands
-    paths to a shell (`rm -rf`), so that the text may hold nothing that a shell heeds.
+    paths to a shell (`rm -rf`), so that the text may hold nothing that has a meaning to a shell.
     """
     body = "\n".join(line for line in _lines(text) if not _OURS.match(line))
     doubt = next(_doubts(body), None)

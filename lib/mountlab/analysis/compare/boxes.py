@@ -62,7 +62,7 @@ class RatioOverBoxes(AnswerOverRuns):
 
 @dataclass(frozen=True, repr=False)
 class Across:
-    """Everything that the runs of one sweep say of their boxes."""
+    """The results of one sweep on several boxes: figures, comparisons and caveats."""
 
     runs: tuple[RunView, ...]
     """The run on each box, in the order of `boxes`."""
@@ -262,5 +262,5 @@ def _not_everywhere(boxes: Sequence[str], shared: Sequence[figures.SharedFigure]
         yield of_run(
             "not-on-all-boxes",
             "warning",
-            f"{name} has no figure of {one[0]}{more}: what is said of these over boxes is said without it.",
+            f"{name} has no figure of {one[0]}{more}: the results over boxes leave it out there.",
         )

@@ -131,10 +131,10 @@ def _in_effect(run: ComparedRun, filesystem: str) -> dict[str, Any]:
 
 def _design(sweep: Sweep) -> dict[str, Any]:
     design = sweep.design
-    told = {field.name: getattr(design, field.name) for field in fields(design) if field.name not in _NOT_OF_THE_DESIGN}
+    keys = {field.name: getattr(design, field.name) for field in fields(design) if field.name not in _NOT_OF_THE_DESIGN}
     if design.until is None:
-        return {**told, "until": "no rule"}
-    return {**told, "repeats": "by the rule", "until": plan_text.rule_text(design.until)}
+        return {**keys, "until": "no rule"}
+    return {**keys, "repeats": "by the rule", "until": plan_text.rule_text(design.until)}
 
 
 # ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -91,7 +91,7 @@ class RunFigures:
 
     @classmethod
     def of(cls, run: ComparedRun, *, whole: bool = False) -> RunFigures:
-        """`whole`: without a value for cells of which a trial ran into its time limit: runs share no blocks in which
+        """`whole`: without a value for cells with a trial that ran into its time limit: runs share no blocks in which
         such a trial has a rank, and the others alone are the quick ones."""
         values: dict[FigureKey, list[float]] = {}
         units: dict[FigureKey, str] = {}
@@ -123,8 +123,8 @@ def shared_figures(
     runs: Sequence[ComparedRun], *, metrics: Sequence[str] = (), whole: bool = False
 ) -> list[SharedFigure]:
     """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
-    name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells of
-    which a trial ran into its time limit."""
+    name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells with
+    a trial that ran into its time limit."""
     figures = [RunFigures.of(run, whole=whole) for run in runs]
     cells: dict[FigureKey, Cell] = {}
     for run, own in zip(runs, figures, strict=True):

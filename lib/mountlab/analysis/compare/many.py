@@ -2,7 +2,7 @@
 
 Three questions, each answered with what is fit for it. Whether the answer of the sweep held in each run: its own
 comparisons, which are paired by block inside the run. How much a figure differs from run to run: the spread between
-runs, told apart from that of the trials inside them. Which run differs from the first: ratios, all corrected together.
+runs, kept apart from that of the trials inside them. Which run differs from the first: ratios, all corrected together.
 """
 
 from __future__ import annotations

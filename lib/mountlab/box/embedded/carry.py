@@ -43,8 +43,8 @@ def carried(
     sources: Sequence[End], name: str, ssh: tuple[str, ...], sockets: Mapping[str, str]
 ) -> Iterator[Callable[[], None]]:
     """The socket of each source becomes that of the box `name`, which `ssh` reaches, at the path that `sockets` has for
-    the source's name. Gives what raises CommandError where a connection is over: whoever uses the sockets waits until
-    sshd has made them, and asks.
+    the source's name. Yields a function that raises CommandError where a connection is over: the user of the sockets
+    calls it while waiting until sshd has made them.
 
     Raises BoxError where this machine has no ssh, CommandError where a connection does not come about; what ssh said
     is in the error.

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 HOST = "127.0.0.1"
-"""Where the embedded boxes listen: nobody outside of this machine reaches them."""
+"""Where the embedded boxes listen: only this machine reaches them."""
 Watch = Callable[["subprocess.Popen[bytes] | subprocess.Popen[str]"], None]
 """Have a process stopped when we are killed. Its command line must name the private directory."""
 
@@ -29,7 +29,7 @@ Watch = Callable[["subprocess.Popen[bytes] | subprocess.Popen[str]"], None]
 def private_directory(
     prefix: str, *, parent: str | None = None, shared: Path | None = None
 ) -> Iterator[tuple[Path, Watch]]:
-    """A directory of mode 700, and what has a process in it watched; at the end it is removed, and nobody watches.
+    """Make a directory of mode 700, and watch what has a process in it; at the end remove it, and stop watching.
 
     `shared` is a directory of sshd's that the watchdog removes too, if it is ours and no sshd needs it.
     """
@@ -70,7 +70,7 @@ def stop(process: subprocess.Popen[bytes] | subprocess.Popen[str] | None) -> Non
 
 
 def free_port() -> int:
-    """A port of HOST that nobody listens on, at this moment."""
+    """Return a port of HOST that is free at this moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -114,6 +114,6 @@ def _start_watchdog(directory: Path, shared: Path | None) -> subprocess.Popen[by
 
 def _tell(watchdog: subprocess.Popen[bytes], line: str) -> None:
     assert watchdog.stdin is not None  # stdin=PIPE
-    with contextlib.suppress(BrokenPipeError):  # somebody killed it: nobody watches, and all else works
+    with contextlib.suppress(BrokenPipeError):  # the watchdog was killed: all else works without it
         watchdog.stdin.write(f"{line}\n".encode())
         watchdog.stdin.flush()

@@ -313,7 +313,7 @@ def sources(box: Box) -> tuple[str, ...]:
 
 
 def source_lines(targets: str) -> tuple[str, ...]:
-    """Lines of sources.list from 'origin|address|release|component' lines, of which only servers of Debian's count."""
+    """Return lines of sources.list from 'origin|address|release|component' lines; only Debian's own servers count."""
     found = (line.split("|") for line in targets.splitlines())
     return tuple(
         f"deb [signed-by={DEBIAN_KEYS}] {uri} {release} {component}"

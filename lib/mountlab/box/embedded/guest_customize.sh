@@ -22,7 +22,7 @@ rm -rf /etc/apt/sources.list* /etc/apt/apt.conf.d/99mmdebstrap /etc/ssh/ssh_host
     /etc/modprobe.d/nvdimm-security.conf
 find /boot -mindepth 1 -delete
 
-# Nobody runs udevd here: LVM must not wait for it.
+# The guest runs no udevd: LVM must not wait for it.
 cat >/etc/lvm/lvmlocal.conf <<'END'
 activation {
     udev_sync = 0

@@ -1,7 +1,7 @@
 """The `local` box: this machine, through a private sshd on 127.0.0.1 that lives as long as we need it.
 
 It has its own host key, client key, port and configuration in a directory of mode 700, touches nothing of the
-system's sshd, and lets in nobody but the current user with that key. Works for root and for an ordinary user.
+system's sshd, and lets in only the current user with that key. Works for root and for an ordinary user.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _did_not_boot(box: Box, guest: Guest, directory: Path, got: str) -> BoxError
         "the virtual box did not boot",
         where=f"box {box.name}: {QEMU.name}",
         got=got,
-        next_step="see the end of its console below; to build it anew: "
+        next_step="see the end of its console below; to rebuild it: "
         f"rm -r {guest.directory} && mountlab box prepare {box.name}",
         evidence=_text(directory / "console") + _text(directory / "qemu"),
     )

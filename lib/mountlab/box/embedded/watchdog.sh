@@ -12,7 +12,7 @@ done
 # A number may be another process's by now.
 ours() { tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$directory"; }
 directory=$1
-# What was started right before the end was not told of any more.
+# The parent may have ended before it reported its last process.
 # shellcheck disable=SC2013 # names of files without blanks
 for each in $(grep -lszF -- "$directory" /proc/[0-9]*/cmdline); do
     each=${each#/proc/} each=${each%/cmdline}

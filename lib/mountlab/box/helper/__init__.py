@@ -3,7 +3,7 @@
 The program (launch.sh, helper.sh) lies on the box, where root has put it once (install.sh), with copies of the scripts
 that it runs. It takes the commands of a plan, looks at each word itself, and does nothing else: what is
 sent to it need not be trusted. Here is what the control side knows of it: which commands of a plan are for the helper,
-in which words (`spoken`), and what cannot be had from it (`not_permitted`). All else, the tools above all, runs as the
+in which words (`spoken`), and what it cannot do (`not_permitted`). All else, the tools above all, runs as the
 user.
 """
 
@@ -27,7 +27,7 @@ PROGRAM = "/usr/local/lib/mountlab/helper"
 """The only program that the sudoers file names."""
 COMMAND = ("sudo", "-n", PROGRAM)
 DEFAULT_ROOT = "/var/lib/mountlab"
-"""The mount root where the box file names none: nobody but root may exchange what lies above it."""
+"""The mount root where the box file names none: only root may exchange what lies above it."""
 ASK_S = 30
 LONGEST_S = 99999
 """What launch.sh takes at most."""
@@ -129,13 +129,13 @@ def _here_document(name: str, text: str) -> str:
     return f"cat {f'>{name} ' if name else ''}<<'{_END}'\n{text}{_END}"
 
 
-# --- what it says of itself -------------------------------------------------------------------------------------------
+# --- what it reports about itself -------------------------------------------------------------------------------------
 
 PROBE = f"""id -u
 if [ -d /dev/shm ] && [ -w /dev/shm ]; then echo "/dev/shm/mountlab-$(id -un)"
 else echo "/var/tmp/mountlab-$(id -un)-out"; fi
 {shlex.join(COMMAND)} {ASK_S} {_WITHOUT_RUN} version"""
-"""For sh on the box: who we are, where output goes by default, and what the helper says of itself."""
+"""For sh on the box: who we are, where output goes by default, and what the helper reports about itself."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...
     """What to run as the user for a command that would be run as root: the helper with the words of that command, or,
     where it is none of the helper's, the command itself.
 
-    `box` holds both roots, as the helper told them. Nothing is taken on trust here or there: words that the helper does
+    `box` holds both roots, as the helper reported them. Nothing is taken on trust here or there: words that it does
     not know it refuses.
     """
     argv = tuple(argv)
@@ -323,11 +323,11 @@ def _run_of(words: tuple[str, ...], box: Box) -> str:
     return next((path.partition("/")[0] for path in paths), _WITHOUT_RUN)
 
 
-# --- what cannot be had -----------------------------------------------------------------------------------------------
+# --- what the helper cannot do ----------------------------------------------------------------------------------------
 
 
 def not_permitted(fs: Filesystem) -> str:
-    """Why a file system cannot be had from the helper; '' where it can."""
+    """Return why the helper cannot make a file system; '' where it can."""
     below = fs.over or fs
     reasons = {
         "raw: who may write a device as he likes could have anything mounted from it": below.type == "raw",
@@ -336,7 +336,7 @@ def not_permitted(fs: Filesystem) -> str:
         "pmbd: loading kernel modules needs root": below.pmbd is not None,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
         "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,
-        "overlay: its layers have to lie where nobody but root comes": fs.over is not None
+        "overlay: its layers have to lie where only root may write": fs.over is not None
         and below.type in ("dir", "bind", "shmfs")
         and below.size_bytes is None,
     }

@@ -157,7 +157,7 @@ hugetlbfs_option() {
     case $1 in size=* | min_size=* | nr_inodes=* | pagesize=*) amount "${1#*=}" ;; *) return 1 ;; esac
 }
 
-# ramfs takes every word and heeds only its mode, which a sweep may want to show with the words of others.
+# ramfs takes every word and obeys only its mode, which a sweep may want to show with the words of others.
 ramfs_option() { tmpfs_option "$1" || ext_option "$1" || xfs_option "$1" || btrfs_option "$1"; }
 
 overlay_option() {

@@ -125,7 +125,7 @@ keep_made() { # KEY CONDITION: only the lines for which it holds
 # What was on a device, and what has its journal there.
 forget_made() { keep_made "$1" '$1 != k && $3 != k'; }
 
-# Of a scratch device: that it holds what Mountlab has made. What was on it before is nobody's to mount.
+# Check that a scratch device holds what Mountlab has made: older content is not mounted.
 marked() {
     [ "$kind" != scratch ] || our_uuid "$(blkid -p -o value -s UUID -s LOGUUID "$1" 2>/dev/null | head -n 1)"
 }
@@ -233,7 +233,7 @@ source_of_block() {
     esac
 }
 
-# What has no size takes all the memory of the box; ramfs knows no other way.
+# A file system without a size takes all the memory of the box; ramfs has no size.
 source_of_memory() {
     unnamed=$options
     case $source in mountlab | shmfs) ;; *) return 1 ;; esac
@@ -246,7 +246,7 @@ source_of_bind() {
     own_directory "$source" && [ -d "$source" ] && [ ! -L "$source" ] && [ "$(stat -c %u "$source")" = "$uid" ]
 }
 
-# The layers lie where nobody but root comes: behind them could otherwise be a link to anywhere.
+# The layers lie where only root may write: behind them could otherwise be a link to anywhere.
 source_of_overlay() {
     [ "$source" = mountlab ] || return 1
     below=$point.below
@@ -372,7 +372,7 @@ command_of() {
     mke2fs) mke2fs_words "$@" || refuse "the words for mke2fs: $*" ;;
     mkfs.xfs) xfs_words "$@" || refuse "the words for mkfs.xfs: $*" ;;
     mkfs.btrfs) btrfs_words "$@" || refuse "the words for mkfs.btrfs: $*" ;;
-    *) refuse "the helper knows no ${verb:-empty command}" ;;
+    *) refuse "the helper does not know ${verb:-the empty command}" ;;
     esac
     check_made
     set -- "$verb" "$@"
@@ -477,7 +477,7 @@ common_command() {
         an_id "$2" && number "$3" || refuse "$2 $3 is no id and time"
         exec sh -c "$(of_device claim.sh)" claim.sh "$@"
         ;;
-    *) refuse "the helper knows no ${verb:-empty command} without a run" ;;
+    *) refuse "the helper does not know ${verb:-the empty command} without a run" ;;
     esac
 }
 

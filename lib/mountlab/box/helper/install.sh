@@ -36,7 +36,7 @@ for group in $(id -Gn -- "$user"); do
     esac
 done
 
-# Whether nobody but root can exchange $1 or what lies above it; what is not there yet does not count.
+# Return whether only root can exchange $1 or what lies above it; what is not there yet does not count.
 safe() {
     place=$1
     while :; do

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mountlab.core.disk import clear, shown, sync_directory, told
+from mountlab.core.disk import clear, disk_errors, shown, sync_directory
 from mountlab.core.errors import AlteredError, StoreError
 from mountlab.results import listing
 from mountlab.results.catalog import database
@@ -56,7 +56,7 @@ class Built:
 
 def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Built:
     """Make the catalog of a directory of runs, or bring it up to date; the file of before stays until the new one is
-    whole. `say` is told of what takes long.
+    whole. `say` gets a line about what takes long.
 
     Raises StoreError where there is no such directory, KeepError where it cannot be written.
     """
@@ -78,14 +78,14 @@ def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Bu
                 database.forget(connection, forgotten)
                 raw, altered = _add(connection, {name: paths[name] for name in stale}, now, say)
                 database.settle(connection)
-    return _told(file, read=len(stale), from_raw=raw, altered=altered, gone=len(gone))
+    return _built(file, read=len(stale), from_raw=raw, altered=altered, gone=len(gone))
 
 
 @contextmanager
 def _replacing(file: Path, *, keep: bool) -> Iterator[database.Connection]:
     """A database that takes the place of another once it is whole; with what that has, or empty."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    with told(file):
+    with disk_errors(file):
         if keep:
             shutil.copyfile(file, temporary)
         with database.writing(temporary) as connection:
@@ -128,7 +128,7 @@ def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
         return None, listing.reason(error)
 
 
-def _told(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, str], gone: int) -> Built:
+def _built(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, str], gone: int) -> Built:
     with database.opened(file) as connection:
         ((runs, dated),) = database.ask(connection, "SELECT count(*), count(created_at) FROM runs").rows
         problems = database.ask(connection, "SELECT run, problem FROM sources WHERE problem <> '' ORDER BY run").rows

@@ -16,7 +16,7 @@ from mountlab.stats.calibration.rules import trials_needed
 from mountlab.stats.calibration.scales import scales_of_means
 from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
 from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
-from mountlab.stats.calibration.what_if import SimulatedRuns, told_frame, told_sentence, what_would
+from mountlab.stats.calibration.what_if import SimulatedRuns, what_if_frame, what_if_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
@@ -28,5 +28,5 @@ TABLES: tuple[Maker, ...] = (
 
 __all__ = [
     "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "SimulatedRuns", "Table", "put", "read",
-    "told_frame", "told_sentence", "what_would",
+    "what_if_frame", "what_if_sentence", "what_would",
 ]  # fmt: skip

@@ -24,9 +24,9 @@ BEFORE = 5
 """Runs of the baseline, where there are several."""
 BLOCKS = (5, 10, 20, 40)
 PILOTS = (5, 10)
-"""With more blocks than these nearly all is told at once."""
+"""With more blocks than these the gate decides nearly every case."""
 _MOST = 500
-"""More blocks than that nobody runs: such a pilot is not counted."""
+"""No run has more blocks: a pilot that asks for more is not counted."""
 Case = Callable[[Generator, int], Sequence[bool]]
 """One case with n blocks: whether each of some things happens in it."""
 Group = tuple[Case, tuple[tuple[str, bool], ...]]
@@ -34,7 +34,7 @@ Group = tuple[Case, tuple[tuple[str, bool], ...]]
 
 
 def gate_outcomes(effort: Effort) -> Table:
-    """What the gate says of figures whose truth is known; and of runs with as many blocks as it asked for."""
+    """Simulate the answers of the gate to figures whose truth is known, and to runs of the size that it asked for."""
     says = (
         f"**The gate** at a margin of {_percent(GATE_MARGIN)}, {FIGURES} figures, two runs of n blocks, cv "
         f"{_percent(NOISE)}: how often any figure, or the one that changed, fails or passes. Twice the margin is "

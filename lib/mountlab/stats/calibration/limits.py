@@ -23,7 +23,7 @@ SIZES = (5, 10, 20, 30)
 
 
 def times_with_stalls(rng: Generator, size: tuple[int, ...]) -> tuple[Floats, Flags]:
-    """Times of trials, of which a share runs into the time limit: NaN there, and which of them did."""
+    """Return times of trials, NaN where a trial runs into the time limit, and which trials did."""
     late = np.asarray(rng.random(size) < STALLS)
     return np.where(late, math.nan, rng.lognormal(0, NOISE, size)), late
 
@@ -76,7 +76,7 @@ def verdicts_with_limits(effort: Effort) -> Table:
 
 
 def ratios_with_stalls(candidates: tuple[Floats, Flags], baselines: tuple[Floats, Flags]) -> Ratios:
-    """Ratios of times, (comparisons, blocks) each, of which some have trials at the limit."""
+    """Return ratios of times, (comparisons, blocks) each, where some trials are at the limit."""
     sides, late = (candidates[0], baselines[0]), (candidates[1], baselines[1])
     return ranked_ratios(compare_rows(*sides), sides, late, np.ones(len(sides[0])))
 

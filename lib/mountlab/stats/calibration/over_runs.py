@@ -49,7 +49,7 @@ def _two_odd(rng: Generator, runs: int) -> Floats:
 
 
 def _alike(rng: Generator, runs: int, correlation: float) -> Floats:
-    """Levels with a first-order autoregressive part, of which the FIGURES of neighbouring runs correlate by so much:
+    """Return levels with a first-order autoregressive part; FIGURES of neighbouring runs have the correlation given:
     what differs from trial to trial is a part of it."""
     steps = rng.normal(0, 1, runs)
     for place in range(1, runs):
@@ -157,8 +157,8 @@ def delays(by: float, before: int, correlation: float, effort: Effort) -> Floats
     for _ in range(effort.series):
         values = _alike(rng, before + _AFTER, correlation) * (RUN_SD / SERIES_SD)
         values[before:] += by
-        told = _found([[Level(float(each)) for each in values]])[0]
-        late = [change.reported - before + 1 for change in told if change.reported >= before]
+        reported = _found([[Level(float(each)) for each in values]])[0]
+        late = [change.reported - before + 1 for change in reported if change.reported >= before]
         found.append(min(late, default=_AFTER))
     return np.array(found, dtype=float)
 

@@ -1,4 +1,4 @@
-"""The simulations behind what is said of ratios, and of several runs, that a stopping rule ended."""
+"""Simulate ratios, and several runs, that a stopping rule ended: the basis of what reports state about them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def means_of_stopped_runs(effort: Effort) -> Table:
 
 
 def spread_of_stopped_runs(effort: Effort) -> Table:
-    """What is said of the spread between runs that each ended by themselves."""
+    """Simulate the spread between runs that each ended by themselves."""
     says = (
         "**Between runs after a stopping rule** (the same rule). How often the 95 % interval contains the standard "
         f"deviation between runs, where runs differ by {100 * BETWEEN:g} % and trials by 5 %. *Like runs differ*: how "

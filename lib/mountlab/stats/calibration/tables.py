@@ -62,7 +62,7 @@ def coverage_of_means(effort: Effort) -> Table:
 
 
 def coverage_of_few(effort: Effort) -> Table:
-    """The same for fewer than ten trials, and for what they cannot show: what `few.rests_on` says of them."""
+    """The same for fewer than ten trials, and for what they cannot show: the assumptions that `few.rests_on` names."""
     says = "Intervals of a **mean** at 95 % for **few trials**, and for trials whose shape so few cannot show."
     unseen = (normal(), processes.lognormal(1.0), processes.two_modes(), processes.drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))
@@ -213,7 +213,7 @@ def any_false_when_stopping(process: Process, sweeps: int) -> Share:
 
 
 def power(effort: Effort) -> Table:
-    """How often a true effect of 5 % is found at a coefficient of variation of 5 %, and what is said of a true 2 %."""
+    """Simulate how often a true effect of 5 % is found where the cv is 5 %, and which verdict a true 2 % gets."""
     says = (
         "**Power**: how often a true effect of 5 % is called *faster*, where the coefficient of variation is 5 %. Last "
         "row: how often a true effect of 2 %, the smallest that matters, is called *the same*, which is false."
@@ -245,8 +245,8 @@ def _against_first(cells: Floats) -> tuple[Floats, Floats]:
 
 
 def verdicts(candidates: Floats, baselines: Floats, until: Until | None = None) -> list[Verdict]:
-    """What the report of one sweep says of its comparisons, of shape (comparisons, blocks) each, NaN where there is no
-    value."""
+    """Return the verdicts that the report of one sweep gives its comparisons, of shape (comparisons, blocks) each, NaN
+    where there is no value."""
     ratios = compare_rows(candidates, baselines)
     together = family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until)
     return [

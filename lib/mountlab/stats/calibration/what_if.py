@@ -1,4 +1,4 @@
-"""What n trials would have told: simulated runs for whoever wants to try distribution, spread and n."""
+"""Simulate runs of n trials: for a reader who wants to try distribution, spread and n."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def _verdicts(candidates: Floats, baselines: Floats) -> dict[Verdict, float]:
     return {word: found.count(word) / len(found) for word in VERDICTS}
 
 
-def told_frame(told: Sequence[SimulatedRuns]) -> pd.DataFrame:
-    """One row for each n, shares in percent."""
+def what_if_frame(simulated: Sequence[SimulatedRuns]) -> pd.DataFrame:
+    """Return one row for each n, shares in percent."""
     rows = [
         {
             "n": each.n,
@@ -122,16 +122,16 @@ def told_frame(told: Sequence[SimulatedRuns]) -> pd.DataFrame:
             **{f"called {word}": each.verdicts[word] for word in VERDICTS},
             "some caveat of shape": each.caveats,
         }
-        for each in told
+        for each in simulated
     ]
     return (pd.DataFrame(rows).set_index("n") * 100).round(1)
 
 
-def told_sentence(told: SimulatedRuns) -> str:
-    """What the reader would have learned, in two sentences."""
-    shares = ", ".join(f"{word} {100 * told.verdicts[word]:.0f} %" for word in VERDICTS)
+def what_if_sentence(simulated: SimulatedRuns) -> str:
+    """Return what the reader would have learned, in two sentences."""
+    shares = ", ".join(f"{word} {100 * simulated.verdicts[word]:.0f} %" for word in VERDICTS)
     return (
-        f"{told.finding} (cv {100 * told.cv:g} %); half an interval is {100 * told.half_width:.1f} % of it. Of a true "
-        f"ratio of {told.effect:g} the report would have said: {shares}. Some caveat of shape or order would have been "
-        f"raised in {100 * told.caveats:.0f} % of runs."
+        f"{simulated.finding} (cv {100 * simulated.cv:g} %); half an interval is {100 * simulated.half_width:.1f} % of "
+        f"it. Of a true ratio of {simulated.effect:g} the report would have said: {shares}. Some caveat of shape or "
+        f"order would have been raised in {100 * simulated.caveats:.0f} % of runs."
     )

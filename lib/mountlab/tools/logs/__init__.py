@@ -3,8 +3,8 @@
     for output in read_log("dd", text, where="dd.txt"):
         output.figures, or output.problem
 
-A log has no exit status and nobody saw it made. So an output counts only when all of it is there and its own figures
-agree with each other; what was cut off, mixed up or ended early has a problem, and no figures.
+A log has no exit status, and its making was not observed. So an output counts only when all of it is there and its own
+figures agree with each other; what was cut off, mixed up or ended early has a problem, and no figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMATS: dict[str, Format] = {
 def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> list[Output]:
     """Every output of a tool in a text, in order. `where` names the log in errors.
 
-    Raises ParameterError for a tool whose logs nobody here can read, ParseError where the log holds no output of it.
+    Raises ParameterError for a tool without a reader of logs here, ParseError where the log holds no output of it.
     """
     if tool not in FORMATS:
         raise unknown_key(tool, FORMATS, where=where or "tool", what="tool with logs to read")

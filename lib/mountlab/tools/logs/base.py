@@ -45,11 +45,11 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One output of a tool: figures, or why nobody should believe in any."""
+    """One output of a tool: figures, or why none can be trusted."""
 
     part: Part
     form: str
-    """'JSON of fio-3.33': the format, and the version where it is told."""
+    """'JSON of fio-3.33': the format, and the version where it is stated."""
     figures: tuple[Figure, ...] = ()
     problem: MountlabError | None = None
 

@@ -146,7 +146,7 @@ def _agrees(printed: str, unit: str, value: float, slack: float) -> bool:
 
 
 def _places(number: str) -> int:
-    """Digits after the decimal sign, of which '7.5e-05' has six."""
+    """Return the digits after the decimal sign: '7.5e-05' has six."""
     digits, _, power = number.partition("e")
     return len(re.split("[.,]", f"{digits},")[1]) - int(power or 0)
 

@@ -176,7 +176,7 @@ def _is_interim(number: int, line: str, ends: Sequence[int]) -> bool:
 
 
 def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
-    """The error for summaries of which the last does not cover the whole run."""
+    """Return the error for summaries whose last one does not cover the whole run."""
     periods = [_period(lines[number]) for number in ends]
     said = ", ".join(f"{each.start:.1f} s to {each.end:.1f} s" for each in periods[:4] if each)
     error = unreadable(
@@ -249,7 +249,7 @@ def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations
 
 def _name(part: Part) -> str:
     version = next((match[1] for line in part.text.split("\n") if (match := _VERSION.match(line))), "")
-    return f"filebench {version}" if version else "filebench, version not told"
+    return f"filebench {version}" if version else "filebench, version unknown"
 
 
 FORMAT = Format(split=_split, read=_read, name=_name)

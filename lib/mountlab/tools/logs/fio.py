@@ -30,7 +30,7 @@ def _split(text: str) -> list[Part]:
 
 
 def _reports(text: str) -> list[Part]:
-    """Reports in JSON, each from its brace to the next; of the text around them, the runs of which no report tells."""
+    """Split reports in JSON, each from its brace to the next; the text around them gives the runs without one."""
     lines = lines_of(text)
     reports = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
     if not reports:
@@ -70,12 +70,12 @@ def _same_run(report: str, text: str) -> bool:
     """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
     try:
         # Of a snapshot, too, which is not the whole run.
-        told = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
+        stated = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
         again = fio_text.read(text)
     except TrialError:
         return False
     rates = [f.measurement for f in again if f.measurement.metric.endswith("_bandwidth")]
-    pairs = [(told.get((rate.metric, rate.label)), rate.value) for rate in rates]
+    pairs = [(stated.get((rate.metric, rate.label)), rate.value) for rate in rates]
     return bool(pairs) and all(ours is not None and abs(ours - value) <= _NEAR * value for ours, value in pairs)
 
 

@@ -181,7 +181,7 @@ def _io_bytes(side: Mapping[str, Any]) -> Any:
     if "io_kbytes" in side or "bw_bytes" in side or not moved:
         return moved
     if not all(map(fio_report.is_number, (moved, rate, runtime))):
-        raise ParseError("whether io_bytes are bytes or KiB cannot be told", where="bw", got=repr(rate)[:60])
+        raise ParseError("the unit of io_bytes, bytes or KiB, is unknown", where="bw", got=repr(rate)[:60])
     expected = rate * runtime / 1e3  # type: ignore[operator]
     slack = _ROUNDING * expected + runtime / 1e3 + 1  # type: ignore[operator]
     if abs(moved - expected) <= slack:
@@ -207,14 +207,14 @@ def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
 
 
 def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> None:
-    """What fio adds up over its clients is what it says of each, but for what old versions round."""
+    """Raise where fio's sum over its clients is not the sum of its reports on each, but for what old versions round."""
     whole = fio_report.all_clients(report)
     if whole is None:
         return
     for side in fio_report.SIDES:
         own = sum(fio_report.number_of(job[side], "io_bytes", side) for job in jobs)
-        told = fio_report.number_of(fio_report.mapping(whole, side, fio_report.ALL_CLIENTS), "io_bytes", side)
-        _check_near(whole, f"{side}.io_bytes", told, own)
+        stated = fio_report.number_of(fio_report.mapping(whole, side, fio_report.ALL_CLIENTS), "io_bytes", side)
+        _check_near(whole, f"{side}.io_bytes", stated, own)
 
 
 # --- was it whole -----------------------------------------------------------------------------------------------------

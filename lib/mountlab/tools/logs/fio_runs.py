@@ -136,7 +136,7 @@ def _headed(part: Part) -> bool:
 
 
 def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None, *, headed: bool) -> bool | None:
-    """Whether the later report is of the same run, which may have a header; None where that cannot be told."""
+    """Return whether the later report is of the same run, which may have a header; None where that is unknown."""
     if before is None or after is None or earlier.form != later.form or not _grew(before, after):
         return False
     text = later.form == "text"
@@ -169,7 +169,7 @@ def _together(parts: Sequence[Part]) -> Part:
     return replace(parts[0], text="".join(part.text for part in parts), form=parts[-1].form)
 
 
-# --- what a report says of itself -------------------------------------------------------------------------------------
+# --- what a report states about itself --------------------------------------------------------------------------------
 
 
 def _report(part: Part) -> _Report | None:

@@ -361,7 +361,7 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
 
 
 def _step(value: str, power: int) -> float:
-    """Of a percentile: the bin of fio's of which it is the middle, or the last digit that is printed."""
+    """Return the step of a percentile: the bin of fio's around it, or the last digit that is printed."""
     bin_ns = bin_of(round(times_ten(value, power) * NS_PER_S))[1]
     return max(bin_ns / NS_PER_S, times_ten("1", power))
 

@@ -26,7 +26,7 @@ class Tidy:
 
 
 def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: StatedValues | None = None) -> Tidy:
-    """Every figure in some logs, given by name and content. Raises ParameterError for a tool that nobody here reads."""
+    """Return every figure in some logs, given by name and content. Raises ParameterError for an unknown tool."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     problems: list[MountlabError] = []
     for name, data in logs:

@@ -34,7 +34,7 @@ def _iteration(label: str) -> int:
 
 def _name(part: Part) -> str:
     version = re.search(r"^#\s+Version ([^,\s]+)", part.text, re.MULTILINE)
-    return f"fs_mark {version[1]}" if version else "fs_mark, version not told"
+    return f"fs_mark {version[1]}" if version else "fs_mark, version unknown"
 
 
 FORMAT = Format(split=_split, read=_read, name=_name)

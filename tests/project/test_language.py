@@ -1,0 +1,61 @@
+"""What people read is plain English: no phrase that LANGUAGE lists, no sentence above 35 words in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from mountlab.core import disk
+from mountlab_dev.language import READERS, findings
+
+PLACES = (
+    "lib/mountlab/checks",
+    "lib/mountlab/plots",
+    "lib/mountlab/analysis",
+    "lib/mountlab/core",
+    "lib/mountlab/stats",
+    "lib/mountlab/box",
+    "lib/mountlab/tools",
+    "lib/mountlab/filesystems",
+    "lib/mountlab/sweep",
+)
+"""Files and folders that are held to it."""
+
+ALLOWED: Mapping[tuple[str, str], str] = {
+    ("lib/mountlab_dev/language.py", ""): "the list itself",
+    ("lib/mountlab/stats/calibration/over_runs.py", "said of"): "METHODS.md quotes it",
+}
+"""(File, words; '' for all) to the reason why they may stand there."""
+
+
+def files(place: str) -> Iterator[Path]:
+    """The files of a place that are read by people."""
+    path = disk.ROOT / place
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        if file.suffix in READERS and "__pycache__" not in file.parts:
+            yield file
+
+
+def not_plain(file: Path) -> list[str]:
+    """The findings of a file that are not allowed."""
+    name = str(file.relative_to(disk.ROOT))
+    return [
+        f"{name}:{each}"
+        for each in findings(file.name, file.read_text())
+        if not {(name, ""), (name, each.words)} & ALLOWED.keys()
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_text_is_plain_english(place: str) -> None:
+    found = [each for file in files(place) for each in not_plain(file)]
+    assert not found, "\n".join(found)
+
+
+def test_what_is_allowed_is_there() -> None:
+    for name, words in ALLOWED:
+        found = findings(name, (disk.ROOT / name).read_text())
+        assert any(words in ("", each.words) for each in found), (
+            f"{name} no longer holds “{words}”: take it off the list"
+        )
