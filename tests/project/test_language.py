@@ -24,7 +24,6 @@ PLACES = (
 
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("lib/mountlab_dev/language.py", ""): "the list itself",
-    ("lib/mountlab/stats/calibration/over_runs.py", "said of"): "METHODS.md quotes it",
 }
 """(File, words; '' for all) to the reason why they may stand there."""
 

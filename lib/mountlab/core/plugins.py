@@ -130,7 +130,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(list(iter(self)))
 
     def entry(self, name: str) -> Entry | None:
-        """Return the entry point of a plug-in's part; None for one of Mountlab's own, and where nobody has it."""
+        """Return the entry point of a plug-in's part; None for one of Mountlab's own, and for an unknown name."""
         own = (each for each in declared(self.group) if each.name == name)
         return None if name in self.own else next(own, None)
 
