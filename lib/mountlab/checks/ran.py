@@ -125,12 +125,12 @@ def _with_them(found: Exclusions, cell: Cell, names: Sequence[str]) -> str:
     if unread := [name for name in names if name in found.unread]:
         return f"What they change is not known: the raw output of {', '.join(unread)} was altered."
     figures = [each for each in found.figures if each.cell == cell.id]
-    told = [f"With them the {exclusion_words.figure_text(each)}." for each in figures]
+    sentences = [f"With them the {exclusion_words.figure_text(each)}." for each in figures]
     changed = [each for each in found.ratios if each.without.verdict != each.counted.verdict]
-    told += [f"{exclusion_words.verdict_text(each)}." for each in changed]
+    sentences += [f"{exclusion_words.verdict_text(each)}." for each in changed]
     if found.ratios and not changed:
-        told.append("No verdict of the run depends on them.")
-    return " ".join(told)
+        sentences.append("No verdict of the run depends on them.")
+    return " ".join(sentences)
 
 
 def skipped(evidence: Evidence) -> Iterator[Doubt]:

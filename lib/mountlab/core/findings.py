@@ -125,7 +125,7 @@ class Exclusions:
     figures: tuple[FigureTwice, ...] = ()
     """Of their cells, those that the answer is about."""
     ratios: tuple[RatioTwice, ...] = ()
-    """The comparisons of which a side has excluded trials, and those whose verdict is another one without them."""
+    """The comparisons with excluded trials on a side, and those whose verdict is another one without them."""
     unread: tuple[str, ...] = ()
     """Excluded trials whose raw output was altered: what they change is not known."""
 
