@@ -14,18 +14,14 @@ from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
 from mountlab.filesystems.guard import uuid_for
+from mountlab.runner.conformance import filesystems as conformance
+from mountlab.runner.conformance.filesystems import shortened
+from mountlab.runner.conformance.rules import Rule
 from mountlab.sweep.filesystem_entry import FilesystemFile
 
 GIB, MIB = 1024**3, 1024**2
 UUID, JOURNAL_UUID = uuid_for("", "r1", "m1"), uuid_for("", "r1", "m1", "journal")
-PLACE = Place(
-    run_id="r1",
-    run_dir="/mr/r1",
-    mountpoint="/mr/r1/mnt/f",
-    image="/mr/r1/img/f.img",
-    uuid=UUID,
-    journal_uuid=JOURNAL_UUID,
-)
+PLACE = conformance.PLACE
 SCRATCH = replace(PLACE, device="/dev/disk/by-id/x", device_id="8:16,x", journal="/dev/disk/by-id/j", journal_id="8:32")
 BELOW = Filesystem(name="f", type="ext4", image_bytes=GIB, options=("noatime",))
 WORKLOAD = Workload(name="w", tool="fio", options={"rw": "read", "ioengine": "psync"})
@@ -80,17 +76,6 @@ each_example = pytest.mark.parametrize(
 )
 
 
-def shortened(argv: tuple[str, ...] | None) -> str:
-    """A command as one line; of a script its name and arguments, '' of an empty one."""
-    assert argv is not None
-    if argv[:2] == ("sh", "-c"):
-        argv = argv[3:]
-    if "sh" in argv and argv[argv.index("sh") + 1] == "-c":
-        at = argv.index("sh")
-        argv = (*argv[:at], *argv[at + 3 :])
-    return " ".join(word or "''" for word in argv)
-
-
 # --- conformance ------------------------------------------------------------------------------------------------------
 
 
@@ -99,9 +84,10 @@ def test_every_family_has_examples_here() -> None:
 
 
 @each_family
-def test_a_family_is_registered_under_its_own_type_and_says_what_it_is(family: Family) -> None:
+@pytest.mark.parametrize("rule", conformance.OF_FAMILY, ids=lambda rule: rule.__name__)
+def test_every_family_keeps_the_rules_of_families(rule: Rule[Family], family: Family) -> None:
     assert FAMILIES[family.type] is family
-    assert type(family).__doc__
+    rule(family)
 
 
 @each_family
@@ -110,97 +96,11 @@ def test_its_keys_are_keys_of_a_sweep_file(family: Family) -> None:
 
 
 @each_example
-def test_its_programs_say_how_to_ask_their_version_and_where_to_get_them(
-    family: Family, fs: Filesystem, place: Place
+@pytest.mark.parametrize("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
+def test_every_family_keeps_the_rules_of_its_steps(
+    rule: Rule[conformance.FamilyCase], family: Family, fs: Filesystem, place: Place
 ) -> None:
-    programs = family.needed_programs(fs)
-    assert {each.name for each in family.programs} <= {each.name for each in programs}
-    assert bool(programs) == family.needs_root
-    for program in programs:
-        assert program.version[0] == program.name
-        assert set(program.packages) >= {"apt", "dnf", "zypper", "pacman"}
-
-
-@each_example
-def test_its_examples_are_accepted(family: Family, fs: Filesystem, place: Place) -> None:
-    family.check(fs, where="f")
-    assert family.root_of(fs, place).startswith("/")
-
-
-@each_example
-def test_every_step_says_why_and_is_a_list_of_words(family: Family, fs: Filesystem, place: Place) -> None:
-    for step in family.steps(fs, place):
-        assert step.why
-        for argv in (step.argv, step.undo or ("-",)):
-            assert all(isinstance(word, str) for word in argv)
-            assert argv[0]
-
-
-@each_example
-def test_what_makes_something_is_undone_and_what_mounts_is_unmounted(
-    family: Family, fs: Filesystem, place: Place
-) -> None:
-    steps = family.steps(fs, place)
-    for step in steps:
-        words = shortened(step.argv).split()
-        makes = words[0] in ("mkdir", "losetup", "image.sh", "borrow.sh", "make-dir", "ln") or words[1] == "mount"
-        assert makes == (step.undo is not None), step.why
-    mounts = [step for step in steps if shortened(step.argv).startswith("timed.sh mount ")]
-    assert [step.undo for step in mounts] == [("umount", step.argv[-1]) for step in mounts]
-    assert all(step.keep in ("mount.txt", "mount-below.txt") for step in mounts)
-    assert bool(mounts) == (family.mounted_as(fs) not in ("", "raw"))
-
-
-@each_example
-def test_a_device_is_named_by_a_step_before_it_is_used(family: Family, fs: Filesystem, place: Place) -> None:
-    def used(argv: tuple[str, ...]) -> set[str]:
-        return {name for name in ("device", "journal") for word in argv if f"{{{name}}}" in word and "\n" not in word}
-
-    bound: set[str] = set()
-    for step in family.steps(fs, place):
-        assert used(step.argv) <= bound, step.why
-        bound |= {step.binds} if step.binds else set()
-        assert used(step.undo or ()) <= bound
-    assert {word.strip("{}") for word in family.evidence_devices(fs)} <= bound
-
-
-@each_example
-def test_it_is_mounted_and_made_below_the_runs_own_directory_or_where_the_user_said(
-    family: Family, fs: Filesystem, place: Place
-) -> None:
-    words = [word for step in family.steps(fs, place) for word in (*step.argv, *(step.undo or ()))]
-    paths = [word for word in words if word.startswith("/")]
-    own = f"/mountlab-{place.run_id}-{fs.name}"
-    places = [f"{directory}{own}" for directory in (fs.path, fs.image_dir, "/dev/shm") if directory]
-    allowed = tuple(filter(None, (place.run_dir, place.device, place.journal, "/dev/pma", *places)))
-    assert all(path.startswith(allowed) for path in paths), paths
-
-
-@each_example
-def test_what_formats_a_scratch_device_runs_below_the_guard(family: Family, fs: Filesystem, place: Place) -> None:
-    """Trap: mke2fs without a terminal overwrites an existing file system and returns 0; nothing guards the user."""
-    for step in family.steps(fs, place):
-        line = shortened(step.argv)
-        if "mke2fs" in line or "mkfs." in line:
-            scratch = place.journal if "journal_dev" in line else place.device
-            named = fs.journal_device if "journal_dev" in line else fs.device
-            expected = f"guard.sh {scratch} '' " if named else "timed.sh "
-            assert line.startswith(expected), line
-            assert (UUID in line) or (JOURNAL_UUID in line)
-
-
-@each_example
-def test_the_same_file_system_gives_the_same_steps(family: Family, fs: Filesystem, place: Place) -> None:
-    assert family.steps(fs, place) == family.steps(fs, place)
-
-
-@each_example
-def test_what_it_can_hold_is_known_or_left_to_the_box(family: Family, fs: Filesystem, place: Place) -> None:
-    capacity = family.capacity_bytes(fs)
-    backed = fs.over or fs
-    limits = [size for size in (backed.size_bytes, backed.image_bytes, backed.zram_bytes) if size]
-    assert (capacity is None) == (not limits)
-    assert capacity is None or 0 < capacity <= min(limits)
+    rule(conformance.FamilyCase(family, fs, place))
 
 
 @each_example

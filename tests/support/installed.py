@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from mountlab import checks, filesystems, tools
-from mountlab.core import plugins
+from mountlab.core import disk, plugins
 from mountlab.report.sections import figures
 
 REGISTRIES = (tools.TOOLS, filesystems.FAMILIES, checks.CHECKS, figures.PLOTS)
@@ -25,12 +27,20 @@ class Site:
         """`entries`: kind ('tools') to name of a part to the object that it is ('SLOW', of the module)."""
         module = name.replace("-", "_")
         (self.path / f"{module}.py").write_text(source)
-        info = self.path / f"{module}-{version}.dist-info"
+        named = {
+            f"mountlab.{kind}": {part: f"{module}:{value}" for part, value in own.items()}
+            for kind, own in entries.items()
+        }
+        self.describe(name, version, named)
+
+    def describe(self, name: str, version: str, entries: Mapping[str, Mapping[str, str]]) -> None:
+        """Write the metadata of a distribution; `entries`: group to entry points, as in a pyproject.toml."""
+        info = self.path / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         sections = (
-            "\n".join([f"[mountlab.{kind}]", *(f"{part} = {module}:{value}" for part, value in own.items())])
-            for kind, own in entries.items()
+            "\n".join([f"[{group}]", *(f"{part} = {value}" for part, value in own.items())])
+            for group, own in entries.items()
         )
         (info / "entry_points.txt").write_text("\n\n".join(sections) + "\n")
         forget()
@@ -41,8 +51,6 @@ class Site:
             for file in info.iterdir():
                 file.unlink()
             info.rmdir()
-        (self.path / f"{module}.py").unlink()
-        sys.modules.pop(module, None)
         forget()
 
 
@@ -64,3 +72,18 @@ def site(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             del sys.modules[name]
     monkeypatch.undo()
     forget()
+
+
+EXAMPLE = disk.ROOT / "docs" / "example-plugin"
+
+
+def install_example(made: Site, changes: Mapping[str, tuple[str, str]] | None = None) -> None:
+    """Install the example package of the docs as pip would; `changes`: file to what is replaced in it."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    shutil.copytree(EXAMPLE / "src" / "mountlab_untar", made.path / "mountlab_untar")
+    for name, (old, new) in (changes or {}).items():
+        file = made.path / "mountlab_untar" / name
+        text = file.read_text()
+        assert old in text, f"{name} has no {old!r}"
+        file.write_text(text.replace(old, new))
+    made.describe(project["name"], project["version"], project["entry-points"])

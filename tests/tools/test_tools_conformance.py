@@ -8,23 +8,25 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab.box.facts import gather_script, parse_sections
-from mountlab.core.errors import MountlabError, ParameterError, TrialError
-from mountlab.core.metrics import METRICS
-from mountlab.core.model import Program, Target, Workload
+from mountlab.core.errors import ParameterError, TrialError
+from mountlab.core.model import Program, Workload
 from mountlab.core.options import read_value
+from mountlab.runner.conformance import tools as conformance
+from mountlab.runner.conformance.rules import Rule
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wml
 from mountlab.tools.base import Command, Tool, ToolOutput
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
-DIRECTORY, OUTPUT = "/srv/run/mnt/fs/t0001", "/dev/shm/run/t0001"
+DIRECTORY, OUTPUT = conformance.DIRECTORY, conformance.OUTPUT
 
 DD_BY_COMMAND = {
     "argv": "dd if=/dev/zero of={directory}/x bs={block} count=200 conv=fdatasync", "block": "1M", "space": "200MiB",
@@ -107,167 +109,41 @@ def read(tool: Tool, options: Mapping[str, Any]) -> Workload:
     return resolve(raw, where="s.yml").sweep.workloads[0]
 
 
-def recorded(tool: Tool, number: int, *, exit_status: str = "0", **more: str) -> ToolOutput:
-    files = {name: (DATA / path).read_bytes() for name, path in RECORDED[tool.name][number].items()}
-    given = {"exit_status": exit_status, "stdout": "", "stderr": ""} | more
-    return ToolOutput.from_files({**{name: text.encode() for name, text in given.items()}, **files})
-
-
 def test_every_tool_has_examples_and_recordings_here() -> None:
     assert set(EXAMPLES) == set(RECORDED) == set(TOOLS)
     assert all(len(EXAMPLES[name]) == len(RECORDED[name]) for name in TOOLS)
 
 
+def case(tool: Tool, number: int) -> conformance.ToolCase:
+    files = {name: (DATA / path).read_bytes() for name, path in RECORDED[tool.name][number].items()}
+    other = workload(tool, number, **OTHER_WORK[tool.name])
+    return conformance.ToolCase(tool, workload(tool, number), conformance.output_of(files), other)
+
+
 @each_tool
-def test_a_tool_is_registered_under_its_own_name_and_says_what_it_is(tool: Tool) -> None:
+@pytest.mark.parametrize("rule", conformance.OF_TOOL, ids=lambda rule: rule.__name__)
+def test_every_tool_keeps_the_rules_of_tools(rule: Rule[Tool], tool: Tool) -> None:
     assert TOOLS[tool.name] is tool
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", tool.name)
-    assert type(tool).__doc__
-
-
-@each_tool
-def test_its_programs_say_how_to_ask_their_version_and_where_to_get_them(tool: Tool) -> None:
-    """Trap: no tool version, no measurement."""
-    programs = tool.programs or tool.programs_for(workload(tool, 0))
-    assert programs
-    for program in programs:
-        assert program.name in program.version
-        assert program.hint or set(program.packages) >= {"apt", "dnf", "zypper", "pacman"}
-
-
-@each_tool
-def test_its_options_have_choices_and_defaults_of_their_own_kind(tool: Tool) -> None:
-    for name, option in tool.options.items():
-        assert (option.kind == "choice") == bool(option.choices), name
-        if option.kind == "choice" and option.default is not None:
-            assert option.default in option.choices, name
-        if option.kind in ("int", "flag", "size") and option.default is not None:
-            assert isinstance(option.default, int), name
-    assert not set(tool.options) & set(tool.reserved)
-    assert all(tool.reserved.values())
-
-
-@each_tool
-def test_what_it_needs_is_asked_for_by_name(tool: Tool) -> None:
-    defaults = {key: option.default for key, option in tool.options.items() if option.default is not None}
-    if tool.name in NEEDS_NOTHING:
-        assert tool.check(defaults, where="s.yml: workloads.w") is None  # type: ignore[func-returns-value]
-        return
-    with pytest.raises(ParameterError, match=f"{tool.name} needs") as caught:
-        tool.check(defaults, where="s.yml: workloads.w")
-    assert caught.value.where.startswith("s.yml: workloads.w.")
-    assert caught.value.allowed
-
-
-@each_tool
-def test_the_resolution_of_its_clock_is_a_positive_number_of_seconds(tool: Tool) -> None:
-    assert 0 < tool.clock_s <= 1
+    rule(tool)
 
 
 @each_example
-def test_commands_are_lists_of_plain_words(tool: Tool, number: int) -> None:
-    own = workload(tool, number)
-    command = tool.command(own, DIRECTORY, OUTPUT)
-    for argv in (command.argv, *command.prepare, *command.drop, *command.fill):
-        assert argv
-        assert all(isinstance(word, str) and word and "\n" not in word for word in argv)
-    assert {*command.argv} & {program.name for program in tool.programs_for(own)}
+@pytest.mark.parametrize("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
+def test_every_tool_keeps_the_rules_of_trials(rule: Rule[conformance.ToolCase], tool: Tool, number: int) -> None:
+    rule(case(tool, number))
 
 
-@each_example
-def test_commands_touch_only_the_two_directories_that_they_were_given(tool: Tool, number: int) -> None:
-    command = tool.command(workload(tool, number), DIRECTORY, OUTPUT)
-    for argv in (command.argv, *command.prepare, *command.drop, *command.fill):
-        for word in argv:
-            for path in re.findall(r"(?:^|=)(/.*)", word):
-                assert path.startswith((DIRECTORY, OUTPUT)) or path in ("/dev/zero", "/dev/null", "/dev/urandom"), word
+def test_two_tools_are_as_the_rules_expect_of_them() -> None:
+    """What is allowed to a tool that says so is not allowed to the others."""
+    assert {name for name, tool in TOOLS.items() if not {"elapsed", "bytes"} & {*tool.gives}} == TELLS_NO_AMOUNT
+    for name, tool in TOOLS.items():
+        defaults = {key: option.default for key, option in tool.options.items() if option.default is not None}
+        with nullcontext() if name in NEEDS_NOTHING else pytest.raises(ParameterError, match=f"{name} needs"):
+            tool.check(defaults, where="s.yml: workloads.w")
 
 
-@each_example
-def test_the_same_workload_gives_the_same_command(tool: Tool, number: int) -> None:
-    own = workload(tool, number)
-    assert tool.command(own, DIRECTORY, OUTPUT) == tool.command(own, DIRECTORY, OUTPUT)
-    assert tool.command(own, DIRECTORY, OUTPUT).cache == own.options.get("cache")
-
-
-@each_example
-def test_the_data_that_it_writes_is_said_in_words(tool: Tool, number: int) -> None:
-    assert tool.written(workload(tool, number)).text
-
-
-@each_example
-def test_a_seed_changes_nothing_but_itself(tool: Tool, number: int) -> None:
-    """A command says which seed it takes: with another one other words follow it, and with the same one the same."""
-    own = workload(tool, number)
-    commands = [tool.command(own, DIRECTORY, OUTPUT, Target(seed=seed)) for seed in (11, 11, 13)]
-    assert commands[0] == commands[1]
-    assert (commands[0] != commands[2]) == (commands[0].seed is not None)
-    assert commands[0].seed in (None, 11)
-
-
-@each_example
-def test_space_and_time_are_guessed_before_anything_runs(tool: Tool, number: int) -> None:
-    own = workload(tool, number)
-    assert tool.space_bytes(own) > 0
-    assert 0 < tool.expected_s(own) < 3600
-
-
-@each_example
-def test_the_recording_gives_known_metrics_in_base_units_the_main_ones_among_them(tool: Tool, number: int) -> None:
-    own = workload(tool, number)
-    rows = tool.parse(own, recorded(tool, number))
-    assert all(row.unit == METRICS[row.metric] for row in rows)
-    assert all((0 if row.unit == "1" else 1e-12) <= row.value < float("inf") for row in rows)  # a count may be none
-    assert len({(row.metric, row.label) for row in rows}) == len(rows)
-    assert tool.main_metrics(own)
-    assert set(tool.main_metrics(own)) <= {row.metric for row in rows} <= set(tool.gives)
-    assert tool.name in TELLS_NO_AMOUNT or "elapsed" in {row.metric for row in rows if not row.label}
-
-
-@each_example
-def test_the_bytes_that_it_moved_are_told_by_side(tool: Tool, number: int) -> None:
-    """The checks compare them with what the device moved."""
-    sides = {row.label for row in tool.parse(workload(tool, number), recorded(tool, number)) if row.metric == "bytes"}
-    assert bool(sides) == (tool.name not in TELLS_NO_AMOUNT)
-    assert sides <= {"read", "write"}
-
-
-@each_example
-@pytest.mark.parametrize("exit_status", ["1", "128", "137"])
-def test_a_tool_that_failed_gives_no_figures_and_says_its_status(tool: Tool, number: int, exit_status: str) -> None:
-    with pytest.raises(TrialError, match=exit_status):
-        tool.parse(workload(tool, number), recorded(tool, number, exit_status=exit_status))
-
-
-@each_example
-def test_empty_output_gives_no_figures_whatever_the_exit_status(tool: Tool, number: int) -> None:
-    """Trap: a tool's exit status is never believed alone."""
-    empty = ToolOutput(exit_status=0, stdout="", stderr="", files={})
-    with pytest.raises(TrialError):
-        tool.parse(workload(tool, number), empty)
-
-
-@each_example
-def test_output_of_another_amount_of_work_is_refused(tool: Tool, number: int) -> None:
-    with pytest.raises(TrialError) as caught:
-        tool.parse(workload(tool, number, **OTHER_WORK[tool.name]), recorded(tool, number))
-    assert caught.value.got
-    assert caught.value.allowed
-
-
-@each_example
-def test_bytes_that_are_no_text_are_an_error_of_ours(tool: Tool, number: int) -> None:
-    noise = bytes(range(256)) * 3
-    names = {"stdout", "stderr", *RECORDED[tool.name][number]}
-    output = ToolOutput.from_files({"exit_status": b"0\n", **dict.fromkeys(names, noise)})
-    with pytest.raises(MountlabError):
-        tool.parse(workload(tool, number), output)
-
-
-@each_tool
-def test_the_state_of_the_cache_is_an_option_of_every_tool_that_reads_files(tool: Tool) -> None:
-    assert tool.options["cache"].choices == ("cold", "warm", "as_is")
-    assert read_value("cold", tool.options["cache"], where="w").value == "cold"
+def test_the_state_of_the_cache_is_read_as_every_choice() -> None:
+    assert read_value("cold", TOOLS["dd"].options["cache"], where="w").value == "cold"
 
 
 # --- what a trial brings back -----------------------------------------------------------------------------------------

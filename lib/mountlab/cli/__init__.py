@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "look": ("report", "compare", "gate", "index", "history", "catalog", "query", "lab"),
     "share": ("export", "publish", "reproduce", "import_", "fstab"),
     "boxes": ("box",),
-    "develop": ("parse", "reparse"),
+    "develop": ("parse", "reparse", "conform"),
 }
 """The files of the commands by what they are for, in the order of the help and of the reference."""
 COMMANDS = tuple(import_module(f"{__name__}.{name}") for names in GROUPS.values() for name in names)

@@ -5,6 +5,7 @@
     │   ├── ParameterError        2   a key or value of a parameter file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
     │   ├── PluginError           2   a part of an installed plug-in that cannot be used
+    │   ├── NonConforming         2   a part that does not keep a rule of its conformance suite
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
     │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
     │   ├── AlteredError      2   a measurement was altered after it was written
@@ -138,6 +139,9 @@ class PluginError(InputError):
     def in_short(self) -> str:
         """What happened and why, in a line."""
         return in_one_line(f"{self.what}: {self.got}")
+
+
+class NonConforming(InputError): ...
 
 
 class StoreError(InputError): ...

@@ -21,7 +21,9 @@ T = TypeVar("T")
 TOOLS, FILESYSTEMS, CHECKS, PLOTS = GROUPS = (
     "mountlab.tools", "mountlab.filesystems", "mountlab.checks", "mountlab.plots",
 )  # fmt: skip
-"""The groups of entry points."""
+"""The groups of entry points that are parts."""
+EXAMPLES = "mountlab.examples"
+"""The group of what `mountlab conform` tries them with."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def calling(entry: Entry | None, *, error: type[MountlabError] = PluginError, do
 
 def words_of(failure: BaseException) -> str:
     """Return 'KeyError: 'x' (mountlab_tar/tool.py, line 3)': what was raised, and where."""
-    frames = extract_tb(failure.__traceback__)
+    frames = [each for each in extract_tb(failure.__traceback__) if not each.filename.startswith("<")]
     place = f" ({'/'.join(frames[-1].filename.split('/')[-2:])}, line {frames[-1].lineno})" if frames else ""
     return f"{type(failure).__name__}: {failure}{place}"
 

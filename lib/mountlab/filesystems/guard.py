@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from mountlab.core.model import Box
+from mountlab.core.model import Box, Place, Step
 
 GUARD, CLAIM = "guard.sh", "claim.sh"
 """The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command
@@ -103,3 +103,20 @@ def read_permission(said: str) -> tuple[str, str]:
     lines = said.strip().splitlines()
     identity = next((line.removeprefix(IDENTITY) for line in lines if line.startswith(IDENTITY)), "")
     return identity, " ".join(line for line in lines if not line.startswith(IDENTITY))
+
+
+_ONLY_LOOKS = ("mount", "borrow.sh", "evidence.sh", "ln", "readlink", "umount")
+"""Commands that may name a scratch device without the guard: they mount it, read it, or set what is given back."""
+
+
+def unguarded(steps: Iterable[Step], place: Place) -> Iterator[Step]:
+    """Yield the steps that name a scratch device and neither run below the guard nor only mount or read it."""
+    paths = {name: path for name, path in (("{device}", place.device), ("{journal}", place.journal)) if path}
+    for step in steps:
+        for argv in (step.argv, step.undo or ()):
+            own = argv[3:] if argv[:2] == ("sh", "-c") else argv
+            first = own[1:2] if own[:1] == ("timed.sh",) else own[:1]
+            named = any(name in word for name in paths for word in own)
+            named |= any(path in word for path in paths.values() for word in argv)
+            if named and not {*first} & {GUARD, *_ONLY_LOOKS}:
+                yield step

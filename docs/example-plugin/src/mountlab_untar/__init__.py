@@ -1,0 +1,1 @@
+"""A plug-in of Mountlab: unpacking an archive of many files."""

@@ -1,0 +1,139 @@
+"""A run that nobody measured: given figures in the frames of a run, for those who test a check or a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mountlab.analysis import cells as analysis
+from mountlab.analysis.inside import Inside
+from mountlab.analysis.memory_use import Use
+from mountlab.analysis.run_view import TrialRecord
+from mountlab.checks import Evidence, Moved
+from mountlab.core.errors import StoreError
+from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.frames import pd
+from mountlab.core.metrics import METRICS
+from mountlab.core.model import Cell, Measurement, Stop, Sweep, Trial
+from mountlab.filesystems.counters import Around
+from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.making import Setup
+from mountlab.stats.histograms import Histogram
+from mountlab.tools.fio_series import Series
+
+
+@dataclass(frozen=True)
+class ExampleRun:
+    """Good trials of every cell of a sweep, with the figures that are given; nothing else is known of them."""
+
+    sweep: Sweep
+    figures: Mapping[str, Sequence[float]]
+    """`metric` or `metric/label` to its value in each block, in base units; the same in every cell."""
+    facts: Mapping[str, Any] = field(default_factory=lambda: {"rights": "root"})
+    censored: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    caveats: Sequence[Caveat] = ()
+    options: Sequence[OptionEvidence] = ()
+    checks_passed: Sequence[str] = ()
+    not_checked: Mapping[str, str] = field(default_factory=dict)
+    published: Sequence[PublishedFigure] = ()
+    stops: Sequence[Stop] = ()
+    series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
+    moved: Sequence[Moved] = ()
+    memory: Sequence[Use] = ()
+    latency_comparisons: Sequence[Comparison] = ()
+    setups: Sequence[Setup] = ()
+
+    @cached_property
+    def _trials(self) -> list[Trial]:
+        blocks = max((len(each) for each in self.figures.values()), default=0)
+        cells = [(block, cell) for block in range(1, blocks + 1) for cell in self.sweep.cells]
+        return [_trial(number, block, cell) for number, (block, cell) in enumerate(cells, start=1)]
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        return {"run_id": "example", "box": {"name": "example"}, "facts": self.facts, "status": "complete"}
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        rows = [{"seq": seq, **asdict(trial)} for seq, trial in enumerate(self._trials, start=1)]
+        return pd.DataFrame(rows, columns=["seq", *Trial.__dataclass_fields__])
+
+    @cached_property
+    def measurements(self) -> pd.DataFrame:
+        rows = [
+            (trial, _measurement(name, values[trial.block - 1]))
+            for trial in self._trials
+            for name, values in self.figures.items()
+            if trial.block <= len(values)
+        ]
+        return analysis.measurement_frame(rows)
+
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        return analysis.estimate_frame(self.sweep, self.measurements, run_id="example", box="example")
+
+    @cached_property
+    def answer_metrics(self) -> Mapping[str, tuple[str, ...]]:
+        return analysis.answer_metrics(self.sweep, self.measurements)
+
+    @cached_property
+    def comparisons(self) -> Sequence[Comparison]:
+        return analysis.comparisons(self.sweep, self.measurements)
+
+    @cached_property
+    def percentiles(self) -> pd.DataFrame:
+        return analysis.percentile_frame(self.sweep, {})
+
+    @property
+    def records(self) -> Mapping[str, TrialRecord]:
+        return {trial.trial_id: TrialRecord() for trial in self._trials}
+
+    def latencies(self, cell: str) -> Mapping[str, Histogram]:
+        return {}
+
+    def inside(self, trial_id: str) -> Inside:
+        raise StoreError("nothing was logged inside of the trials of an example", got=trial_id)
+
+    def evidence(self, **more: Any) -> Evidence:
+        """Return what checks look at. `more`: attributes of Evidence that are known beside the figures."""
+        known: dict[str, Any] = {
+            "sweep": self.sweep,
+            "trials": self.trials,
+            "measurements": self.measurements,
+            "estimates": self.estimates,
+            "traffic": dict[str, Mapping[str, DeviceBytes]](),
+            "chains": {},
+            "backing_types": {},
+            "unseen": {},
+            "answer_metrics": self.answer_metrics,
+            "options": list(self.options),
+            "facts": self.facts,
+            "around": {trial.trial_id: Around() for trial in self._trials},
+            "steps": analysis.figure_steps(self.sweep, self.measurements),
+        }
+        return Evidence(**{**known, **more})
+
+
+def _trial(number: int, block: int, cell: Cell) -> Trial:
+    return Trial(
+        trial_id=f"t{number:04d}",
+        block=block,
+        warmup=False,
+        cell=cell.id,
+        filesystem=cell.filesystem.name,
+        workload=cell.workload.name,
+        tool=cell.workload.tool,
+        factors=cell.workload.factors,
+        mount=f"m-{cell.filesystem.name}",
+        status="ok",
+        reason="",
+        started_at="2026-01-01T00:00:00+00:00",
+        elapsed_s=1.0,
+    )
+
+
+def _measurement(name: str, value: float) -> Measurement:
+    metric, _, label = name.partition("/")
+    return Measurement(metric=metric, label=label, value=value, unit=METRICS[metric])
