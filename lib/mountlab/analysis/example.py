@@ -13,7 +13,7 @@ from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Evidence, Moved
 from mountlab.core.errors import StoreError
-from mountlab.core.findings import Caveat, Comparison, OptionEvidence, PublishedFigure
+from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Stop, Sweep, Trial
@@ -39,6 +39,7 @@ class ExampleRun:
     not_checked: Mapping[str, str] = field(default_factory=dict)
     published: Sequence[PublishedFigure] = ()
     stops: Sequence[Stop] = ()
+    exclusions: Exclusions = field(default_factory=Exclusions)
     series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
     moved: Sequence[Moved] = ()
     memory: Sequence[Use] = ()
