@@ -1,4 +1,4 @@
-"""A run that nobody measured: given figures in the frames of a run, for those who test a check or a plot."""
+"""A run that was never measured: given figures in the frames of a run, for tests of a check or a plot."""
 
 from __future__ import annotations
 
