@@ -86,7 +86,7 @@ sound() {
 
 make_venv() {
     find_python
-    [ ! -e "$venv" ] || say "make env: .venv was interrupted, moved, or made by another Python: making it anew"
+    [ ! -e "$venv" ] || say "make env: .venv was interrupted, moved, or made by another Python: rebuilding it"
     say "make env: .venv with $python (${verdict%% *})"
     "$python" -m venv --clear "$venv" || die "$python -m venv failed" "next:  see its message above, or try another PYTHON=..."
 }
@@ -103,7 +103,7 @@ install_packages() {
     "$venv/bin/uv" pip sync --quiet --require-hashes --python "$venv/bin/python" requirements.lock || {
         say "make env: uv could not; trying pip, which has settings of its own"
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock ||
-            die "the packages of requirements.lock could not be installed" "next:  see above; what was fetched is kept"
+            die "the packages of requirements.lock could not be installed" "next:  see above; the fetched packages are kept"
     }
     # uv has the build backend inside itself: nothing is fetched here.
     "$venv/bin/uv" pip install --quiet --offline --no-deps --python "$venv/bin/python" --editable . ||
@@ -124,8 +124,8 @@ name_kernel() {
         die "the kernel for JupyterLab could not be installed" "next:  see above"
 }
 
-# Outputs of notebooks are taken out on their way into git (.gitattributes says of which). Only this repository is told,
-# and only where nobody has told git of such a filter before; in worktrees the relative path finds each one's own .venv.
+# Outputs of notebooks are taken out on their way into git, of the files that .gitattributes names. This sets the filter in
+# this repository only, and only where git has none of this name; in worktrees the relative path finds each one's own .venv.
 LANGUAGE=metadata.language_info
 STRIPPED="$LANGUAGE.codemirror_mode $LANGUAGE.file_extension $LANGUAGE.mimetype $LANGUAGE.nbconvert_exporter"
 STRIPPED="$STRIPPED $LANGUAGE.pygments_lexer $LANGUAGE.version"
@@ -133,7 +133,7 @@ strip_notebooks() {
     command -v git >/dev/null 2>&1 && [ -e "$root/.git" ] || return 0
     ! git config --get filter.nbstripout.clean >/dev/null 2>&1 || return 0
     git config --local filter.nbstripout.clean ".venv/bin/python -m nbstripout --keep-id --extra-keys '$STRIPPED'" ||
-        say "make env: git could not be told to strip notebooks; nbstripout notebooks/*.ipynb does it by hand"
+        say "make env: git could not be set up to strip notebooks; nbstripout notebooks/*.ipynb does it by hand"
 }
 
 case ${1:-} in

@@ -1,5 +1,5 @@
 """mountlab, or python -m mountlab: runs one verb. Exit codes: 0 done, 1 some trial failed, 2 bad input, 3 box
-unreachable, 4 unsafe, 130 stopped, 141 nobody read on."""
+unreachable, 4 unsafe, 130 stopped, 141 the reader of the output is gone."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return _nobody_reads()
+        return _reader_gone()
     except MountlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -83,7 +83,7 @@ def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
         return INTERRUPTED
 
 
-def _nobody_reads() -> int:
+def _reader_gone() -> int:
     """The exit code where the reader of our output has gone, as in `... | head`: that of a program ended by SIGPIPE."""
     with suppress(BrokenPipeError):
         sys.stdout.close()  # else Python tries once more as it ends

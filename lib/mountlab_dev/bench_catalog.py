@@ -1,4 +1,4 @@
-"""Years of results that nobody measured, and how long the catalog takes over them: for the table of `make bench`.
+"""Years of simulated results, and how long the catalog takes over them: for the table of `make bench`.
 
 Real run directories (run.json, sweep.yml, the journal, derived files with their stamp), without raw output, which the
 catalog does not read where the stamp holds. Everything is seeded; one cell of the first sweep and box becomes slower.
@@ -161,15 +161,15 @@ class _Sweep:
         levels = rng.normal(0, RUN_SD, len(sweep.cells))[frame["cell"].map(_places(sweep.cells)).to_numpy()]
         own = frame.assign(value=1e8 * factor * np.exp(levels + rng.normal(0, TRIAL_SD, len(frame))))
         answers = analysis.answer_metrics(sweep, own)
-        told = pd.DataFrame([asdict(each) for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
+        compared = pd.DataFrame([asdict(each) for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
         truth = stamp.truth_of(path)
         whole = stamp.stamped(tables.with_factors_as_text(own), stamp.Stamp(truth, answers))
         files = {
             store.MEASUREMENTS: whole,
-            "comparisons.csv": told.to_csv(index=False).encode(),
-            "caveats.csv": b"scope,subject,code,severity,message\nrun,,simulated,note,Nobody measured this.\n",
+            "comparisons.csv": compared.to_csv(index=False).encode(),
+            "caveats.csv": b"scope,subject,code,severity,message\nrun,,simulated,note,This was not measured.\n",
         }
-        page = {"report.html": b"<!doctype html><title>Nobody measured this</title>\n"}
+        page = {"report.html": b"<!doctype html><title>This was not measured</title>\n"}
         return {**files, **page, derived.FILE: derived.sealed(truth, files)}
 
 
@@ -202,7 +202,7 @@ import re, sys, time
 from pathlib import Path
 from mountlab.results.catalog import build
 start = time.perf_counter()
-build(Path(sys.argv[1]), anew=sys.argv[2] == "anew")
+build(Path(sys.argv[1]), rebuild=sys.argv[2] == "rebuild")
 print(time.perf_counter() - start)
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
@@ -216,8 +216,8 @@ def rows(repeats: int, scratch: Path, years: Years = MILLION) -> Iterator[Measur
     results = scratch / "years"
     write_years(results, years)
     what = f"{years.trials:,} trials in {years.count:,} runs"
-    made = [_made(results, "anew") for _ in range(repeats)]
-    yield f"catalog of {what}, made anew", 60.0, [took for took, _ in made], "s"
+    made = [_made(results, "rebuild") for _ in range(repeats)]
+    yield f"catalog of {what}, rebuilt", 60.0, [took for took, _ in made], "s"
     yield "memory of the process that makes it", 2.0 * GIB, [memory for _, memory in made], "B"
     yield "the same when nothing has changed", None, [_made(results, "again")[0] for _ in range(repeats)], "s"
     yield (

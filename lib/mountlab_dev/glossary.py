@@ -1,5 +1,5 @@
 """What every metric, every column and every file of a run means, a sentence each: for the reference in docs/, and for
-whoever meets one of these names in a table."""
+readers who meet one of these names in a table."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ RUN_FILES: Mapping[str, str] = {
     "sweep.yml": "The same parameters as a sweep file, from which the run can be repeated.",
     "trials.jsonl": "The journal: one line a trial, synced to disk as soon as it ends. The truth about what ran.",
     "raw/c-NAME/": "The same of a file system made once without what the sweep asks of it, to tell what that changes.",
-    "raw/mNNN-NAME/": "One directory a mount: its commands, their output, what the kernel says of the file system.",
+    "raw/mNNN-NAME/": "One directory a mount: its commands, their output, the kernel's report on the file system.",
     "raw/tNNNN/": "One directory a trial: commands, output, the kernel's counters before and after. Never changed.",
     "exclude.yml": "Written by `mountlab exclude`, or by you: trials that do not count, each with the reason.",
     "measurements.parquet": "Every figure of every trial. Derived.",

@@ -42,7 +42,7 @@ _SHELL = (
 _CLOSED_OFF = """grep -o ' /[^ ]*mountlab[^ ]* ' /proc/self/mountinfo | xargs -r umount -l
 mount --bind "$0" "$0" && mount -o remount,bind,ro / && exec "$@"
 """
-"""In namespaces of its own: nobody's mounts are held, no process of others is seen, one directory may be written."""
+"""In namespaces of its own: it holds no mounts of others, sees none of their processes, and may write one directory."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 _FEW = 8
 """Files of tests that one process has run before two have started."""
@@ -193,7 +193,7 @@ def sample(found: dict[str, list[Mutation]], number: int, seed: int) -> list[Mut
 
 
 def probed(source: str, lines: dict[int, int]) -> tuple[str, set[int]]:
-    """A module that says so when a place is reached, and the places of which it does: those inside of functions."""
+    """Return a module that reports when a place is reached, and the places that it reports: those inside functions."""
     written, noticed = source.splitlines(keepends=True), set[int]()
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     inside = {node for function in functions for each in function.body for node in ast.walk(each)}
@@ -249,8 +249,8 @@ class Copy:
 
     def look(self, mutations: list[Mutation]) -> None:
         """Run the fast tests once, to see which files of them reach which mutation."""
-        told, noticed = self.place / "reached", set[int]()
-        (self.tree / "lib" / "mountlab_probe.py").write_text(PROBE % str(told))
+        reached, noticed = self.place / "reached", set[int]()
+        (self.tree / "lib" / "mountlab_probe.py").write_text(PROBE % str(reached))
         numbered = dict(enumerate(mutations))
         for path in {each.path for each in mutations if each.path.endswith(".py")}:
             file = self.tree / path
@@ -260,7 +260,7 @@ class Copy:
             noticed |= found
         self._pytest(["tests"], FAST, limit_s=None)
         subprocess.run(["git", "checkout", "--quiet", "."], cwd=self.tree, check=True)
-        hits = [line.split(" ") for line in told.read_text().splitlines()] if told.exists() else []
+        hits = [line.split(" ") for line in reached.read_text().splitlines()] if reached.exists() else []
         for number in noticed:
             files = {file for hit, file in hits if int(hit) == number}
             while_collected = {f"tests/{mutations[number].room}"} if "" in files else set()

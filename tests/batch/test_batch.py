@@ -87,7 +87,7 @@ def test_what_is_complete_begins_anew_and_so_does_another_batch(results_dir: Pat
     run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "done", "done"))
     run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
     run_batch(of_notebooks(2), results=results_dir, execute=Fake("done", "done"))
-    run_batch(of_notebooks(), results=results_dir, anew=True, execute=Fake("done", "done", "done"))
+    run_batch(of_notebooks(), results=results_dir, new=True, execute=Fake("done", "done", "done"))
     assert len(set(pages)) == 4
 
 

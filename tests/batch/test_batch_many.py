@@ -175,7 +175,7 @@ def test_who_is_in_the_way_is_waited_for_until_the_box_would_have_given_all_back
     assert states(run(["r1", "r2"], fake))["01-tour-r1"] == "done"
     monkeypatch.setattr(many, "MARGIN_S", -600.0)  # the grace time of these boxes
     fake = Fake(answering(i01=[{"error": error}]))
-    assert states(run(["r1", "r2"], fake, anew=True))["01-tour-r1"] == "failed"
+    assert states(run(["r1", "r2"], fake, new=True))["01-tour-r1"] == "failed"
 
 
 def test_a_worker_that_dies_each_time_fails_its_item_and_no_other(run: Callable[..., Any]) -> None:
@@ -271,7 +271,7 @@ def test_workers_that_see_other_files_are_left_out_and_said(run: Callable[..., A
     assert "worker w1 is left out: it is too old" in capsys.readouterr().err
     none = Fake(answering(), here=False, statuses={"w1": WorkerStatus("h", "it is too old")})
     with pytest.raises(SchedulerError) as raised:
-        run("r1", none, scheduler=ADDRESS, anew=True)
+        run("r1", none, scheduler=ADDRESS, new=True)
     assert "no worker of the scheduler can work on this batch" in str(raised.value)
     assert "it is too old" in str(raised.value)
     assert none.given == []

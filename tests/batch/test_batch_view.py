@@ -10,7 +10,7 @@ from batch.test_batch_file import batch, outcome
 from mountlab.analysis.published import Beside
 from mountlab.batch import view as batch_view
 from mountlab.batch.batch_file import Item
-from mountlab.batch.view import Ahead, BatchView, Planned, Told, told
+from mountlab.batch.view import Ahead, BatchView, ItemResult, Planned, result_of
 from mountlab.core.findings import PublishedFigure
 from pages import Page
 from synthetic_run import comparison, synthetic_run
@@ -37,7 +37,7 @@ CLAIM = PublishedFigure(
 def view(**changes: Any) -> BatchView:
     made = batch({"g": {"sweep": list("abcd")}})
     first, second, third, _ = made.items
-    said = Told(
+    said = ItemResult(
         question="Is it?",
         verdict="tmpfs writes 6.9 times as fast.",
         caveats={"warning": 2},
@@ -61,7 +61,7 @@ def view(**changes: Any) -> BatchView:
             ),
             third.id: outcome(third.id, state="left out", reason="no such box"),
         },
-        "told": {first.id: said},
+        "results": {first.id: said},
         "expected": {third.id: [CLAIM]},
     }
     return BatchView(**{**values, **changes})
@@ -101,7 +101,7 @@ def test_the_page_links_reports_and_notebooks_and_tells_both_sides_of_a_claim() 
 
 def test_a_batch_in_which_nothing_went_wrong_says_so() -> None:
     made = batch({"g": {"sweep": "a"}})
-    calm = view(batch=made, outcomes={made.items[0].id: outcome(made.items[0].id)}, told={}, expected={})
+    calm = view(batch=made, outcomes={made.items[0].id: outcome(made.items[0].id)}, results={}, expected={})
     words = Page(text_of(calm)).words
     assert "Nothing failed." in words
     assert "Nothing was left out." in words
@@ -118,9 +118,9 @@ def hostile_view() -> BatchView:
     found = outcome(item.id, run="r", page="../r/report.html", reason="", notebook=f"notebooks/{HOSTILE}.ipynb")
     bad = outcome(other.id, state="failed", reason=f"{HOSTILE}\n{HOSTILE}", error=HOSTILE)
     claim = replace(CLAIM, study=HOSTILE, source=HOSTILE, what=HOSTILE, says=HOSTILE, candidate=HOSTILE)
-    said = replace(told(run), left_out={HOSTILE: HOSTILE}, beside=[Beside(claim, None, "not measured")])
+    said = replace(result_of(run), left_out={HOSTILE: HOSTILE}, beside=[Beside(claim, None, "not measured")])
     return view(
-        batch=made, name=HOSTILE, outcomes={item.id: found, other.id: bad}, told={item.id: said}, command=HOSTILE
+        batch=made, name=HOSTILE, outcomes={item.id: found, other.id: bad}, results={item.id: said}, command=HOSTILE
     )
 
 
@@ -186,9 +186,9 @@ def test_exit_codes(states: list[str], error: str, bad: dict[str, int], code: in
     ended = {
         item.id: outcome(item.id, state=state, error=error) for item, state in zip(made.items, states, strict=True)
     }
-    said = Told(question="?", verdict="!", caveats={}, bad_trials=bad, left_out={})
+    said = ItemResult(question="?", verdict="!", caveats={}, bad_trials=bad, left_out={})
     done = {item.id: said for item, state in zip(made.items, states, strict=True) if state == "done"}
-    found = view(batch=made, outcomes=ended, told=done, expected={})
+    found = view(batch=made, outcomes=ended, results=done, expected={})
     assert batch_view.exit_code(found) == code
 
 

@@ -320,7 +320,7 @@ def test_one_value_has_one_placeholder_in_every_file_and_two_values_have_two() -
     names = Pseudonyms([])
     assert names.text("10.0.0.1 10.0.0.2 10.0.0.1") == "address-1 address-2 address-1"
     assert names.text("10.0.0.2") == "address-2"
-    assert names.told() == [{"kind": "network addresses", "different": 2, "times": 4}]
+    assert names.summary() == [{"kind": "network addresses", "different": 2, "times": 4}]
 
 
 @given(st.text(alphabet="0123456789abcdef:.-/@ mnovay7\\\n", max_size=60))
@@ -338,7 +338,7 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
 
 def test_what_is_left_is_told_by_kind_and_never_by_value() -> None:
     assert RUN.left("alice on nova7 at 10.1.1.1") == {"user", "host", "address"}
-    assert "alice" not in json.dumps(RUN.told())
+    assert "alice" not in json.dumps(RUN.summary())
 
 
 def test_a_table_is_replaced_by_its_columns() -> None:

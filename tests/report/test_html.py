@@ -52,7 +52,7 @@ def pieces(text: str) -> list[Html]:
         html.code(text),
         html.items([text]),
         key,
-        html.told(text, text),
+        html.labelled(text, text),
         html.details(text, text),
         html.definitions({text: text}),
         html.columns(text, text),

@@ -226,7 +226,7 @@ def test_brought_up_to_date_it_is_as_if_made_anew(step: Change, results: Path) -
     built = catalog.build(results)
     assert built.read + built.gone <= 2, "only what changed is read"
     updated = everything(results)
-    again = catalog.build(results, anew=True)
+    again = catalog.build(results, rebuild=True)
     assert everything(results) == updated
     assert (again.runs, again.problems, again.copies) == (built.runs, built.problems, built.copies)
 

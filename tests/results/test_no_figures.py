@@ -156,7 +156,7 @@ def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> Non
     sql = "SELECT run, ok, failed FROM runs ORDER BY run"
     with catalog.opened(built.file) as connection:
         grown = catalog.ask(connection, sql).rows
-    with catalog.opened(catalog.build(results, anew=True).file) as connection:
+    with catalog.opened(catalog.build(results, rebuild=True).file) as connection:
         assert catalog.ask(connection, sql).rows == grown
 
 

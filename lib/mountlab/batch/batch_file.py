@@ -77,7 +77,7 @@ class Item:
 
     @property
     def pool(self) -> str:
-        """The label of the boxes of which any will do; '' where it has a box of its own, or none."""
+        """The label of the boxes to choose from; '' where it has a box of its own, or none."""
         return (self.box or "").removeprefix(POOL) if (self.box or "").startswith(POOL) else ""
 
     @property
@@ -226,9 +226,9 @@ def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     """Items that are one and the same but for their box: of two or more each, in the order of the batch."""
     groups: dict[str, list[Item]] = {}
     for item in items:
-        told = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
+        asked = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
         if item.box and item.sweep and not item.pool:
-            groups.setdefault(json.dumps(told, default=str), []).append(item)
+            groups.setdefault(json.dumps(asked, default=str), []).append(item)
     return [tuple(own) for own in groups.values() if len(own) > 1]
 
 

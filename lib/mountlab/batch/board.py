@@ -27,12 +27,12 @@ class BoardRow:
     trials: tuple[int, int] | None = None
     """Of that item: done, and planned."""
     left_s: float | None = None
-    """What its own items will take; None where nobody knows."""
+    """The time that its own items will take; None where it is unknown."""
     failed: int = 0
 
     @property
     def left(self) -> str:
-        """'about 02:10 left'; '' where nobody knows, or nothing is."""
+        """'about 02:10 left'; '' where it is unknown, or nothing is left."""
         return words_left(self.left_s) if self.left_s is not None and self.done < self.total else ""
 
 

@@ -1,6 +1,6 @@
 """One sweep on several boxes: the batch that runs it, what its runs say together, and the page on that.
 
-The batch is one item a box, so that boxes are scheduled, resumed and told of as those of every batch are.
+The batch is one item a box, so that boxes are scheduled, resumed and reported as those of every batch are.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class PlannedBox:
 
 
 def plans(resolved: Resolved) -> list[PlannedBox]:
-    """The plan of a sweep for each of its boxes. Connects to all and changes nothing; a box that cannot be reached, or
-    cannot do it, is told of and delays no other."""
+    """Return the plan of a sweep for each of its boxes. Connects to all and changes nothing; a box that cannot be
+    reached, or cannot run it, is reported and delays no other."""
     return [_planned(resolved, name) for name in resolved.sweep.boxes]
 
 
@@ -75,11 +75,11 @@ def plans_text(planned: Sequence[PlannedBox]) -> str:
     width = max(len(each.box) for each in planned)
     lines = [f"one run on each of {len(planned)} boxes:"]
     for each in planned:
-        told = f"cannot: {in_one_line(str(each.error))}"
+        outcome = f"cannot: {in_one_line(str(each.error))}"
         if each.made:
             plan = each.made[0]
-            told = f"{len(plan.trials)} trials, about {rough_duration(plan.expected_s)}"
-        lines.append(f"  {each.box:{width}}  {told}")
+            outcome = f"{len(plan.trials)} trials, about {rough_duration(plan.expected_s)}"
+        lines.append(f"  {each.box:{width}}  {outcome}")
     lines += [f"\n── {each.box} ──\n\n{plan_text(*each.made)}" for each in planned if each.made]
     return "\n".join(lines)
 
@@ -144,7 +144,7 @@ def write_page(path: Path | str) -> Path:
 def write_pages(directory: BatchDirectory) -> dict[str, str]:
     """The pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page, from
     the directory of the batch, or to the reason why there is none."""
-    results, told = directory.path.parent, {}
+    results, pages = directory.path.parent, {}
     done = {name for name, outcome in directory.outcomes.items() if outcome.state == "done"}
     for items in over_boxes(directory.batch.items):
         runs, missing = _of_items(directory, items)
@@ -153,7 +153,7 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
             continue  # their notebook makes no runs
         try:
             page = execute.write_across(runs, missing=missing, results=results)
-            told[label] = f"../{page.relative_to(results)}"
+            pages[label] = f"../{page.relative_to(results)}"
         except MountlabError as error:
-            told[label] = in_one_line(str(error))
-    return told
+            pages[label] = in_one_line(str(error))
+    return pages

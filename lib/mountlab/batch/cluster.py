@@ -1,7 +1,7 @@
 """Where the items of a batch are done: the workers of a dask.distributed scheduler, of this process or by address.
 
 A machine under test belongs to one task at a time, also of several batches on one scheduler: the task holds a lease of
-a semaphore of the scheduler, which its worker's own event loop renews. When the worker dies nobody renews it, and after
+a semaphore of the scheduler, which its worker's own event loop renews. When the worker is dead, it ends: after
 the lease's time (`distributed.scheduler.locks.lease-timeout`) the next one has it; what the dead one left on the box
 is still refused by the lock on the box itself (lock.py). A task does not wait for a lease: it gives its thread back.
 
@@ -67,7 +67,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """What a worker says of itself before it is given anything."""
+    """The status that a worker reports before it is given anything."""
 
     host: str
     why: str
@@ -83,7 +83,7 @@ def look(unfit: Callable[[], str]) -> WorkerStatus:
 
 
 def perform(work: Work, unfit: Callable[[], str], machines: Sequence[str], stop: str) -> Any:
-    """Do something on machines that nobody else has meanwhile."""
+    """Do something on machines, each of which it holds alone meanwhile."""
     worker = get_worker()
     if why := unfit():
         return Unfit(worker.address, why)
@@ -106,7 +106,7 @@ def _lease(machine: str) -> Iterator[bool]:
 
 
 class _StopRequest:
-    """Whether a task is to stop: it was said so, or whoever wanted it is gone, or its scheduler."""
+    """Returns whether a task is to stop: it was asked to, or its client is gone, or its scheduler."""
 
     def __init__(self, worker: Any, key: str, stop: str) -> None:
         self._worker, self._key, self._event = worker, key, Event(stop)
@@ -115,14 +115,14 @@ class _StopRequest:
     def __call__(self) -> bool:
         if not self._answer and time.monotonic() >= self._next:
             self._next = time.monotonic() + ASK_S
-            self._answer = self._forgotten() or self._told()
+            self._answer = self._forgotten() or self._asked_to_stop()
         return self._answer
 
     def _forgotten(self) -> bool:
         task = self._worker.state.tasks.get(self._key)
         return task is None or task.state == "cancelled"
 
-    def _told(self) -> bool:
+    def _asked_to_stop(self) -> bool:
         try:
             return bool(self._event.is_set())
         except (OSError, RuntimeError, ValueError):  # no scheduler any more, or a worker that is closing
@@ -153,7 +153,7 @@ class Cluster:
     """Whether its workers are threads of this process, which see what we see."""
     stop_name: str = field(default_factory=lambda: f"mountlab-stop-{uuid.uuid4().hex}")
     statuses: dict[str, WorkerStatus] = field(default_factory=dict)
-    """Worker to what it says of itself; of those that have not said it yet nothing."""
+    """Worker to its status; workers without an answer yet are missing."""
     _given: dict[str, _Given] = field(default_factory=dict)
     _looks: dict[str, Future[Any]] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
@@ -166,7 +166,7 @@ class Cluster:
         return found
 
     def look_around(self, wait_s: float = LOOK_S) -> dict[str, WorkerStatus]:
-        """What the workers that are there say of themselves; who does not answer in time says nothing."""
+        """Return the statuses of the present workers; one that does not answer in time is left out."""
         until = time.monotonic() + wait_s
         self._ask_newcomers()
         while self._looks and time.monotonic() < until:
@@ -220,7 +220,7 @@ class Cluster:
         future.add_done_callback(lambda done: self._ended.put((key, done)))
 
     def ended(self, wait_s: float) -> Iterator[tuple[str, Any]]:
-        """What has come of which task, as soon as there is something, and for so long at most.
+        """Yield (task, result) as soon as there is one, for so long at most.
 
         Raises SchedulerError where the scheduler is gone.
         """
@@ -243,7 +243,7 @@ class Cluster:
             yield key, answer
 
     def _give_again(self) -> None:
-        """A task that waits for workers of which none is left would wait for ever."""
+        """Give tasks again whose workers are all gone: they would wait for ever."""
         if not any(given.only for given in self._given.values()):
             return
         there = set(self.workers)
@@ -292,7 +292,7 @@ def opened(address: str | None, unfit: Callable[[], str], *, threads: int) -> It
 
 @contextmanager
 def _own(threads: int) -> Iterator[Client]:
-    """A scheduler and one worker in this process. It serves no pages, and hears nobody outside of this machine."""
+    """A scheduler and one worker in this process. It serves no pages, and listens on this machine only."""
     quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with (
         dask.config.set(quiet),

@@ -44,7 +44,7 @@ def run_batch(
     batch: Batch,
     *,
     results: Path = paths.RESULTS,
-    anew: bool = False,
+    new: bool = False,
     scheduler: str | None = None,
     at_once: int | None = None,
     execute: Execute | None = None,
@@ -56,7 +56,7 @@ def run_batch(
     `results`, and KeyboardInterrupt when stopped.
     """
     check(batch)
-    return _work(held_batch(batch, results=results, anew=anew), results, _ways(scheduler, at_once, execute))
+    return _work(held_batch(batch, results=results, new=new), results, _ways(scheduler, at_once, execute))
 
 
 def resume_batch(

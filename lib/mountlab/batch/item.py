@@ -107,12 +107,12 @@ def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
     A stop interrupts the running cell once, as the button in JupyterLab does, and a kernel that is not yet up as soon
     as it is: the cell undoes what is on the box, and that is waited for.
     """
-    pressed = told = False
+    pressed = stopping = False
     while True:
         try:
             pressed = pressed or job.asked()
-            if pressed and not told:
-                told = kernels.interrupt()
+            if pressed and not stopping:
+                stopping = kernels.interrupt()
             if wait([future], timeout=TICK_S).done:
                 return pressed
             job.tick()

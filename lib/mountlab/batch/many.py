@@ -1,4 +1,4 @@
-"""A batch on several boxes at the same time: gives out its items, and waits for nobody who hangs.
+"""A batch on several boxes at the same time: gives out its items, and does not wait for a task that hangs.
 
 What is true of a batch is in its journal and in the directories of its runs. Workers and schedulers may be lost: an
 item that was being done is given out once more, and goes on with its run.
@@ -101,8 +101,8 @@ class _Many:
     watch: Watch
     pressed: _Pressed
     full: KeepError | None = None
-    told: bool = False
-    """Whether those who work were told to stop."""
+    asked_to_stop: bool = False
+    """Whether the workers were asked to stop."""
     waits: dict[str, _Wait] = field(default_factory=dict)
     unfit_said: set[str] = field(default_factory=set)
 
@@ -178,7 +178,7 @@ class _Many:
             if self.stopping:
                 self.tell(engine)
                 if not engine.here and (self.pressed.count > 1 or not engine.workers):
-                    return  # nobody is left to wait for; a task whose client is gone stops by itself
+                    return  # no worker is left to wait for; a task whose client is gone stops by itself
             else:
                 self.give(engine, work)
             for key, answer in engine.ended(TICK_S):
@@ -187,9 +187,9 @@ class _Many:
             self.watch.tick()
 
     def tell(self, engine: Cluster) -> None:
-        if self.told:
+        if self.asked_to_stop:
             return
-        self.told = True
+        self.asked_to_stop = True
         engine.stop()
         more = "" if engine.here else "; Ctrl-C once more does not wait for that"
         self.watch.say(f"stopping: what was done on the boxes is being undone{more}")
@@ -201,7 +201,7 @@ class _Many:
                 self.watch.begin(task)
                 engine.give(task.key, work(task), machines=task.machines, only=only)
             elif HERE in task.machines and engine.workers:
-                self.nobody_here(task)
+                self.box_without_worker(task)
             else:
                 self.later(task, "no worker is there for it")
 
@@ -209,7 +209,7 @@ class _Many:
         self.queue.again(task, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
         self.watch.waits(task, why)
 
-    def nobody_here(self, task: Task) -> None:
+    def box_without_worker(self, task: Task) -> None:
         """A box that is started where its item is done is another machine for each worker's."""
         problem = SchedulerError(
             "this box is the machine that works on it, and no worker of the scheduler is on this machine",

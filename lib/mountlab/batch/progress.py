@@ -1,5 +1,5 @@
 """Telling how far a batch is: one bar where its items run one after another, one line a box where boxes work at the
-same time; in a notebook with a person before it a table that is drawn anew."""
+same time; in a notebook with a person before it a table that is redrawn."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ class _Box:
 
 
 class Watch:
-    """Shows all boxes of a batch at once. Told by the one who gives out the work, and drawn by nobody else."""
+    """Shows all boxes of a batch at once. Only the thread that gives out the work reports to it and draws it."""
 
     def __init__(self, queue: Queue, names: Sequence[str], directory: BatchDirectory, results: Path) -> None:
         self._queue, self._directory, self._results = queue, directory, results
         self._boxes = {name: _Box() for name in names}
         self._screen: Screen | Page | Log = _screen()
 
-    # ── what it is told ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reports ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, text: str) -> None:
         self._screen.say(text)
@@ -174,7 +174,7 @@ class Watch:
         done, failed = sum(known.states.values()), known.states["failed"]
         running = known.task is not None and not known.task.planning
         left_s = None
-        if known.trials and not (running and known.task and known.task.item.pool):  # nobody knows how long that takes
+        if known.trials and not (running and known.task and known.task.item.pool):  # else the time left is unknown
             running_s = time.monotonic() - known.began if running else 0.0
             left_s = known.ahead.seconds(running_s=running_s, running=known.task.item.id if known.task else "")
         return BoardRow(

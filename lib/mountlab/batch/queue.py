@@ -41,7 +41,7 @@ class Task:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """All that nobody else may have meanwhile."""
+        """All machines that the task holds alone meanwhile."""
         return tuple(sorted({each for each in (self.machine, *self.others) if each}))
 
     @property

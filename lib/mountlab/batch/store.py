@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, on_each_box, parse_batch, unfinished
-from mountlab.batch.view import BatchView, Planned, told
+from mountlab.batch.view import BatchView, Planned, result_of
 from mountlab.core import disk
 from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
@@ -183,7 +183,7 @@ def read_view(path: Path | str) -> BatchView:
         created_at=str(directory.info["created_at"]),
         name=directory.path.name,
         outcomes=outcomes,
-        told={name: told(store.load_run(run)) for name, run in measured.items()},
+        results={name: result_of(store.load_run(run)) for name, run in measured.items()},
         expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
         across=dict(directory.info.get("across") or {}),
         command=directory.command,
@@ -254,13 +254,13 @@ def _read_info(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def held_batch(batch: Batch, *, results: Path, anew: bool = False) -> Iterator[BatchDirectory]:
+def held_batch(batch: Batch, *, results: Path, new: bool = False) -> Iterator[BatchDirectory]:
     """The directory of a batch, held by this process: the newest that is the same batch and is not finished, or a new
     one. Raises StoreError where another process works on it."""
     with ExitStack() as stack:
         # Of two that start together, the second sees the directory of the first.
         with writer.beginning(results):
-            directory = None if anew else _unfinished(batch, results)
+            directory = None if new else _unfinished(batch, results)
             path = directory.path if directory else _create(batch, results)
             stack.enter_context(held(path, what="batch"))
         yield BatchDirectory(path)

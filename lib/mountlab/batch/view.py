@@ -30,7 +30,7 @@ NOTEBOOK_S = 6.0
 
 
 @dataclass(frozen=True)
-class Told:
+class ItemResult:
     """What a run says, in short."""
 
     question: str
@@ -51,7 +51,7 @@ class BatchView:
     name: str
     created_at: str
     outcomes: Mapping[str, ItemOutcome]
-    told: Mapping[str, Told]
+    results: Mapping[str, ItemResult]
     """By item, of those that have measured something."""
     expected: Mapping[str, Sequence[PublishedFigure]] = field(default_factory=dict)
     """By item, of those that have not: what others published of the same."""
@@ -69,8 +69,8 @@ class BatchView:
         return [item for item in self.batch.items if self.state(item) in states]
 
 
-def told(run: RunView) -> Told:
-    """The first sentence of a run's answer, and what there is to doubt."""
+def result_of(run: RunView) -> ItemResult:
+    """Return the first sentence of a run's answer, and its caveats."""
     compared = [verdicts.together(each) for each in run.comparisons]
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
     if compared:
@@ -78,7 +78,7 @@ def told(run: RunView) -> Told:
         doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
         sentences = verdicts.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
     statuses = Counter(str(each) for each in run.trials["status"])
-    return Told(
+    return ItemResult(
         question=" ".join(run.sweep.question.split()),
         verdict=sentences[0],
         beside=beside(run),
@@ -149,8 +149,8 @@ def summary_text(view: BatchView) -> str:
     lines = [verdict(view), ""]
     for item in view.batch.items:
         lines.append(f"{STATE_WORDS[view.state(item)]:13} {item.id}  {item.label}")
-        if item.id in view.told:
-            lines.append(f"{'':13} {view.told[item.id].verdict}")
+        if item.id in view.results:
+            lines.append(f"{'':13} {view.results[item.id].verdict}")
     for item in view.having("failed", "left out", "stopped"):
         outcome = view.outcomes[item.id]
         lines += ["", f"{outcome.state}: {item.id}", *(f"  {line}" for line in outcome.reason.splitlines())]
@@ -173,15 +173,15 @@ def verdict(view: BatchView) -> str:
 def exit_code(view: BatchView) -> int:
     """0 where all is done and every trial was good, 1 where some of it is not; 3 where no box could be reached."""
     kinds = [getattr(errors, view.outcomes[item.id].error, None) for item in view.having("failed")]
-    if kinds and not view.told and all(getattr(kind, "exit_code", 1) == 3 for kind in kinds):
+    if kinds and not view.results and all(getattr(kind, "exit_code", 1) == 3 for kind in kinds):
         return 3
-    bad = any(each.bad_trials for each in view.told.values())
+    bad = any(each.bad_trials for each in view.results.values())
     return 1 if bad or view.having("failed", "stopped", None) else 0
 
 
 def entry(view: BatchView) -> dict[str, Any]:
     """What the index of results shows of a batch."""
-    caveats: Counter[str] = sum((Counter(each.caveats) for each in view.told.values()), Counter())
+    caveats: Counter[str] = sum((Counter(each.caveats) for each in view.results.values()), Counter())
     return {
         "kind": "batch",
         "title": view.batch.title,
@@ -229,13 +229,13 @@ def over_boxes(view: BatchView) -> Html:
     if not view.across:
         return html.nothing("No sweep of this batch was run on several boxes.")
     return html.items(
-        html.link(found, label) if found.startswith("../") else html.told(label, found)
+        html.link(found, label) if found.startswith("../") else html.labelled(label, found)
         for label, found in view.across.items()
     )
 
 
 def _item_row(view: BatchView, item: Item) -> list[Text]:
-    outcome, found = view.outcomes.get(item.id), view.told.get(item.id)
+    outcome, found = view.outcomes.get(item.id), view.results.get(item.id)
     says: Text = ""
     if found:
         says = html.stacked(found.verdict, found.question)
@@ -247,7 +247,7 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
     return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
 
 
-def _caveat_counts(found: Told) -> str:
+def _caveat_counts(found: ItemResult) -> str:
     parts = [f"{found.caveats[each]} × {SEVERITY_WORDS[each]}" for each in _SEVERITIES if found.caveats.get(each)]
     parts += [numbers.counted(n, f"{status} trial") for status, n in found.bad_trials.items()]
     return "; ".join(parts) or "none"
@@ -285,8 +285,8 @@ def published(view: BatchView) -> Html:
 def _of_item(view: BatchView, item: Item) -> list[Beside]:
     """What was published of an item's sweep, with ours. Of rows about a workload that this sweep does not have (of
     another tool, in a preset) nothing is said where others of the same study were measured."""
-    if item.id in view.told:
-        found = list(view.told[item.id].beside)
+    if item.id in view.results:
+        found = list(view.results[item.id].beside)
         measured = [each for each in found if each.agreement != "not measured"]
         return measured or found
     return [Beside(theirs, None, "not measured") for theirs in view.expected.get(item.id, ())]
@@ -328,9 +328,9 @@ def failures(view: BatchView) -> Html:
 def left_out(view: BatchView) -> Html:
     """What the boxes cannot do: whole items, and parts of sweeps."""
     parts = [
-        html.definitions({f"{item.id}: {name}": why for name, why in view.told[item.id].left_out.items()})
+        html.definitions({f"{item.id}: {name}": why for name, why in view.results[item.id].left_out.items()})
         for item in view.batch.items
-        if item.id in view.told and view.told[item.id].left_out
+        if item.id in view.results and view.results[item.id].left_out
     ]
     return html.joined(_reasons(view, view.having("left out"), "" if parts else "Nothing was left out."), *parts)
 
@@ -345,5 +345,5 @@ def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
 
 
 def again(view: BatchView) -> Html:
-    """The line that goes on with it; of a batch that is complete the page only is made anew."""
+    """The line that resumes it; for a complete batch it only rewrites the page."""
     return html.code_block(view.command)

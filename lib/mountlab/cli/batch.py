@@ -15,7 +15,7 @@ def add(verbs: Any) -> None:
     batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
     batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
     batch.add_argument(
-        "--new", action="store_true", help="begin anew, where FILE would go on with what is not finished"
+        "--new", action="store_true", help="start a new batch, where FILE would resume an unfinished one"
     )
     batch.add_argument(
         "--scheduler", metavar="ADDRESS", help="of dask.distributed, such as tcp://HOST:8786: its workers do the items"
@@ -43,4 +43,4 @@ def _batch(arguments: Arguments) -> int:
     if resumed:
         return finish_batch(commands.resume_batch(resumed, **how))
     made = load_batch(arguments.file)
-    return finish_batch(commands.run_batch(made, results=paths.RESULTS, anew=arguments.new, **how))
+    return finish_batch(commands.run_batch(made, results=paths.RESULTS, new=arguments.new, **how))

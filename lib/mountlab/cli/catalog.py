@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
     text = "one fast table of all runs, brought up to date, and a page for each change"
     catalog = verb(verbs, "catalog", _catalog, text)
     catalog.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
-    catalog.add_argument("--anew", action="store_true", help="read every run again, changed or not")
+    catalog.add_argument("--rebuild", action="store_true", help="read every run again, changed or not")
     catalog.add_argument(
         "--check",
         type=int,
@@ -37,7 +37,7 @@ def _catalog(arguments: Arguments) -> int:
     from mountlab.results import catalog, paths
 
     results = (arguments.results or paths.RESULTS).resolve()
-    built = catalog.build(results, anew=arguments.anew, say=say)
+    built = catalog.build(results, rebuild=arguments.rebuild, say=say)
     checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
     pages = _change_pages(results) if built.dated else []
     if arguments.json:

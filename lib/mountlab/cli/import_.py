@@ -18,7 +18,7 @@ def add(verbs: Any) -> None:
     )
     for key, text in (
         ("tool", "whose logs they are"),
-        ("filesystem", "of which all logs are, where their names do not say it"),
+        ("filesystem", "the file system of all logs, where their names do not say it"),
         ("baseline", "the file system that the others are compared with"),
         ("question", "what the report asks"),
         ("name", "of the run"),

@@ -11,7 +11,7 @@ from mountlab.core.errors import StoreError
 
 
 def add(verbs: Any) -> None:
-    index = verb(verbs, "index", _index, "the list of all runs and reports, made anew: results/index.html")
+    index = verb(verbs, "index", _index, "write the list of all runs and reports again: results/index.html")
     index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
 
 

@@ -178,7 +178,7 @@ def say(line: str) -> None:
 
 
 def announce(question: str) -> bool:
-    """The answer where nobody sits at the terminal: say what is done, and do it."""
+    """Return the answer without a person at the terminal: say what is done, and do it."""
     print(question.removesuffix("?"), flush=True)
     return True
 

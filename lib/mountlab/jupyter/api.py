@@ -128,10 +128,10 @@ def show_plan(resolved: Resolved | Path | str, *, box: str | None = None) -> Pla
 
 def _left_of(run_path: Path) -> str:
     info, measured = read_info(run_path), len(journal.read_journal(run_path))
-    told = f"{info['run_id']} on box {info['box']['name']} is {info['status']}."
+    status = f"{info['run_id']} on box {info['box']['name']} is {info['status']}."
     total, left = numbers.counted(len(info["order"]), "trial"), max(0, len(info["order"]) - measured)
     most = "at most " if read_sweep(run_path).sweep.design.until else ""
-    return f"{told} Its journal has {measured} of {most}{total}: {most}{left} left."
+    return f"{status} Its journal has {measured} of {most}{total}: {most}{left} left."
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,9 @@ class PageLink:
 
     def _repr_html_(self) -> str:
         name, target = html.code(disk.shown(self.page)), _seen_from_notebook(self.page)
-        return html.paragraph(html.told(html.link(target, "Open the report"), name) if target else name)._repr_html_()
+        return html.paragraph(
+            html.labelled(html.link(target, "Open the report"), name) if target else name
+        )._repr_html_()
 
     def __repr__(self) -> str:
         return disk.shown(self.page)
@@ -198,7 +200,7 @@ def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
 
 
 def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: Path) -> list[Path]:
-    """The runs of the first sweep of which two or more can be compared with the one at place `like`."""
+    """Return the runs of the first sweep with two or more that can be compared with the one at place `like`."""
     for runs in of_sweeps:
         sweep = read_sweep(runs[like]).sweep
         fitting = [path for path in runs if _is_comparable(path, sweep)]

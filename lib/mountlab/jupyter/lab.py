@@ -17,7 +17,7 @@ FIRST_PORT, PORTS = 8888, 20
 TOUR = NOTEBOOKS / "00_tour.ipynb"
 SETTINGS = Path(__file__).parent
 """A directory of Jupyter configuration: what JupyterLab does unless the user's own settings say otherwise. Widgets are
-heard while a cell runs (the Stop button of a sweep), and nobody is asked for news from the network."""
+heard while a cell runs (the Stop button of a sweep), and no server in the network is asked for news."""
 
 
 def free_port(wanted: int | None = None) -> int:

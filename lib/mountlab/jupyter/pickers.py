@@ -1,6 +1,6 @@
 """Choosing before a person in JupyterLab: a run among those of results/, and what to look at in one.
 
-Where nobody sits (papermill, nbconvert, a terminal) the same calls show the same as text and one still picture.
+Without a person (papermill, nbconvert, a terminal) the same calls show the same as text and one still picture.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def entries(results: Path = paths.RESULTS) -> list[RunEntry]:
 def _entry(path: Path, info: Mapping[str, Any]) -> RunEntry:
     question = " ".join(str(info["parameters"].get("question", "")).split())
     try:
-        told = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
     except AlteredError as error:
-        told = f"comparisons.csv: {error.what}"
+        verdicts = f"comparisons.csv: {error.what}"
     created, box, status = str(info["created_at"]), str(info["box"]["name"]), str(info["status"])
-    return RunEntry(path, question, created, box, status, told, is_derived(path))
+    return RunEntry(path, question, created, box, status, verdicts, is_derived(path))
 
 
 # ── choosing a run ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +128,7 @@ class RunBrowser:
         return [(each.line, each.path) for each in self.entries if all(w in each.searched for w in wanted)]
 
     def _about(self) -> Html:
-        head = html.paragraph(html.told(disk.shown(self.chosen.path), self.chosen.question))
+        head = html.paragraph(html.labelled(disk.shown(self.chosen.path), self.chosen.question))
         return html.joined(head, html.paragraph(f"{self.chosen.status}; {self.chosen.verdicts}", kind="meta"))
 
     def _ipython_display_(self) -> None:
@@ -229,7 +229,7 @@ KINDS: dict[str, Callable[[Slice], Plot]] = {
 
 
 class Explorer:
-    """A run to look into: what is picked is `slice`, and `plot()` draws it."""
+    """A run to look into: `slice` is the selected part, and `plot()` draws it."""
 
     metrics: list[str]
     """The metrics of the run, those of the answer first."""

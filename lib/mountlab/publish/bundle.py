@@ -27,7 +27,7 @@ _FIGURES_WORDS = """
     low_same high_same level_same needed reduce noise verdict
 """
 _FIGURES = frozenset(_FIGURES_WORDS.split())
-"""Columns of figures and of what is said of them; the others tell which row it is."""
+"""Columns of figures and of their verdicts; the others identify the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class BundleCheck:
     versions: tuple[str, ...]
     """Libraries whose version here is another: 'numpy 2.4.6, here 2.5.0'."""
     lost: tuple[str, ...] = ()
-    """Runs none of whose figures could be made again."""
+    """Runs without any figure that could be made again."""
 
     @property
     def same(self) -> bool:
@@ -240,8 +240,8 @@ def _without_output(cell: Mapping[str, Any]) -> dict[str, Any]:
 def without_clock(notebook: Mapping[str, Any], replace: Callable[[str], str]) -> dict[str, Any]:
     """An executed notebook without the times and places of its execution, so that it is the same each time; every text
     in it has gone through `replace`."""
-    told = notebook["metadata"].get("papermill", {})
-    kept = {key: told[key] for key in ("parameters", "version") if key in told}
+    recorded = notebook["metadata"].get("papermill", {})
+    kept = {key: recorded[key] for key in ("parameters", "version") if key in recorded}
     metadata = {**notebook["metadata"], **({"papermill": kept} if kept else {})}
     cells = [_without_time(cell) for cell in notebook["cells"]]
     cleaned: dict[str, Any] = _each_text({**notebook, "metadata": metadata, "cells": cells}, replace)

@@ -67,8 +67,8 @@ def _run(run: PublishedRun, files: Sequence[str]) -> Html:
 
 def caveat_text(run: PublishedRun) -> str:
     """'2 warnings and 1 note: see the caveats of the report.'"""
-    told = [numbers.counted(count, severity) for severity, count in run.caveats.items() if count]
-    return f"{numbers.listed(told)}: see the caveats of the report." if told else "No caveats."
+    parts = [numbers.counted(count, severity) for severity, count in run.caveats.items() if count]
+    return f"{numbers.listed(parts)}: see the caveats of the report." if parts else "No caveats."
 
 
 def _comparisons(bundle: Bundle) -> Html:
@@ -106,11 +106,11 @@ def replaced_sentences(bundle: Bundle) -> list[str]:
     """What became of names and addresses."""
     if bundle.replaced is None:
         return [KEPT]
-    told = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
+    lines = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
     if bundle.ordinary:
         kinds = " or ".join(f"a {kind}" for kind in bundle.ordinary)
-        told.append(f"The name of {kinds} is an ordinary word, and was replaced only where it stands as a name.")
-    return told
+        lines.append(f"The name of {kinds} is an ordinary word, and was replaced only where it stands as a name.")
+    return lines
 
 
 def _contents(files: Sequence[str]) -> Html:

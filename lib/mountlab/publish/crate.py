@@ -87,8 +87,8 @@ def _add(crate: Any, identifier: str, properties: dict[str, Any]) -> Any:
 
 def _add_run(crate: Any, run: PublishedRun, tool: Any) -> None:
     """The run's directory, its raw output, and the action that made them."""
-    told = {"name": run.run_id, "description": " ".join(run.question.split())}
-    directory = crate.add_dataset(dest_path=f"{run.path}/", source=None, properties=told)
+    properties = {"name": run.run_id, "description": " ".join(run.question.split())}
+    directory = crate.add_dataset(dest_path=f"{run.path}/", source=None, properties=properties)
     raw = {"name": f"raw output of {run.run_id}", "description": "What was run in each trial, and what it said"}
     crate.add_dataset(dest_path=f"{run.path}/raw/", source=None, properties=raw)
     action = {

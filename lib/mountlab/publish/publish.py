@@ -113,13 +113,13 @@ def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
 def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
     found = [each for run in runs for each in run_identities(run.info, _texts(run.path))]
     ssh = [box.ssh_names(read_box(run.path)) for run in runs if not run.sweep.imported]  # that was on no box of ours
-    told = {key: [name for each in ssh for name in each.get(key, ())] for key in ("host", "user")}
+    named = {key: [name for each in ssh for name in each.get(key, ())] for key in ("host", "user")}
     found += control_identities(
         host=os.uname().nodename,
         user=_user(),
         home=str(Path.home()),
         machine_id=_machine_id(),
-        ssh=told,
+        ssh=named,
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
     return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs})
@@ -171,7 +171,7 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
 
 
 def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
-    """What was measured, with its identities replaced; what is derived from it is made anew."""
+    """Copy the measurements, with identities replaced; derived files are made again."""
     value: Callable[[Any], Any] = names.value if names else lambda each: each
     info = value(json.loads((run.path / "run.json").read_text()))
     copy = place / "runs" / str(info["run_id"])
@@ -288,7 +288,7 @@ def _bundle(
         licence=wishes.licence,
         runs=tuple(map(reproduce.published_run, copied)),
         comparisons=comparisons,
-        replaced=tuple(names.told()) if names else None,
+        replaced=tuple(names.summary()) if names else None,
         ordinary=names.ordinary() if names else (),
         versions=writer.versions(),
         mountlab_version=metadata.version("mountlab"),
@@ -314,7 +314,7 @@ def _describe(place: Path, whole: Bundle) -> None:
 
 
 def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
-    """Look at the bundle as whoever gets it: its sums, its figures from its raw output, those of the runs; and search
+    """Check the bundle as its receiver would: its sums, its figures from its raw output, those of the runs; and search
     all of it for what should be gone."""
     found = [str(each) for each in reproduce.damaged(place)]
     for run, copy in zip(runs, _copies(place, runs, names), strict=True):
@@ -373,7 +373,7 @@ def _rows_only(table: str) -> str:
 _SAID: Mapping[str, Replace] = {
     ".html": said_by_page, ".ipynb": said_by_notebook, ".csv": _rows_only, ".parquet": _rows_only,
 }  # fmt: skip
-"""What a file of ours says of the run, by its ending, without the words of its format."""
+"""What a file of ours states about the run, by its ending, without the words of its format."""
 
 
 # --- the zip ----------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
 
 
 def sweep_of(path: Path) -> Resolved:
-    """The sweep of a published run, to be run again. Raises StoreError for logs, which nobody can run again."""
+    """Return the sweep of a published run, to be run again. Raises StoreError for logs, which cannot be run again."""
     resolved = info.read_sweep(path)
     if resolved.sweep.imported:
         raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
@@ -126,7 +126,7 @@ def refuse_commands(place: Path, *, allowed: bool) -> None:
 _COMMAND_LINES = ("argv", "prepare", "version")
 
 
-# --- what a bundle says of itself -------------------------------------------------------------------------------------
+# --- what a bundle states about itself --------------------------------------------------------------------------------
 
 
 def _description(place: Path) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
 
 
 def _names(run: Path) -> list[str]:
-    """What is used as the name of a file by whoever reads a run."""
+    """Return the names in a run that a reader of it uses as names of files."""
     sweep = info.read_sweep(run).sweep
     trials = read_as_it_is(run).trials
     mounts = [trial.mount for trial in trials if trial.mount or not sweep.imported]  # no mount of ours is in logs
@@ -190,9 +190,9 @@ def _is_regular(path: Path) -> bool:
 
 
 def _other_versions(description: Mapping[str, Any]) -> Iterator[str]:
-    told = description.get("versions")
+    stated = description.get("versions")
     here = writer.versions()
-    for name, version in told.items() if isinstance(told, dict) else ():
+    for name, version in stated.items() if isinstance(stated, dict) else ():
         if name != "control kernel" and here.get(name) != version:
             yield f"{name} {version}, here {here.get(name, 'absent')}"
 
@@ -253,8 +253,8 @@ def _differing_or_why(run: Path) -> list[Difference]:
 
 
 def _lost(run: Path, error: BaseException) -> Difference:
-    told = [error.what, error.where, error.got] if isinstance(error, MountlabError) else [type(error).__name__, error]
-    why = "; ".join(in_one_line(str(each))[:300] for each in told if each)
+    parts = [error.what, error.where, error.got] if isinstance(error, MountlabError) else [type(error).__name__, error]
+    why = "; ".join(in_one_line(str(each))[:300] for each in parts if each)
     return Difference(run.name, _ALL, "all rows", "figures", "published", f"none can be made again: {why}")
 
 
@@ -269,21 +269,21 @@ def _count(run: Path) -> int:
 def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
     """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
     runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
-    for run, told in zip(runs, description["runs"], strict=True):
+    for run, stated in zip(runs, description["runs"], strict=True):
         ours = json.loads(json.dumps(run.described()))
-        yield from _unlike(run.run_id, DESCRIPTION, told, ours)
+        yield from _unlike(run.run_id, DESCRIPTION, stated, ours)
     try:
         entry = json.loads((place / bundle.ENTRY).read_text())
     except DAMAGE:
         entry = None
-    told = entry if isinstance(entry, dict) else {}
-    yield from _unlike(runs[0].run_id, bundle.ENTRY, told, bundle.said_in_index(runs))
+    stated = entry if isinstance(entry, dict) else {}
+    yield from _unlike(runs[0].run_id, bundle.ENTRY, stated, bundle.said_in_index(runs))
 
 
-def _unlike(run_id: str, name: str, told: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
+def _unlike(run_id: str, name: str, stated: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
     for key, value in ours.items():
-        if told.get(key) != value:
-            yield Difference(run_id, name, "the run", key, str(told.get(key, "absent")), str(value))
+        if stated.get(key) != value:
+            yield Difference(run_id, name, "the run", key, str(stated.get(key, "absent")), str(value))
 
 
 def parquet_text(path: Path) -> str:
@@ -300,7 +300,7 @@ def _published(run: Path, table: str) -> str:
 
 
 def published_run(run: Run) -> PublishedRun:
-    """What the pages of a bundle say of a run, by its figures."""
+    """Return what the pages of a bundle show of a run, by its figures."""
     severities = [each.severity for each in run.caveats]
     return PublishedRun(
         run_id=run.info["run_id"],

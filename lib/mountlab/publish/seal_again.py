@@ -22,7 +22,7 @@ def seal_again(run: Path) -> None:
     for sums in (run / "raw").glob(f"*/{MANIFEST}"):
         others = {name: each for name, each in raw_sums.on_disk(sums.parent).items() if name != MANIFEST}
         replace_file(sums, manifest(others).encode())
-    if chain.ALTERED in info:  # what was accepted is said still; the new checksums are of the files as they are
+    if chain.ALTERED in info:  # accepted changes stay listed; the new checksums are of the files as they are
         info[chain.ALTERED] = [{key: entry[key] for key in ("at", "found")} for entry in info[chain.ALTERED]]
     info, lines = chain.bound(info), list[bytes]()
     head = info[chain.KEY]

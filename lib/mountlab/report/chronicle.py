@@ -1,6 +1,6 @@
 """The pages of histories: one that a notebook makes of what was asked for, and one for each change that is found.
 
-The pages of changes are a part of the results that is made anew as a whole: a change that is not found any more, as
+The pages of changes are rewritten as a whole: a change that is not found any more, as
 more runs or an excluded trial speak against it, has no page any more.
 """
 
@@ -53,7 +53,7 @@ def _said(value: object) -> str:
 
 
 def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
-    """What the index says of the page; its date is that of the newest run, so that it is the same when it is made
+    """Return the index entry of the page; its date is that of the newest run, so that it is the same when it is made
     again."""
     newest = max(point.at for history in years.histories for point in (*history.points, *history.left_out))
     about = ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
@@ -71,7 +71,7 @@ def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
 
 
 def write_changes(years: Years) -> list[Path]:
-    """Make the page and the index entry of each change anew, and take those away that are not found any more."""
+    """Rewrite the page and the index entry of each change, and remove those that are not found any more."""
     directory = years.results / CHANGES
     pairs = {history_view.change_id(*pair): pair for pair in history_text.changed(years.histories)}
     for name in _ours(directory):

@@ -1,6 +1,6 @@
 """How values show themselves in a notebook: one entry a type, HTML and plain text. Pure.
 
-`model.Shown` asks here, and no earlier than a value is shown: the core knows no HTML.
+`model.Shown` asks here, and no earlier than a value is shown: the core has no HTML.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _look(value: object) -> Look:
 
 
 def _sweep_page(sweep: Sweep) -> Html:
-    head = html.paragraph(html.told(sweep.name, " ".join(sweep.question.split())), kind="shown")
+    head = html.paragraph(html.labelled(sweep.name, " ".join(sweep.question.split())), kind="shown")
     return html.box("shown", head, html.definitions(_sweep_facts(sweep)))
 
 

@@ -1,7 +1,7 @@
 """A run directory to its report: papermill executes the report notebook, nbconvert makes one page of it.
 
 The page holds everything in itself. papermill and nbconvert are imported when they are needed: together they take
-three seconds, which nobody should wait for who only wants a plan.
+three seconds, which a user who only wants a plan should not wait for.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _comparison_name(names: Sequence[str]) -> str:
 
 
 def _comparison_entry(asked: Sequence[Path]) -> dict[str, Any]:
-    """What the index says of the comparison; its date is that of its newest run, so that it is the same when it is made
+    """Return the index entry of the comparison; its date is that of its newest run, so that it is the same when made
     again. Raises PlanError for runs that cannot be compared."""
     from mountlab.analysis.compare.many import compare_many
     from mountlab.analysis.compare.two import compare_runs
@@ -145,9 +145,9 @@ def _comparison_entry(asked: Sequence[Path]) -> dict[str, Any]:
 
 
 def write_index(results: Path = paths.RESULTS) -> Path:
-    """Make `results`/index.html anew, of all runs, comparisons, batches and bundles found below, and return its path.
+    """Rewrite `results`/index.html, of all runs, comparisons, batches and bundles found below, and return its path.
 
-    What cannot be read is listed with the reason. Raises StoreError where an index.html lies that is none of ours.
+    What cannot be read is listed with the reason. Raises StoreError where an index.html of another program lies.
     """
     written = results / INDEX
     if written.exists() and not _is_ours(written):

@@ -228,7 +228,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def workbook(tables: Tables) -> bytes:
-    """An Excel workbook with a sheet for each table. Text is text, however it begins; what is missing is empty."""
+    """Return an Excel workbook with a sheet a table. Text is text, however it begins; a missing value is empty."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for title, frame in tables.items():

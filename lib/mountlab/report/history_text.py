@@ -16,7 +16,7 @@ from mountlab.report import sentences as words
 from mountlab.stats.changes import Change, fewest_runs
 
 Changed = tuple[History, Change]
-_MOST_TOLD, _MOST_ROWS = 6, 40
+_MOST_NAMED, _MOST_ROWS = 6, 40
 _SOON, _SIZE = 6, 0.05
 """Runs within which a change should be reported, and the change whose delay the answer forecasts."""
 
@@ -73,11 +73,11 @@ def report_sentence(history: History, change: Change) -> str:
 def range_sentence(history: History, change: Change) -> str:
     """Between which runs it changed, by date; and how sure the place is."""
     before, after = history.points[change.at - 1], history.points[change.at]
-    told = f"It changed between the runs of {_day(before.at)} and {_day(after.at)}"
+    place = f"It changed between the runs of {_day(before.at)} and {_day(after.at)}"
     if change.first == change.last:
-        return f"{told}, with more than 95 % probability just there."
+        return f"{place}, with more than 95 % probability just there."
     first, last = history.points[change.first - 1], history.points[change.last]
-    return f"{told}; with 95 % probability between those of {_day(first.at)} and {_day(last.at)}."
+    return f"{place}; with 95 % probability between those of {_day(first.at)} and {_day(last.at)}."
 
 
 def _day(at: Any) -> str:
@@ -89,7 +89,7 @@ def turn_sentences(history: History, change: Change) -> list[str]:
     turns = history.turns(change)
     if not turns:
         return ["Nothing that runs keep of box and tools changed there."]
-    return [_turn_sentence(turn, change) for turn in turns[:_MOST_TOLD]]
+    return [_turn_sentence(turn, change) for turn in turns[:_MOST_NAMED]]
 
 
 def _turn_sentence(turn: OtherChange, change: Change) -> str:
@@ -105,14 +105,14 @@ def sentences(found: Sequence[History]) -> list[str]:
     pairs = changed(found)
     runs = len({point.run for history in found for point in (*history.points, *history.left_out)})
     total = f"{number_of_histories(len(found))} over {numbers.counted(runs, 'run')}"
-    told = [f"Nothing shows that a level changed: {total}."]
+    said = [f"Nothing shows that a level changed: {total}."]
     if pairs:
         several = len({history.key for history, _ in pairs})
-        told = [f"{numbers.counted(len(pairs), 'change')} in {several} of {total}."]
-        told += [f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_TOLD]]
-        if len(pairs) > _MOST_TOLD:
-            told.append(f"{len(pairs) - _MOST_TOLD} more changed before; the table has all of them.")
-    return [*told, *_left_out(found), *_short_ones(found), *_outlook(found), _false_alarms(found)]
+        said = [f"{numbers.counted(len(pairs), 'change')} in {several} of {total}."]
+        said += [f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_NAMED]]
+        if len(pairs) > _MOST_NAMED:
+            said.append(f"{len(pairs) - _MOST_NAMED} more changed before; the table has all of them.")
+    return [*said, *_left_out(found), *_short_ones(found), *_outlook(found), _false_alarms(found)]
 
 
 def number_of_histories(count: int) -> str:
@@ -131,7 +131,7 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
 def _left_out(found: Sequence[History]) -> Iterator[str]:
     """The runs that do not count, and those that count by their mean, with the reason."""
     out = [(history, point) for history in found for point in history.left_out]
-    limit = "of whose trials half or more ran into their time limit, or whose metric a limit does not bound"
+    limit = "half or more of whose trials ran into their time limit, or whose metric a limit does not bound"
     no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
     for censored, why, then in (no_ratio, (True, limit, "They have no median")):
         if pairs := [pair for pair in out if bool(pair[1].censored) == censored]:
@@ -201,14 +201,14 @@ def history_text(found: Sequence[History], *, by: By | None = None) -> str:
 
 def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
     yield from sentences(found)
-    for history, change in changed(found)[:_MOST_TOLD]:
+    for history, change in changed(found)[:_MOST_NAMED]:
         yield ""
         yield change_title(history, change)
         yield f"  {range_sentence(history, change)}"
         yield f"  {report_sentence(history, change)}"
         yield from (f"  {each}" for each in turn_sentences(history, change))
     yield ""
-    if len(found) > _MOST_TOLD:
+    if len(found) > _MOST_NAMED:
         yield from aligned([_OVERVIEW, *map(overview_row, found)])
         return
     for history in found:

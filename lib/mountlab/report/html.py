@@ -177,7 +177,7 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {{ body }}</div>
 {% endmacro %}
 
-{%- macro told(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
+{%- macro labelled(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
 ).module
 """One macro for each kind of piece."""
@@ -209,8 +209,8 @@ NOTHING = '<p class="nothing">'
 
 
 def nothing(why: str) -> Html:
-    """Stands for a part that has nothing to show, and says why. On a page it goes away together with its heading, and
-    without a word where `why` is empty."""
+    """Return the reason why a part has no data. On a page it goes away together with its heading, and without a word
+    where `why` is empty."""
     return paragraph(why, kind="nothing") if why else Html(f"{NOTHING}</p>")
 
 
@@ -297,9 +297,9 @@ def narrowed(body: Html, *, label: str) -> Html:
     return _made("narrowed", label, body)
 
 
-def told(subject: Text, message: Text) -> Html:
-    """What is said about a subject: 'subject: message', or the message alone."""
-    return _made("told", subject, message)
+def labelled(subject: Text, message: Text) -> Html:
+    """Return a message after its subject: 'subject: message', or the message alone."""
+    return _made("labelled", subject, message)
 
 
 def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
@@ -403,15 +403,15 @@ def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
 
 
 def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
-    """The caveats in one line, for those who read no further; told in full under their own heading."""
-    return paragraph(told(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
+    """The caveats in one line, for readers who read no further; their own heading has them in full."""
+    return paragraph(labelled(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
 
 
 def _one_message(caveats: Sequence[Caveat]) -> Html:
     """The message that all share, once, and whom it is about."""
     subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
     if len(subjects) == 1:
-        return paragraph(told(subjects[0], caveats[0].message))
+        return paragraph(labelled(subjects[0], caveats[0].message))
     about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
     if len(subjects) > _MOST_SUBJECTS:
         about = details(f"All {len(subjects)}", items(subjects))
@@ -423,5 +423,5 @@ def _many_messages(group: CaveatGroup) -> Html:
     first, rows = group.caveats[0], group.differing
     of_each = [Rows([[subject, seen] for subject, seen in rows])]
     each = table(["Where", "Seen"], of_each, caption=f"{group.heading}: what was seen in each")
-    whole = paragraph(told(first.subject, first.message))
+    whole = paragraph(labelled(first.subject, first.message))
     return joined(whole, details(f"All {len(rows)}", each) if len(rows) > _MOST_SUBJECTS else each)

@@ -1,7 +1,7 @@
-"""The list of all runs, comparisons, batches and bundles: what is said of each, and the page of it.
+"""The list of all runs, comparisons, batches and bundles: a summary of each, and its page.
 
 What a run says is taken from its small files (run.json, comparisons.csv, caveats.csv), as they were written when its
-figures were last derived; nothing is computed anew.
+figures were last derived; nothing is recomputed.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def body(entries: Sequence[IndexEntry]) -> Html:
     title = html.heading("What was measured, and what it said", level=1)
     if not entries:
         return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
-    told = [_told(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
+    rows = [_row(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
     counts = Counter(each.kind for each in entries if not each.problem)
     found = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
     named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in found]
     filters = Html(str(_LIST.filters(_choices(entries))))
-    table = Html(str(_LIST.list(f"{listed(named)}; the newest first", told)))
+    table = Html(str(_LIST.list(f"{listed(named)}; the newest first", rows)))
     return html.joined(title, _broken(entries), filters, table)
 
 
@@ -92,7 +92,7 @@ def _broken(entries: Sequence[IndexEntry]) -> html.Text:
     return html.paragraph(said, kind="alert error") if count else ""
 
 
-def _told(entry: IndexEntry) -> dict[str, Any]:
+def _row(entry: IndexEntry) -> dict[str, Any]:
     """An entry as the list shows it."""
     present = {severity: entry.caveats.get(severity, 0) for severity in SEVERITIES if entry.caveats.get(severity)}
     link = str(_LIST.link(f"{entry.path}/{entry.page}")) if entry.page and not entry.problem else ""
@@ -110,7 +110,7 @@ def _told(entry: IndexEntry) -> dict[str, Any]:
 
 
 def _unknown(entry: IndexEntry) -> bool:
-    """Whether nothing can be said of its verdicts and caveats yet."""
+    """Return whether its verdicts and caveats are unknown yet."""
     return bool(entry.problem) or (entry.kind == "run" and not entry.said)
 
 

@@ -48,7 +48,7 @@ class Kernels:
                 self.connection_file = str(connection)
                 if sys.platform == "linux":
                     # A TCP port is chosen before the kernel binds it, and of two kernels that start at the same time
-                    # one may take the other's. A socket of this name is nobody else's, and no file is left of it.
+                    # one may take the other's. A socket of this name is ours alone, and no file is left of it.
                     self.transport, self.ip = "ipc", f"@mountlab-{uuid4().hex}"
                 kernels._last = self
                 if kernels._forked:

@@ -1,4 +1,4 @@
-"""The outline of an executed notebook: parts that have nothing to show leave the page together with their heading."""
+"""The outline of an executed notebook: parts without data leave the page together with their heading."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ Cell = Mapping[str, Any]
 
 
 def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
-    """The notebook without the parts (from one heading of level 2 or 3 to the next) whose cells all say that they have
-    nothing to show; each that says why is a line at the end. A preprocessor of nbconvert's; `resources` stay as they
-    are.
+    """Return the notebook without the parts (from one heading of level 2 or 3 to the next) whose cells all have no
+    data; each that says why is a line at the end. A preprocessor of nbconvert's; `resources` stay as they are.
     """
     parts = _parts(notebook.cells)
     said = {at: _nothing_in(part) for at, part in enumerate(parts)}
-    told = {at: text for at, text in said.items() if text is not None and not _holds_others(at, parts, said)}
-    gone = [f"- {_title(parts[at])}: {text}" for at, text in told.items() if text]
-    kept = [cell for at, part in enumerate(parts) if at not in told for cell in part]
+    empty = {at: text for at, text in said.items() if text is not None and not _holds_others(at, parts, said)}
+    gone = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
+    kept = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
     if gone:
         source = "\n".join(["### Not in this report", "", *gone])
         kept.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))

@@ -77,10 +77,10 @@ def explained_sentence(rows: Iterable[Mapping[str, Any]], what: str) -> str:
         alike = not any(row["sum_sq"] for row in rows)
         missing = "cells are missing, so that effects overlap (see F and p)"
         why = "all trials gave the same figure" if alike else missing
-        return f"How the differences in {what} are shared out cannot be told: {why}."
+        return f"The shares of the differences in {what} are unknown: {why}."
     ordered = sorted(rows, key=lambda row: -row["share"])
-    told = [f"{effect_name(row['effect'])} {share_text(row)}" for row in ordered if row["share"] >= _SMALL_SHARE]
-    return f"Of the differences in {what}: {listed(told)}."
+    shares = [f"{effect_name(row['effect'])} {share_text(row)}" for row in ordered if row["share"] >= _SMALL_SHARE]
+    return f"Of the differences in {what}: {listed(shares)}."
 
 
 def effect_name(effect: str) -> str:

@@ -1,4 +1,4 @@
-"""Go on with a run that was altered after it was written: what was found is kept in run.json, and every report says it.
+"""Accept a run that was altered after it was written: run.json keeps the list of changes, and every report shows it.
 
 Nothing is repaired and nothing is removed. The journal stays as it is; its chain goes on from there.
 """

@@ -24,7 +24,7 @@ def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
 
 
 def altered(path: Path) -> list[Problem]:
-    """Return where what was measured is not as it was written, and what is wrong there. Raises StoreError for a journal
+    """Return which measurements are not as they were written, and what is wrong there. Raises StoreError for a journal
     that cannot be read."""
     kept = read_as_it_is(path)
     journal = without_excluded(path, kept.trials)

@@ -1,7 +1,7 @@
-"""What the index says of a run, a comparison, a batch, a bundle, a history or a change: one entry each.
+"""The entries of the index: one for each run, comparison, batch, bundle, history or change.
 
 What a run says is taken from its small files (run.json, comparisons.csv, caveats.csv), as they were written when its
-figures were last derived; nothing is computed anew.
+figures were last derived; nothing is recomputed.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class IndexEntry:
     next_step: str = ""
     """What makes the page, where there is none."""
     problem: str = ""
-    """Why nothing can be said of it."""
+    """Why it has no summary."""
 
 
 def entry_of_run(
     path: str, info: Mapping[str, Any], comparisons: Sequence[CsvRow] | None, caveats: Iterable[CsvRow], **page: str
 ) -> IndexEntry:
-    """What the index says of a run. `comparisons` is None where nothing was derived yet; `page`: page, next_step.
+    """Return the index entry of a run. `comparisons` is None where nothing was derived yet; `page`: page, next_step.
 
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
     """

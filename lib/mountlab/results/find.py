@@ -37,7 +37,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _may_be_name(path: Path, given: Path | str, results: Path) -> bool:
-    """Whether what is given is one word, or a path right below `results`."""
+    """Return whether the given text is one word, or a path right below `results`."""
     return len(Path(given).parts) == 1 or path.absolute().parent == results.absolute()
 
 

@@ -68,22 +68,22 @@ class Years:
         undated, copies = built.runs - built.dated, len(built.copies)
         names = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
         twice = len(self.histories) - len(names)
-        told = {
+        doubtful = {
             f"{numbers.counted(undated, 'run')} do not say when they began, and are in no history": undated,
             f"{numbers.counted(copies, 'directory')} hold a run that is there already: it counts once": copies,
             "a sweep asked something else of a cell under the same name: each has a history of its own": twice,
         }
-        return [*doubts(built), *(text for text, count in told.items() if count)]
+        return [*doubts(built), *(text for text, count in doubtful.items() if count)]
 
 
 def doubts(built: Built) -> list[str]:
     """Return what a reader should know about runs that cannot be read and about altered derived files."""
-    told = {
+    doubtful = {
         f"{numbers.counted(len(built.problems), 'run')} cannot be read; `mountlab catalog` says why": built.problems,
         f"{numbers.counted(len(built.altered), 'run')} hold derived files that were altered after they were written: "
         "figures are derived again from the raw output; `mountlab catalog` names them": built.altered,
     }
-    return [text for text, found in told.items() if found]
+    return [text for text, found in doubtful.items() if found]
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:

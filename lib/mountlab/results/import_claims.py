@@ -1,4 +1,4 @@
-"""What an import says of its logs, held against what each log states about itself.
+"""Compare what an import states about its logs with what each log states about itself.
 
 The options of a workload in the import file, the levels in the names of the files and, where nothing else tells, the
 name of a workload are claims. A log that states something else is refused; so are logs of one cell that differ. What a
@@ -32,7 +32,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """What an import says of one option of a log."""
+    """What an import states about one option of a log."""
 
     option: str
     values: tuple[Scalar, ...]
@@ -76,7 +76,7 @@ def check(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> None:
 
 
 def claims(file: ImportFile, log: LogFile, where: str) -> Iterator[Claim]:
-    """Yield what an import says of a log, by option of its tool."""
+    """Yield what an import states about a log, by option of its tool."""
     known, given = TOOLS[log.workload.tool].options, file.workloads.get(log.workload.name, {})
     for name in (each for each in given if each in known):
         source = f"{where}: workloads.{log.workload.name}.{name}"
@@ -133,13 +133,13 @@ def _check_alike(cell: Sequence[tuple[LogFile, Stated]]) -> None:
 
 def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> ParameterError:
     option, tool = one.option, log.workload.tool
-    told = [
+    values = [
         f"{_shown(each, tool)} in {source.name}, line {each.line}" for source, each in ((log, one), (other, another))
     ]
     return ParameterError(
         f"logs of one cell differ in {option}",
         where=cell_id(log.filesystem, log.workload.label),
-        got="; ".join(told),
+        got="; ".join(values),
         allowed=f"one {option} in all logs of a cell: their figures become one mean",
         next_step=f"tell the logs apart: {{{option}}} in the pattern, or an entry of workloads for each",
     )

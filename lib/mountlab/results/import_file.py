@@ -1,4 +1,4 @@
-"""What a user says of logs made elsewhere: which file is of which file system, workload and repeat.
+"""What a user states about logs made elsewhere: the file system, workload and repeat of each file.
 
 Either by the layout of the files, with names in braces:
 
@@ -53,7 +53,7 @@ class ImportedFilesystem(_File):
     type: str | None = None
     """Which file system it was, where you know it."""
     options: list[str] | None = None
-    """The mount options that you know of. Nobody can check them."""
+    """The mount options that you know of. They cannot be checked."""
     files: str | list[str] | dict[str, str | list[str]] | None = None
     """Its logs: a name with `*` or names in braces, several, or one or several for each workload."""
 
@@ -92,7 +92,7 @@ class ImportFile(_File):
 
 @dataclass(frozen=True)
 class Source:
-    """A pattern of file names, and what it says of the files that match."""
+    """A pattern of file names, and what it states about the files that match."""
 
     pattern: str
     says: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Source:
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file, and what its place says of it."""
+    """A file, and what its place states about it."""
 
     name: str
     filesystem: str

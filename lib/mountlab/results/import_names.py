@@ -116,7 +116,7 @@ def _fits(
 def meant(
     found: Sequence[Way], known: Callable[[Mapping[str, str]], int], *, pattern: str, where: str
 ) -> dict[str, str]:
-    """Return what a name says: of the ways those of which the most is known, and of these the one in which wildcards
+    """Return what a name states: of the ways those with the most known values, and of these the one in which wildcards
     stand for the most. Raises ParameterError where several are left."""
     scores = [(known(dict(way.says)), way.free) for way in found]
     best = [way for way, score in zip(found, scores, strict=True) if score == max(scores)]

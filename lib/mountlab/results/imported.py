@@ -208,7 +208,7 @@ def _programs(reads: list[_Read]) -> dict[str, dict[str, str]]:
 
 def read_log_files(tool: str, paths: Iterable[Path]) -> dict[str, list[Output]]:
     """The outputs in some logs, by the name of each; a file that cannot be read is an output with a problem, so that
-    the others are read all the same. Raises ParameterError for a tool whose logs nobody here can read."""
+    the others are read all the same. Raises ParameterError for a tool without a reader of logs."""
     return {str(path): _outputs_of(tool, path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""What a run says of itself: run.json, its sweep and box, and the trials of its journal."""
+"""The run's own record: run.json, its sweep and box, and the trials of its journal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
         return dict(info)
     sweep(path, OWNER, ".deriving", ".reporting")
     if info["status"] == "running" and holder(path) is None:
-        info = {**info, "status": "interrupted"}  # whoever ran it is gone, and could not say so
+        info = {**info, "status": "interrupted"}  # its process is gone, and could not write that
     if "imported" in info:
         return {**info, "command": f"mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'

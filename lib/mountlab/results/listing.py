@@ -58,7 +58,7 @@ def _listed(path: Path) -> list[Path]:
     try:
         return list(path.iterdir())
     except PermissionError:
-        return [path / "run.json"]  # reading it will tell why it cannot be told
+        return [path / "run.json"]  # reading it raises the error that names the reason
 
 
 def _entry(path: Path, results: Path, names: set[str]) -> IndexEntry:

@@ -1,6 +1,6 @@
 """One process at a time writes to a directory of results: the kernel's lock on a file in it, which names its owner.
 
-The kernel gives a lock back when its process ends, however it ends, so that what a crash left is nobody's. Where a file
+The kernel gives a lock back when its process ends, however it ends, so that a crash leaves no owner. Where a file
 system has no locks the owner's name decides: a process with that number, that start and that boot of this machine. An
 owner on another machine is always believed: not every network file system passes locks on.
 """
@@ -61,7 +61,7 @@ def this_process() -> Holder:
 
 
 def holder(directory: Path) -> Holder | None:
-    """Who writes to a directory now, or may: one of another machine is believed. None where nobody does."""
+    """Return the process that writes to a directory now, or may: one of another machine is believed. None where none does."""
     found = _read(directory / FILE)
     if found is None or found.state == "unknown":
         return found
@@ -226,7 +226,7 @@ def _is_still(handle: int, file: Path) -> bool:
 
 
 def _read(file: Path) -> Holder | None:
-    """Nobody, where there is no file and where what is in it is not whole."""
+    """Return None where there is no file, and where its content is not whole."""
     try:
         return Holder(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError):
@@ -240,7 +240,7 @@ def _in_use(file: Path, what: str, other: Holder | None) -> RunInUse:
         where=shown(file.parent),
         got=str(other) if other else "one that has not said its name",
         allowed=f"one process for one {what}",
-        next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be gone on with"
+        next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be resumed"
         + (f". If that machine is gone: rm {shown(file)}" if unsure else ""),
     )
 

@@ -20,7 +20,7 @@ from mountlab.core.frames import pd
 
 FIGURES = 2
 """Raised whenever a parser reads another figure out of the same raw output: figures that were derived before then are
-derived anew. A test holds it against recorded output."""
+derived again. A test holds it against recorded output."""
 MADE_FROM = ("run.json", "trials.jsonl", "exclude.yml")
 LARGEST = 1 << 30
 """Bytes of one of these; as for a journal."""

@@ -187,7 +187,7 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     was written is refused either way.
 
     `path` is a path, the id of a run, the name of its sweep (the newest run), or `latest`. Raises StoreError where
-    there is no such run, and AlteredError where what was measured was altered after it was written; with `as_it_is` it
+    there is no such run, and AlteredError where a measurement was altered after it was written; with `as_it_is` it
     is read all the same.
     """
     path = run_path(path).resolve()
@@ -221,7 +221,7 @@ def load_figures(path: Path) -> RunFigures:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Says of a damaged run that it is one."""
+    """Turn the error of a damaged run into one that names the run."""
     check_is_run(path)
     refuse_others(path, shown(path))
     try:

@@ -76,7 +76,7 @@ def write_derived(run: Run) -> None:
 
 
 def derive(path: Path | str) -> None:
-    """Make the derived files of a run anew from its raw output: of two processes that do so, one after the other."""
+    """Make the derived files of a run again from its raw output: of two processes that do so, one after the other."""
     path = found(path).resolve()
     check_is_run(path)
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):

@@ -101,7 +101,7 @@ class RunWriter:
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
-        """Says of an error of the disk what is kept all the same, and how to go on."""
+        """Add to an error of the disk what is kept all the same, and how to resume."""
         try:
             yield
         except KeepError as error:
@@ -133,10 +133,10 @@ class RunWriter:
     def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
         info = run_json(self.path)
-        told = {stop.cell: _stop_row(stop) for stop in stops}
+        rows = {stop.cell: _stop_row(stop) for stop in stops}
         ending = {"trials": len(self._done), "head": self._head}
         changed = {**info, "status": status, "finished_at": _now(), chain.ENDING: ending}
-        changed |= {"stopped": told} if told else {}
+        changed |= {"stopped": rows} if rows else {}
         disk.replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
 
 
@@ -179,7 +179,7 @@ def _begin(
 
 @contextmanager
 def beginning(results: Path) -> Iterator[None]:
-    """Be the only process that makes a run or a batch below `results`. What is half-made there is nobody's: it goes."""
+    """Be the only process that makes a run or a batch below `results`. Remove half-made ones: they have no owner."""
     disk.make_directory(results)
     with held(results, what="list of runs", name=".beginning", wait_s=BEGIN_S):
         disk.clear(results, f".*{disk.UNFINISHED}")
@@ -200,13 +200,13 @@ def held_run(path: Path) -> Iterator[None]:
 
 
 def _stop_row(stop: Stop) -> dict[str, Any]:
-    """As run.json holds it, which knows no infinity and no NaN."""
+    """Return a stop as run.json holds it, without infinity and NaN."""
     row = {key: value for key, value in asdict(stop).items() if key != "cell"}
     return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
 
 
 def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
-    """As run.json holds it, which knows no NaN: without the figures of a row that has none."""
+    """Return a figure as run.json holds it, without NaN: a row without figures lacks them."""
     return {key: value for key, value in asdict(figure).items() if value == value}
 
 
@@ -247,7 +247,7 @@ class ImportedRun:
 
     sweep: Sweep
     parameters: Mapping[str, Any]
-    """What the user said of them."""
+    """The user's own parameters of them."""
     box: Box
     facts: Mapping[str, Any]
     trials: tuple[tuple[Trial, Mapping[str, bytes]], ...]

@@ -2,7 +2,7 @@
 
 The box of the sweep makes the file system, and asks; every client is held like it, with a lock and a lease, sees the
 same file system, which is proved before anything is measured, and for the time of a trial runs fio as a server. That
-protocol knows no password: who reaches a server has a shell. So it listens at a unix socket in a directory of its
+protocol has no password: a process that reaches a server has a shell. So it listens at a unix socket in a directory of its
 user's own, which is carried to the box that asks over SSH. No port is opened anywhere.
 """
 
@@ -136,8 +136,8 @@ class Clients:
                 client.wait()
             self._carry(planned, chosen, stop)
             outcome = attempt()
-            told = {client.name: client.stop() for client in chosen}
-        return judged(outcome, told, planned.command.cache or "as_is")
+            reports = {client.name: client.stop() for client in chosen}
+        return judged(outcome, reports, planned.command.cache or "as_is")
 
     def _carry(self, planned: PlannedTrial, chosen: Sequence[_Client], stop: ExitStack) -> None:
         sockets = {endpoint.client: endpoint.socket for endpoint in planned.endpoints}
@@ -153,21 +153,21 @@ class Clients:
             raise CommandError("the sockets of the clients did not come up on the box", evidence=done.error_text)
 
 
-def judged(outcome: Outcome, told: Mapping[str, Files], cache: str) -> Outcome:
+def judged(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
     """An outcome in the light of what each client left to know. Pure."""
-    files = {f"client-{name}-{file}": data for name, own in told.items() for file, data in own.items()}
-    return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, told, cache))
+    files = {f"client-{name}-{file}": data for name, own in reports.items() for file, data in own.items()}
+    return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, reports, cache))
 
 
-def _error(error: TrialError | None, told: Mapping[str, Files], cache: str) -> TrialError | None:
-    gone = [name for name, own in told.items() if own.get("server", b"").strip() != b"running"]
+def _error(error: TrialError | None, reports: Mapping[str, Files], cache: str) -> TrialError | None:
+    gone = [name for name, own in reports.items() if own.get("server", b"").strip() != b"running"]
     if error is not None and gone:
         ended = "the connection was cut, or fio's server there ended"
         return TransientError(
             f"client {', '.join(gone)} was lost while the trial ran: {ended}", got=in_one_line(str(error))
         )
     wanted = EXPECTED.get(cache, ())
-    unready = [name for name, own in told.items() if wanted and own.get("cache", b"").strip() not in wanted]
+    unready = [name for name, own in reports.items() if wanted and own.get("cache", b"").strip() not in wanted]
     if error is None and unready:
         return ToolError(
             f"the page cache of {', '.join(unready)} was not made {cache}",
@@ -253,7 +253,7 @@ class _Client:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """What is said of a lost connection names the client."""
+        """Name the client in the error of a lost connection."""
         try:
             yield
         except BoxLost as error:

@@ -16,7 +16,7 @@ from mountlab.results.writer import RunWriter
 
 @dataclass
 class Ending:
-    """What is to be said of a run that ends now."""
+    """The report on a run that ends now."""
 
     status: str = "interrupted"
 

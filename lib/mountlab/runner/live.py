@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import ipywidgets
 
 TICK_S = 1.0
-"""How often the view is drawn anew, at most."""
+"""The shortest time between two redraws of the view."""
 MOST_NOTICES = 3
 SHARE = 1 / 20
 """The largest part of a run's time that may be spent on looking at what it has measured so far."""
@@ -129,7 +129,7 @@ class Live:
         self._glance.spent(time.monotonic() - began)
 
     def _read_caveats(self) -> None:
-        """Of the run as a report would read it now. One that it cannot read yet is told at the end, by the run."""
+        """Read the caveats as a report would now. The run itself reports at the end the one that it cannot read yet."""
         began = time.monotonic()
         with suppress(MountlabError):
             self._figures = replace(self._figures, caveats=store.load_run(self._writer.path).caveats)
@@ -173,7 +173,7 @@ class Live:
         return live_view.news(list(self._standing.failed), self._figures.caveats, self._notices[-MOST_NOTICES:])
 
     def _stop(self) -> None:
-        """Called in a subshell's thread: the main thread is told as the keyboard tells it, and stops where it may."""
+        """Interrupt the main thread as the keyboard does; it stops where it may. Called in a subshell's thread."""
         self.stopped = True
         self._draw()
         signal.pthread_kill(self._main, signal.SIGINT)
@@ -195,9 +195,11 @@ class Live:
 
     def _last_picture(self, *, stopped: bool) -> html.Html:
         standing = self._standing
-        told = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
+        summary = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
         how = live_view.stopped(disk.shown(self._writer.path)) if stopped else ""
-        return html.joined(how, html.paragraph(told, kind="meta"), self._table(), live_view.news(standing.failed, ()))
+        return html.joined(
+            how, html.paragraph(summary, kind="meta"), self._table(), live_view.news(standing.failed, ())
+        )
 
 
 def _none_yet(plan: Plan) -> LiveFigures:
@@ -206,7 +208,7 @@ def _none_yet(plan: Plan) -> LiveFigures:
 
 
 class _View:
-    """The widgets. Each is told only what has changed, so that nothing flickers and what is scrolled stays."""
+    """The widgets. Each gets only what has changed, so that nothing flickers and the scroll position stays."""
 
     def __init__(self, stop: Any) -> None:
         import ipywidgets

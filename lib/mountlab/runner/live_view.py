@@ -19,7 +19,7 @@ from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.runner import progress
 
 MOST_FAILURES = 4
-"""Failed trials that are told one by one; of more, the last of them."""
+"""Failed trials that are listed one by one; of more, the last of them."""
 WILL_PASS = ("too-few", "figures-missing", "not-precise")
 """Codes of caveats that every run has before it is complete."""
 RUNNING = "▸"
@@ -38,8 +38,8 @@ _RULES = (
     "small{color:var(--jp-ui-font-color2)}",
     "p{margin:.125rem 0}",
     ".meta{color:var(--jp-ui-font-color2)}",
-    ".told{padding-left:.5rem;border-left:3px solid var(--jp-warn-color1)}",
-    ".told.error{border-color:var(--jp-error-color1)}",
+    ".notice{padding-left:.5rem;border-left:3px solid var(--jp-warn-color1)}",
+    ".notice.error{border-color:var(--jp-error-color1)}",
 )
 STYLE = Html(f"<style>{''.join(f'.jp-OutputArea .mountlab-live {rule}' for rule in _RULES)}</style>")
 """Looks of the pieces, in JupyterLab's own colours."""
@@ -109,21 +109,21 @@ class _LiveTable:
 
 
 def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[str] = ()) -> Html:
-    """What was told of the box, trials that failed, and what gives reason to doubt the figures so far; notes are left
+    """Return the notices about the box, the failed trials, and the reasons to doubt the figures so far; notes are left
     for the report."""
-    lines = [html.paragraph(text, kind="told") for text in notices]
-    lines += [html.paragraph(progress.failure_text(trial), kind="told error") for trial in failed[-MOST_FAILURES:]]
+    lines = [html.paragraph(text, kind="notice") for text in notices]
+    lines += [html.paragraph(progress.failure_text(trial), kind="notice error") for trial in failed[-MOST_FAILURES:]]
     if len(failed) > MOST_FAILURES:
-        told = f"{numbers.listed(progress.without_figure(failed))}; the last {MOST_FAILURES} trials of these:"
-        lines.insert(0, html.paragraph(told, kind="told error"))
+        total = f"{numbers.listed(progress.without_figure(failed))}; the last {MOST_FAILURES} trials of these:"
+        lines.insert(0, html.paragraph(total, kind="notice error"))
     groups = grouped(each for each in caveats if each.severity != "note" and each.code not in WILL_PASS)
     if groups:
-        lines.append(html.paragraph(f"So far: {caveat_line(groups)}", kind=f"told {groups[0].severity}"))
+        lines.append(html.paragraph(f"So far: {caveat_line(groups)}", kind=f"notice {groups[0].severity}"))
     return html.joined(*lines)
 
 
 def times(elapsed_s: float, remaining_s: float) -> str:
-    """'2 min 5 s elapsed, about 7 min left'; seconds are not told of what is minutes away."""
+    """'2 min 5 s elapsed, about 7 min left'; without seconds where minutes are left."""
     left = max(0.0, remaining_s)
     return f"{_clock(elapsed_s)} elapsed, about {_clock(round(left / 60) * 60 if left >= 300 else left)} left"
 

@@ -50,7 +50,7 @@ class Remaining:
 
 
 class Standing:
-    """How far a run is, whoever shows it."""
+    """How far a run is: for every display of it."""
 
     def __init__(self, plan: Plan, done: set[str]) -> None:
         """`done`: ids of the trials that an earlier session has in the journal."""

@@ -38,7 +38,7 @@ class _Spoilt(Exception):
 
 
 RESTARTS = 2
-"""So often a file system is made again of which nothing could be measured, since the box was restarted meanwhile."""
+"""Retries for a file system whose trials were lost to reboots."""
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The word by which trial.sh brings back what a killed trial left."""
 
@@ -54,7 +54,7 @@ class Journal(Protocol):
 
 
 class Progress(Protocol):
-    """Who is told what is going on (mountlab.runner.progress)."""
+    """The receiver of reports on what goes on (mountlab.runner.progress)."""
 
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
@@ -407,7 +407,7 @@ def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
         where=f"filesystems.{name}",
         got="; ".join(f"{row.option}: {row.state}, the kernel says {row.kernel_says}" for row in rows),
         allowed="every option in effect, or shown nowhere by a kernel that refuses what it does not know",
-        next_step="remove what the kernel does not heed, or measure without it: design.on_ineffective: caveat",
+        next_step="remove what the kernel ignores, or measure without it: design.on_ineffective: caveat",
     )
 
 

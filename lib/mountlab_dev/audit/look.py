@@ -18,7 +18,7 @@ from mountlab.core.errors import StoreError
 from mountlab_dev.audit.rules import Advisory, Pin, advisories, pins, secrets
 
 SERVICE = "https://api.osv.dev/v1/querybatch"
-"""Open advisories (OSV). It is told names and versions of the libraries, and nothing else."""
+"""Open advisories (OSV). It gets names and versions of the libraries, and nothing else."""
 DATABASE = "https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip"
 PATIENCE_S = 20.0
 _LARGEST = 4 * 1024 * 1024

@@ -21,7 +21,7 @@ _SECRETS: Mapping[str, re.Pattern[str]] = {
     ),
 }
 PLANTED = "planted"
-"""A line with this word holds a secret that is none: tests plant them."""
+"""A line with this word holds a made-up secret: tests plant them."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def pins(lock: str) -> list[Pin]:
 
 
 def advisories(known: Iterable[Mapping[str, Any]], pinned: Iterable[Pin]) -> Iterator[Advisory]:
-    """What records of an OSV database say of the pins, by the versions that they list."""
+    """Yield what records of an OSV database report on the pins, by the versions that they list."""
     by_name: dict[str, list[Pin]] = {}
     for pin in pinned:
         by_name.setdefault(pin.name, []).append(pin)

@@ -39,7 +39,7 @@ __all__ = ["SUBJECTS", "Row", "bench", "many_cells", "recorded_run"]
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # the directory in memory itself; what is made in it is private
 ONCE = 3
-"""What takes seconds is repeated so often."""
+"""Repeats of what takes seconds."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def rows(clone: Path, *, tests: bool) -> Iterator[Row]:
     (run,) = (file.parent for file in (clone / "results").glob("2*/run.json"))
     measuring_s = sum(trial.elapsed_s for trial in journal.read_journal(run))
     yield Row("make demo from a fresh clone, warm package caches", [took_s], under=300.0)
-    yield Row("of which not measuring (environment, mounts, report)", [took_s - measuring_s], under=60.0)
+    yield Row("the part without measuring (environment, mounts, report)", [took_s - measuring_s], under=60.0)
     if tests:
         yield Row("make check in the same clone", [_make("check", clone)], under=90.0)
         yield Row("make test in the same clone", [_make("test", clone)], under=900.0)

@@ -70,7 +70,7 @@ def by_itself(trial: PlannedTrial) -> float:
 
 
 def _logs(word: str) -> bool:
-    """Whether an option of fio's is of the logs over time, which nobody would ask for by hand."""
+    """Return whether an option of fio's is of the logs over time, which users do not ask for by hand."""
     return word.startswith(("--log_avg_msec=", "--write_"))
 
 

@@ -119,7 +119,7 @@ def _going_on(repeats: int, run: Path) -> Iterator[Row]:
 
 
 def recorded_run(results: Path, box: str = "local") -> Path:
-    """A run directory of 64 cells x 5 blocks that nobody measured: a report of fio that was recorded once, varied, and
+    """A run directory of 64 cells x 5 blocks that was not measured: a report of fio that was recorded once, varied, and
     the counters of the recorded tour, planned for the local box."""
     sizes = ["4KiB", "16KiB", "64KiB", "256KiB"]
     workload = {"tool": "fio", "rw": list(_PATTERNS), "bs": sizes, "size": "64MiB", "runtime": "2s", "time_based": True}

@@ -69,7 +69,7 @@ class Timed:
 
 
 class Silent:
-    """Tells nobody what goes on."""
+    """A progress that shows nothing."""
 
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...

@@ -116,8 +116,8 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _row(name: str, field: FieldInfo) -> Row:
     written = ", ".join(part for part in (kind(field.annotation), *_bounds(field.metadata)) if part)
-    told = [text for text in field.metadata if isinstance(text, str)]
-    return (code(name), told[0] if told else written, _default(field), one_line(field.description or ""))
+    stated = [text for text in field.metadata if isinstance(text, str)]
+    return (code(name), stated[0] if stated else written, _default(field), one_line(field.description or ""))
 
 
 def _default(field: FieldInfo) -> str:
@@ -135,10 +135,10 @@ def kind(annotation: Any) -> str:
     """A type as people say it: 'list of text', 'one of `a`, `b`'."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        told = [each for each in arguments[1:] if isinstance(each, str)]
+        stated = [each for each in arguments[1:] if isinstance(each, str)]
         inner = [each for each in arguments[1:] if isinstance(each, FieldInfo)]
         bounds = [text for each in inner for text in _bounds(each.metadata)]
-        return told[0] if told else ", ".join([kind(arguments[0]), *bounds])
+        return stated[0] if stated else ", ".join([kind(arguments[0]), *bounds])
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(kind(each) for each in arguments if each is not type(None)))
     if origin is Literal:

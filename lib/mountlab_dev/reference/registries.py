@@ -81,8 +81,8 @@ def _tool(tool: Tool) -> str:
 
 
 def _kind(option: Option) -> str:
-    told = "one of " + codes(option.choices) if option.kind == "choice" else _KINDS[option.kind]
-    return f"{told} or `false`" if option.can_be_off else told
+    values = "one of " + codes(option.choices) if option.kind == "choice" else _KINDS[option.kind]
+    return f"{values} or `false`" if option.can_be_off else values
 
 
 def _default(option: Option) -> str:
@@ -160,7 +160,7 @@ def _mkfs_lines(family: DeviceFamily) -> list[str]:
 def _evidence(family: Family) -> str:
     mounted = family.mounted_as(_example(family))
     if mounted == BLOCK_DEVICE:
-        return "what `/sys` says of the device; it has no mount"
+        return "the attributes of the device in `/sys`; it has no mount"
     if mounted == NOT_MOUNTED:
         return "`/proc/self/mountinfo` and `df` of the file system that holds the directory; no option is asked for"
     more = ", its super block by its own tools, `/sys/fs` and the device's `queue`"

@@ -90,7 +90,7 @@ def runs_page(columns: Columns) -> str:
     files = [(code(name), text) for name, text in RUN_FILES.items()]
     return page(
         "The directory of a run",
-        "`results/<run_id>/`, or below `MOUNTLAB_RESULTS`. What is measured is never changed; what is derived can be "
+        "`results/<run_id>/`, or below `MOUNTLAB_RESULTS`. Measurements are never changed; derived files can be "
         "made again by `mountlab reparse RUN`. The columns of files are names of one vocabulary.",
         table(("File", "What it holds"), files),
         *(_columns(file, names) for file, names in columns.items()),

@@ -31,7 +31,7 @@ def _helper(arguments: Arguments) -> int:
         raise InputError(
             "the helper is for one ordinary user of the box",
             where=f"params/boxes/{box.name}.yml: user",
-            got="nobody",
+            got="no user",
             next_step=f"set `user` there, or: mountlab box helper {box.name} --user mountlab",
         )
     script = helper.install_script(user, box)

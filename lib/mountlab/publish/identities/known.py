@@ -37,7 +37,7 @@ def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identi
 def control_identities(
     *, host: str, user: str, home: str, machine_id: str, paths: Iterable[str], ssh: Mapping[str, Iterable[str]]
 ) -> list[Identity]:
-    """Of the machine that publishes. `ssh`: what its configuration says of the boxes, 'host' and 'user' to names."""
+    """Identities of the machine that publishes. `ssh`: the boxes in its configuration, 'host' and 'user' to names."""
     found = [*hosts(host), *users(user)]
     found += [Identity("machine", machine_id)] if machine_id else []
     found += [each for name in ssh.get("host", ()) for each in hosts(name)]
@@ -132,11 +132,11 @@ _KERNEL = re.compile(r"/(?:proc|sys|dev(?!/shm/))(?:/|\Z)")
 
 
 def _of_forms(text: str) -> Iterator[Identity]:
-    """What is told to be a name or a serial number in one place, and may stand without that in another."""
+    """Yield what is marked as a name or a serial number in one place, and may stand without the mark in another."""
     for pattern in PATTERNS:
         for match in pattern.find(text) if pattern.tells else ():
-            told = _TOLD.get(pattern.kind)
-            yield from told(match["value"]) if told else [Identity(pattern.kind, match["value"])]
+            names = _NAMES_IN.get(pattern.kind)
+            yield from names(match["value"]) if names else [Identity(pattern.kind, match["value"])]
 
 
 def _mapped(name: str) -> Iterator[Identity]:
@@ -151,7 +151,7 @@ def _user(name: str) -> Iterator[Identity]:
     yield from users(re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), name))
 
 
-_TOLD: Mapping[str, Callable[[str], Iterable[Identity]]] = {"host": hosts, "device": _mapped, "user": _user}
+_NAMES_IN: Mapping[str, Callable[[str], Iterable[Identity]]] = {"host": hosts, "device": _mapped, "user": _user}
 """Kind to what a value of it, found by its form, tells."""
 
 

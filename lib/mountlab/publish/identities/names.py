@@ -17,7 +17,7 @@ _PUBLIC_GROUPS_WORDS = """
     sambashare netdev bluetooth scanner systemd-journal storage power network everyone none unknown mem utempter
 """
 PUBLIC_USERS = frozenset((*_PUBLIC_USERS_WORDS.split(), *_PUBLIC_GROUPS_WORDS.split(), "UNKNOWN"))
-"""Users and groups that thousands of machines have: they tell nobody who it was."""
+"""Users and groups that thousands of machines have: they identify no person."""
 _PUBLIC_HOSTS_WORDS = """
     localhost localhost.localdomain localhost4 localhost6 ip6-localhost ip6-loopback (none) debian ubuntu fedora
     centos archlinux linux raspberrypi mountlab mountlab-vm

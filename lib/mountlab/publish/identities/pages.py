@@ -14,7 +14,7 @@ _TAG = re.compile(
 _ATTRIBUTE = re.compile(r"""(?P<name>[^\s=/"'<>]+)=(?P<value>"[^"]*"|'[^']*')""")
 _OURS_WORDS = "class id style d points transform type rel role scope for tabindex lang viewBox xmlns fill stroke"
 _OURS = frozenset(_OURS_WORDS.split())
-"""Attributes whose values are ours, and not said of the run."""
+"""Attributes whose values are ours, and do not come from the run."""
 
 
 def page_with(text: str, replace: Callable[[str], str]) -> str:

@@ -1,4 +1,4 @@
-"""Addresses, ids and names that can be told by their form, and what only looks like them."""
+"""Addresses, ids and names that have a form of their own, and text that only looks like them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _LITERAL_WORDS = """
     status schema metric unit options firmware kernel_build cpu_microcode machine_model disk_settings
 """
 _LITERAL = frozenset(_LITERAL_WORDS.split())
-"""Keys of run.json whose values hold versions, or words of others: only what is known is replaced."""
+"""Keys of run.json whose values hold versions, or words of others: only known values are replaced."""
 
 
 class Pseudonyms:
@@ -162,7 +162,7 @@ class Pseudonyms:
         return text
 
     def _may_hold(self, text: str) -> bool:
-        """Whether any known value is in a text at all, which is soon told."""
+        """Return quickly whether any known value is in a text at all."""
         lowered = text.lower()
         return any(form in lowered for form in self._lowered)
 
@@ -240,7 +240,7 @@ class Pseudonyms:
         """Kinds of names with one that is an ordinary word."""
         return tuple(kind for kind in ("host", "user", "box") if kind in self.words)
 
-    def told(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[dict[str, Any]]:
         """What was replaced: kind, how many different ones, how often. Never a value."""
         names: dict[str, set[str]] = {}
         for (kind, _), name in self._given.items():

@@ -1,6 +1,6 @@
 """The parts of a report, each made from a Run in one call. Pure: no clock, no files, no box.
 
-A notebook shows them one by one, `report.py` makes a page of the notebook. A part that has nothing to show says why in
+A notebook shows them one by one, `report.py` makes a page of the notebook. A part without data says why in
 a sentence (html.nothing); on the page it is left out together with its heading.
 """
 

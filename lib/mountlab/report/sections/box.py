@@ -40,8 +40,8 @@ def facts(found: Facts) -> Html:
     """The facts about a box by group, its disks, its programs, its clients, and what it does not tell."""
     groups = [part for group in GROUPS if (part := _group(group, found))]
     tables = [_disks(found), _programs(found.get("programs") or {}), _clients(found.get("clients") or {})]
-    told = html.columns(*groups) if groups else html.paragraph("Nothing is known of the box itself.")
-    return html.joined(told, *tables, _not_told(found) if groups else "")
+    known = html.columns(*groups) if groups else html.paragraph("Nothing is known of the box itself.")
+    return html.joined(known, *tables, _unknown(found) if groups else "")
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _summary(key: str, value: Mapping[str, Any]) -> str:
     return ", ".join(f"{len(states[state])} {state}{named[state]}" for state in sorted(states, reverse=True))
 
 
-def _not_told(found: Facts) -> Text:
+def _unknown(found: Facts) -> Text:
     """One sentence for all that was asked for and is not known."""
     unknown = [fact_name(key) for key, value in found.items() if value is None]
     return html.paragraph(f"The box does not tell: {', '.join(unknown)}.", kind="meta") if unknown else ""

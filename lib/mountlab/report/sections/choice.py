@@ -76,7 +76,7 @@ def chosen(shape: Shape) -> list[Picture]:
     of a device: its bytes against the tool's.
     """
     return [
-        *(picture for key in _told(shape) for picture in _over_factors(shape, *key)),
+        *(picture for key in _plotted(shape) for picture in _over_factors(shape, *key)),
         *(Picture("percentiles", place=place) for place in shape.places),
         *(Picture("latencies", place=place) for place in shape.places),
         *(Picture("series", metric=metric) for metric in shape.logged),
@@ -84,13 +84,13 @@ def chosen(shape: Shape) -> list[Picture]:
     ]
 
 
-def _told(shape: Shape) -> list[tuple[str, str, str]]:
+def _plotted(shape: Shape) -> list[tuple[str, str, str]]:
     """The rows that get plots: the whole of a metric where there is one, else the first of its parts."""
-    told = []
+    rows = []
     for workload, metric in dict.fromkeys((workload, metric) for workload, metric, _ in shape.levels):
         labels = [label for name, own, label in shape.levels if (name, own) == (workload, metric)]
-        told += [(workload, metric, label) for label in ([""] if "" in labels else labels[:_MOST_LABELS])]
-    return told
+        rows += [(workload, metric, label) for label in ([""] if "" in labels else labels[:_MOST_LABELS])]
+    return rows
 
 
 def _over_factors(shape: Shape, workload: str, metric: str, label: str) -> list[Picture]:

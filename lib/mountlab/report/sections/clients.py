@@ -1,4 +1,4 @@
-"""What each client had of the workloads that several drove together, and which of them lagged behind."""
+"""The share of each client in the workloads that several drove together, and which of them lagged behind."""
 
 from __future__ import annotations
 

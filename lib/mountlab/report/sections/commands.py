@@ -21,13 +21,13 @@ from mountlab.tools.base import Manner
 NOT_RECORDED = "not recorded by the version that made this run"
 _NONE = "none"
 OfSetup = Callable[[Setup], str | None]
-"""What a setup says of one thing; None where that was not recorded."""
+"""One property of a setup; None where it was not recorded."""
 
 
 def commands(run: RunView) -> Html:
     """A table of how each file system was made, mounted and queued, and one of the command of each cell."""
     if run.sweep.imported:
-        return html.nothing("The logs come from elsewhere, and what was run is not known.")
+        return html.nothing("The logs come from elsewhere: the commands are unknown.")
     return html.joined(_file_systems(run), _cells(run))
 
 
@@ -144,8 +144,8 @@ def _cells(run: RunView) -> Html:
 
 def _about_cells(run: RunView) -> Html:
     said = (
-        "Depth is of one job; size is the most that the workload holds at a time. A command is told once for all cells "
-        "that ran it; with it stands what was run before and not measured."
+        "Depth is of one job; size is the most that the workload holds at a time. A command stands once for all cells "
+        "that ran it, with what was run before and not measured."
     )
     recorded = any(setup.commands is not None for setup in run.setups)
     return html.paragraph(said if recorded else f"{said} What was run before is {NOT_RECORDED}.", kind="meta")
@@ -173,8 +173,8 @@ def _who(run: RunView, each: CellCommand) -> str:
     whole = all(count == of for count, of in each.trials.values())
     if whole and set(each.trials) == set(having):
         return f"all {len(having)}" if len(having) > 1 else having[0]
-    told = (name if count == of else f"{name} ({count} of {of} trials)" for name, (count, of) in each.trials.items())
-    return ", ".join(told)
+    trials = (name if count == of else f"{name} ({count} of {of} trials)" for name, (count, of) in each.trials.items())
+    return ", ".join(trials)
 
 
 def _text(each: CellCommand) -> str:
@@ -189,4 +189,4 @@ def _before(command: RanCommand) -> str:
 def _meanings(texts: Sequence[str]) -> Text:
     """What the placeholders in some texts stand for."""
     meanings = used(texts)
-    return html.items(html.told(html.code(name), meaning) for name, meaning in meanings.items()) if meanings else ""
+    return html.items(html.labelled(html.code(name), meaning) for name, meaning in meanings.items()) if meanings else ""

@@ -68,7 +68,7 @@ def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
 
 
 def _not_drawn(run: RunView) -> Text:
-    """How many trials of which cells have no value that could be drawn."""
+    """Return the trials without a value to draw, counted by cell."""
     late = {cell: len(blocks) for cell, blocks in run.censored.items()}
     if not late:
         return ""
@@ -332,12 +332,12 @@ def _good(run: RunView) -> list[tuple[str, str]]:
 
 def byte_plots(run: RunView) -> Iterator[Plot]:
     """What the tool moved against what the device delivered: whether a cache answered."""
-    told = _delivered(run)
+    delivered = _delivered(run)
     by_group: dict[str, set[str]] = {}
-    for each in told:
+    for each in delivered:
         by_group.setdefault(each.group, set()).add(each.filesystem)
     for groups in within({group: len(names) for group, names in by_group.items()}, MOST_ROWS):
-        yield plots.plot_bytes([each for each in told if each.group in groups], **orders(run))
+        yield plots.plot_bytes([each for each in delivered if each.group in groups], **orders(run))
 
 
 def _delivered(run: RunView) -> list[plots.Delivered]:

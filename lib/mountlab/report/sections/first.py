@@ -90,14 +90,14 @@ def _unfinished(run: RunView) -> Text:
 
 def answer(run: RunView) -> Html:
     """The answer, a line for each part of the question; how it stands to what was expected; the caveats in a line."""
-    told = [html.paragraph(html.told(_capital(line.part), line.text)) for line in answers.lines(run)]
-    return html.joined(html.box("answer", *told), _expected(run), _caveat_line(run))
+    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
+    return html.joined(html.box("answer", *lines), _expected(run), _caveat_line(run))
 
 
 def _expected(run: RunView) -> Html | str:
     """What was expected beforehand; of what names a part of the question, whether it is so."""
     rows = [
-        html.told(f"{_HELD[each.held]} {_capital(each.part)} {_claim(each)}", f"{each.held}, {each.text}")
+        html.labelled(f"{_HELD[each.held]} {_capital(each.part)} {_claim(each)}", f"{each.held}, {each.text}")
         for each in answers.expected(run)
     ]
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
@@ -153,8 +153,8 @@ def _ratios(run: RunView) -> Text:
     if not others:
         return first
     shown, hidden = (numbers.counted(count, "workload") for count in (len(parts[0]), len(rows) - len(parts[0])))
-    told = html.paragraph(f"The {shown} with the strongest effects, of {len(rows)}.", kind="meta")
-    return html.joined(first, told, html.details(f"The other {hidden}", html.joined(*others)))
+    strongest = html.paragraph(f"The {shown} with the strongest effects, of {len(rows)}.", kind="meta")
+    return html.joined(first, strongest, html.details(f"The other {hidden}", html.joined(*others)))
 
 
 def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
@@ -318,5 +318,5 @@ def not_checked(run: RunView) -> Html:
     """The checks that could not look at this run, and why."""
     if not run.not_checked:
         return html.paragraph("Every check could be made.", kind="meta")
-    told = [f"{spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
-    return html.details(f"{numbers.counted(len(told), 'check')} could not be made", html.items(told))
+    reasons = [f"{spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
+    return html.details(f"{numbers.counted(len(reasons), 'check')} could not be made", html.items(reasons))

@@ -105,19 +105,19 @@ def latency_ratios(run: RunView) -> Html | None:
     for each in sorted(shown, key=lambda each: _place(run, each)):
         rows.setdefault((_latency_of(each), each.candidate), {})[PERCENT_OF[each.metric]] = each
     marks = swatches(run)
-    told = (
+    body = (
         (latency, [marks.get(name, name), *(_percentile_cell(run, own.get(percent)) for percent in percents)])
         for (latency, name), own in rows.items()
     )
     head: Head = ["File system", *(Column(f"p{percent:g}", "interval") for percent in percents)]
-    table = html.grouped_table(head, told, caption=f"Latency percentiles as multiples of those of {run.sweep.baseline}")
+    table = html.grouped_table(head, body, caption=f"Latency percentiles as multiples of those of {run.sweep.baseline}")
     said = verdicts.summary(shown, run.sweep.design.smallest_effect)
     note = html.paragraph(_about_latencies(len(run.latency_comparisons), len(shown)), kind="meta")
     return html.joined(html.paragraph(f"Latency percentiles. {said}"), table, note)
 
 
 def _about_latencies(apart: int, shown: int) -> str:
-    """How to read the table of latency percentiles, of which so many are a family of their own."""
+    """Return how to read the table of latency percentiles, which are a family of their own."""
     which = f"these {apart} ratios together, apart from those of the answer"
     if apart < shown:
         which = f"{apart} of these ratios together; the others are of the answer, and hold together with all of it"
@@ -132,7 +132,7 @@ def _latency_of(comparison: Comparison) -> str:
 
 
 def _median_of(metric: str) -> str:
-    """The median of the latency of which a metric is a percentile."""
+    """Return the median of the latency that a percentile metric belongs to."""
     return re.sub(r"_p[0-9_]+$", "_p50", metric)
 
 
@@ -155,8 +155,8 @@ def _percentile_cell(run: RunView, comparison: Comparison | None) -> str:
 
 def explained(run: RunView) -> Html:
     """Which option explains how much of what was measured: a sentence and a table for each workload and metric."""
-    told = [_explained(run, *each) for each in _analysed(run)]
-    shown = [each for each in told if each]
+    every = [_explained(run, *each) for each in _analysed(run)]
+    shown = [each for each in every if each]
     why = "Nothing was swept in more than one trial, so there is no variance to share out."
     return html.joined(*shown) if shown else html.nothing(why)
 

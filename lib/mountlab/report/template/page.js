@@ -140,17 +140,17 @@ function filterable(bar) {
     more.hidden = fit <= room;
     more.textContent = `Show ${Math.min(AT_ONCE, fit - room)} more`;
   };
-  const anew = () => { room = AT_ONCE; apply(); };
-  bar.addEventListener('input', anew);
+  const restart = () => { room = AT_ONCE; apply(); };
+  bar.addEventListener('input', restart);
   table.tHead.addEventListener('click', apply);
   more.addEventListener('click', () => { room += AT_ONCE; apply(); });
   clear.addEventListener('click', () => {
     for (const each of [search, ...choices]) each.value = '';
-    anew();
+    restart();
     search.focus();
   });
   bar.hidden = false;
-  anew();
+  restart();
   table.classList.add('ready');
 }
 

@@ -22,7 +22,7 @@ from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import V, about, answer_name, figure_name, in_percent, p_text, percent
 from mountlab.report.views.side_by_side import caveats as caveats
 
-_MOST_TOLD = 3
+_MOST_NAMED = 3
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -43,12 +43,12 @@ def _over_boxes(across: Across) -> Iterator[str]:
     if not overall:
         yield "The runs have no comparison, so there is no answer to hold over boxes; their figures are below."
         return
-    told = verdicts.answer(overall, smallest_effect=across.smallest_effect)
-    first = told[0]
+    said = verdicts.answer(overall, smallest_effect=across.smallest_effect)
+    first = said[0]
     if first.startswith(("Undecided", "Nothing")):
         first = first[0].lower() + first[1:]
     yield f"Over {numbers.counted(len(across.boxes), 'box')}, each counting alike: {first}"
-    yield from told[1:]
+    yield from said[1:]
 
 
 def _on_each(across: Across) -> Iterator[str]:
@@ -60,11 +60,11 @@ def _on_each(across: Across) -> Iterator[str]:
     has = "has" if 1 in (len(held), len(across.ratios)) else "have"
     yield f"Box by box, {len(held)} of {total} {has} the same verdict, faster, slower or the same, on every box."
     turned = [each for each in across.ratios if each.turns]
-    for each in turned[:_MOST_TOLD]:
+    for each in turned[:_MOST_NAMED]:
         fell = side_by_side.by_verdict(each, across.boxes, across.smallest_effect, "on")
         yield f"It turns round: {answer_name(each.over)} is {fell}."
-    if len(turned) > _MOST_TOLD:
-        yield f"{len(turned) - _MOST_TOLD} more turn round; the table has all of them."
+    if len(turned) > _MOST_NAMED:
+        yield f"{len(turned) - _MOST_NAMED} more turn round; the table has all of them."
 
 
 def _further(across: Across) -> Iterator[str]:

@@ -132,7 +132,7 @@ def runs(compared: RunComparison) -> Html:
 def answer(compared: RunComparison) -> Html:
     """The answer in sentences: how often which verdict fell, then the strongest effects; what differs and the caveats,
     each in a line."""
-    differs = html.told(html.link("#What-differs", "What differs"), _difference_line(compared))
+    differs = html.labelled(html.link("#What-differs", "What differs"), _difference_line(compared))
     return side_by_side.answer(sentences(compared), compared.caveats, html.paragraph(differs, kind="meta"))
 
 

@@ -23,7 +23,7 @@ from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, answer_name, difference_name, in_percent, p_text, percent
 from mountlab.report.views.side_by_side import caveats as caveats
 
-_MOST_TOLD = 3
+_MOST_NAMED = 3
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,11 +51,11 @@ def _verdicts_held(many: ManyRuns) -> Iterator[str]:
         yield f"The answer held: {_all_of(total, len(many.answers))} the same verdict in every run."
         return
     yield f"The answer did not hold throughout: {held} of {total} have the same verdict in every run."
-    for each in changed[:_MOST_TOLD]:
+    for each in changed[:_MOST_NAMED]:
         fell = side_by_side.by_verdict(each, many.names, many.smallest_effect, "in")
         yield f"{answer_name(each.known[0])}: {fell}."
-    if len(changed) > _MOST_TOLD:
-        yield f"{len(changed) - _MOST_TOLD} more changed; the table has all of them."
+    if len(changed) > _MOST_NAMED:
+        yield f"{len(changed) - _MOST_NAMED} more changed; the table has all of them."
 
 
 def _all_of(total: str, count: int) -> str:
@@ -67,7 +67,7 @@ def _between(many: ManyRuns) -> str:
     known, beyond = side_by_side.apart(many.cells, many.level)
     count = numbers.counted(known, "figure")
     if not known:
-        return "How much of a difference is the runs' own cannot be told: no run has two trials of a figure."
+        return "The part of a difference that is the runs' own is unknown: no run has two trials of a figure."
     if not beyond:
         return f"Nothing shows that runs differ by more than their trials explain, in {count}."
     most, differ = beyond[0], side_by_side.how_many_differ(beyond, count)

@@ -57,8 +57,8 @@ def idle_sentences(around: Around) -> list[str]:
         "some task waited for the disk in": (around.pressure.get("io"), WAITING),
     }
     seconds = f"In {around.seconds:.1f} s" if around.seconds else "Meanwhile"
-    told = [f"{seconds} {what} {_share(value, limit)}." for what, (value, limit) in shares.items()]
-    return [*told, f"{seconds} the block devices moved {numbers.quantity(float(moved), 'B')}."]
+    lines = [f"{seconds} {what} {_share(value, limit)}." for what, (value, limit) in shares.items()]
+    return [*lines, f"{seconds} the block devices moved {numbers.quantity(float(moved), 'B')}."]
 
 
 def _share(value: float | None, limit: float) -> str:
@@ -71,8 +71,8 @@ def work_sentence(seconds: Sequence[float]) -> str:
     """How much equal work differs in time: what no repetition of a trial can get below."""
     found = estimate(seconds)
     rounds = numbers.counted(found.n, "round")
-    told = f"{rounds} of equal work took {numbers.quantity(found.mean, 's')} each, with a standard"
-    return f"{told} deviation of {numbers.percent(found.cv)}: {'unsteady' if found.cv > UNSTEADY else 'steady'}."
+    took = f"{rounds} of equal work took {numbers.quantity(found.mean, 's')} each, with a standard"
+    return f"{took} deviation of {numbers.percent(found.cv)}: {'unsteady' if found.cv > UNSTEADY else 'steady'}."
 
 
 def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]) -> list[str]:

@@ -24,8 +24,12 @@ _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_[]<>~#"})
 
 
 def headline(gate: Gate) -> str:
-    """'Cannot tell: of 9 figures 1 cannot be told and 8 pass, at a margin of 5 %.'"""
-    spoken = {"fails": ("fails", "fail"), "cannot tell": ("cannot be told",) * 2, "passes": ("passes", "pass")}
+    """'Cannot tell: of 9 figures 1 is inconclusive and 8 pass, at a margin of 5 %.'"""
+    spoken = {
+        "fails": ("fails", "fail"),
+        "cannot tell": ("is inconclusive", "are inconclusive"),
+        "passes": ("passes", "pass"),
+    }
     counts = {kind: sum(each.outcome == kind for each in gate.judged) for kind in WORST_FIRST}
     parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
     figures, margin = numbers.counted(len(gate.judged), "figure"), numbers.percent(gate.margin)
@@ -53,14 +57,14 @@ def _as_share(bound: float) -> str:
 def _what_would(gate: Gate, each: Judged) -> str:
     where = "on each side" if gate.unit == "run" else "in each run"
     if power.too_many(each.needed, each.n):
-        told = f"at this noise needs more than {power.MOST_RUN} {gate.unit}s {where}; half the noise, a quarter of them"
+        text = f"at this noise needs more than {power.MOST_RUN} {gate.unit}s {where}; half the noise, a quarter of them"
     elif gate.unit == "run":
-        told = f"needs {numbers.counted(round(each.needed), 'run')} {where}"
+        text = f"needs {numbers.counted(round(each.needed), 'run')} {where}"
     else:
-        told = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
+        text = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
     if each.seen * _FAR < each.needed:
-        return f"{told}; {round(each.seen - each.n)} more if it is as it looks"
-    return told
+        return f"{text}; {round(each.seen - each.n)} more if it is as it looks"
+    return text
 
 
 def promises(gate: Gate) -> str:
@@ -186,8 +190,8 @@ def _safe(text: str) -> str:
 
 
 def gate_junit(gate: Gate) -> bytes:
-    """One test case a figure: what fails is a failure, what cannot be told is skipped with the reason, and what the
-    change has no figure of, for no known reason, is an error."""
+    """Return one test case a figure: a figure that fails is a failure, an inconclusive one is skipped with the reason,
+    and one that the change lacks, for no known reason, is an error."""
     suite = TestSuite("mountlab gate")
     known = {
         "outcome": gate.outcome,
@@ -210,10 +214,10 @@ def gate_junit(gate: Gate) -> bytes:
 
 def _case(gate: Gate, each: Judged) -> TestCase:
     case = TestCase(each.metric + (f" {visible(each.label)}" if each.label else ""), visible(each.cell.id), 0)
-    told = visible(why(gate, each))
+    text = visible(why(gate, each))
     if each.outcome == "fails":
-        case.result = [(Error if each.reason else Failure)(told, each.outcome)]
+        case.result = [(Error if each.reason else Failure)(text, each.outcome)]
     elif each.outcome == "cannot tell":
-        case.result = [Skipped(told, each.outcome)]
-    case.system_out = visible(f"{told}; change / baseline {numbers.ratio_figures(*each.ratio)}")
+        case.result = [Skipped(text, each.outcome)]
+    case.system_out = visible(f"{text}; change / baseline {numbers.ratio_figures(*each.ratio)}")
     return case

@@ -26,13 +26,13 @@ def title(found: Sequence[History]) -> Html:
     """The question, and what it is about."""
     days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in (*history.points, *history.left_out))
     sweeps, boxes = {history.key.sweep for history in found}, {history.key.box for history in found}
-    told = [
+    parts = [
         f"{days[0]} to {days[-1]}",
         _some("sweep", sweeps),
         f"box {boxes.pop()}" if len(boxes) == 1 else f"{len(boxes)} boxes",
     ]
     asked = "How did the figures change over the years?"
-    return html.joined(html.heading(asked, level=1), html.paragraph(" · ".join(told), kind="meta"))
+    return html.joined(html.heading(asked, level=1), html.paragraph(" · ".join(parts), kind="meta"))
 
 
 def _some(noun: str, names: set[str]) -> str:
@@ -122,7 +122,7 @@ def change_id(history: History, change: Change) -> str:
 
 
 def change_entry(history: History, change: Change) -> dict[str, Any]:
-    """What the index says of it."""
+    """Return the index entry of a change."""
     turns = words.turn_sentences(history, change)
     return {
         "kind": "change",
@@ -144,12 +144,12 @@ def change_body(history: History, change: Change, links: Mapping[str, str], *, c
     sides = [numbers.counted(change.at - change.since, "run"), numbers.counted(change.until - change.at, "run")]
     meta = f"{words.where(history)} · {sides[0]} before, {sides[1]} after"
     parts = (words.change_sentence, words.range_sentence, words.report_sentence)
-    told = [*(sentence(history, change) for sentence in parts), *words.turn_sentences(history, change)]
+    lines = [*(sentence(history, change) for sentence in parts), *words.turn_sentences(history, change)]
     plot = plot_history([line_of(history, several=False)], title=words.change_title(history, change))
     return html.joined(
         html.heading(words.change_title(history, change), level=1),
         html.paragraph(meta, kind="meta"),
-        html.box("answer", *(html.paragraph(each) for each in told)),
+        html.box("answer", *(html.paragraph(each) for each in lines)),
         html.plot(plot),
         html.heading("What else changed there", level=2),
         _turns_table(history, change),

@@ -58,7 +58,7 @@ def days(runs: Iterable[ComparedRun]) -> str:
 
 
 def which_row(name: str, run: ComparedRun, where: str, status: str) -> list[Text]:
-    """The row of a run in the table of which is which; `where`: the box or the machine."""
+    """Return the row of a run in the table that names the runs; `where`: the box or the machine."""
     kernel = str(run.info.get("facts", {}).get("kernel") or "not known")
     day = str(run.info.get("created_at", ""))[:16].replace("T", " ")
     return [name, str(run.info.get("run_id", "")), where, kernel, day, status]
@@ -171,8 +171,8 @@ def figure_json(figure: CellOverRuns) -> dict[str, Any]:
 
 def answer(sentences: Iterable[str], found: Sequence[Caveat], *between: Text) -> Html:
     """The answer in sentences, and the caveats in a line."""
-    told = html.box("answer", *map(html.paragraph, sentences))
-    return html.joined(told, *between, html.caveats_alert(grouped(found)))
+    box = html.box("answer", *map(html.paragraph, sentences))
+    return html.joined(box, *between, html.caveats_alert(grouped(found)))
 
 
 def caveats(compared: Across | ManyRuns | RunComparison) -> Html:

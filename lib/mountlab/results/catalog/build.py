@@ -28,7 +28,7 @@ WAIT_S = 600.0
 _AT_ONCE = 100
 """Runs whose rows are held in memory together."""
 UNFINISHED = ("running", "interrupted")
-"""Runs that are read anew each time: whether one goes on does not show in its files."""
+"""Runs that are read again each time: whether one goes on does not show in its files."""
 Say = Callable[[str], None]
 
 
@@ -54,7 +54,7 @@ class Built:
     """Run to the one that it is a copy of: it counts once."""
 
 
-def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Built:
+def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) -> Built:
     """Make the catalog of a directory of runs, or bring it up to date; the file of before stays until the new one is
     whole. `say` gets a line about what takes long.
 
@@ -67,7 +67,7 @@ def build(results: Path, *, anew: bool = False, say: Say = lambda _: None) -> Bu
         clear(results, _TEMPORARY)
         paths = {str(path.relative_to(results)): path for path in listing.runs(results)}
         now = {name: signature(path) for name, path in paths.items()}
-        known = None if anew else database.known_sources(file)
+        known = None if rebuild else database.known_sources(file)
         before = known or {}
         stale = [name for name in paths if not now[name] or before.get(name, ("", ""))[0] != now[name]]
         gone = [name for name in before if name not in paths]

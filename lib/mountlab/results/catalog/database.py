@@ -23,7 +23,7 @@ from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
 
 VERSION = 3
-"""Of the tables below: a catalog of another one is made anew."""
+"""Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
 MOST_ROWS = 1_000_000
@@ -76,7 +76,7 @@ _UNMEASURED = """
     WHERE d.n = d.censored
     GROUP BY d.run, d.cell, d.metric, d.label, d.unit
 """
-"""The answer of cells of which every trial ran into its time limit."""
+"""The answer of cells whose trials all ran into the time limit."""
 _COPIES = """
     UPDATE runs SET copy_of = firsts.first
     FROM (SELECT run_id, min_by(run, (len(string_split(run, '/')), run)) AS first FROM runs GROUP BY run_id) AS firsts
@@ -187,8 +187,8 @@ def opened(file: Path) -> Iterator[Connection]:
     try:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
-        got, anew = _first_line(error), "mountlab catalog --anew"
-        raise StoreError("the catalog cannot be read", where=shown(file), got=got, next_step=anew) from error
+        got, command = _first_line(error), "mountlab catalog --rebuild"
+        raise StoreError("the catalog cannot be read", where=shown(file), got=got, next_step=command) from error
     try:
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")
@@ -246,7 +246,7 @@ def ask(
 
 
 def late_error(limit_s: float) -> InputError:
-    """What is said of a query that was cancelled."""
+    """Return the error for a query that was cancelled."""
     return InputError(
         "the query takes too long and was cancelled",
         where="query",

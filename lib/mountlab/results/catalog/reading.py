@@ -78,7 +78,7 @@ class RunRows:
 
 
 def signature(run: Path) -> str:
-    """What tells whether a run must be read again: '' where that cannot be told, as it is written to just now."""
+    """Return a text that changes when a run must be read again; '' where that is unknown, since it is being written."""
     found, newest = [], 0
     for name in _WATCHED:
         try:
