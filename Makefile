@@ -62,7 +62,7 @@ report: ## RUN=: write the report of a run again
 	@lib/env.sh
 	@$(PY) -m mountlab report "$(RUN)" $(ARGS)
 
-index: ## the list of all runs and reports, made anew: results/index.html
+index: ## write the list of all runs and reports again: results/index.html
 	@lib/env.sh
 	@$(PY) -m mountlab index $(ARGS)
 
@@ -133,7 +133,7 @@ style: env
 	@if ! command -v shellcheck >/dev/null; then echo "shellcheck is not installed: scripts are not checked"; else \
 		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi
 
-lock: env ## resolve requirements.lock anew from pyproject.toml (ARGS=--upgrade for the newest versions)
+lock: env ## resolve requirements.lock again from pyproject.toml (ARGS=--upgrade for the newest versions)
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --output-file requirements.lock $(ARGS) pyproject.toml
 

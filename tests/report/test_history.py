@@ -337,7 +337,7 @@ def test_a_run_whose_median_lies_among_the_trials_at_their_limit_is_left_out_and
     found = with_runs(history, r010=point)
     assert [each.run for each in found.left_out] == ["r010"]
     (said,) = [each for each in sentences([found]) if "Left out" in each]
-    assert "half or more ran into their time limit" in said
+    assert "half or more of their trials at the time limit" in said
     assert "2026-01-11" in said
     assert history_json([found])["histories"][0]["left_out"][0]["censored"] == 3
 

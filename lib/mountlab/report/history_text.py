@@ -131,7 +131,7 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
 def _left_out(found: Sequence[History]) -> Iterator[str]:
     """The runs that do not count, and those that count by their mean, with the reason."""
     out = [(history, point) for history in found for point in history.left_out]
-    limit = "half or more of whose trials ran into their time limit, or whose metric a limit does not bound"
+    limit = "with half or more of their trials at the time limit, or with a metric that a limit does not bound"
     no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
     for censored, why, then in (no_ratio, (True, limit, "They have no median")):
         if pairs := [pair for pair in out if bool(pair[1].censored) == censored]:

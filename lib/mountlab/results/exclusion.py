@@ -27,7 +27,7 @@ def exclude(run: Path | str, *trials: str, reason: str = "", undo: bool = False)
     count again.
 
     Nothing is removed: the trials stay in the journal and in raw/, and the report shows them with the reason, who left
-    them out and when, and every figure without them and with them. Writes exclude.yml anew.
+    them out and when, and every figure without them and with them. Rewrites exclude.yml.
 
     Raises InputError without a reason, ParameterError for a trial that the run does not have or that gave no figure,
     and RunInUse while the run is measured.

@@ -61,7 +61,7 @@ def this_process() -> Holder:
 
 
 def holder(directory: Path) -> Holder | None:
-    """Return the process that writes to a directory now, or may: one of another machine is believed. None where none does."""
+    """Return the process that writes to a directory now, or may: one of another machine is believed. None for none."""
     found = _read(directory / FILE)
     if found is None or found.state == "unknown":
         return found

@@ -79,7 +79,7 @@ class Run(Shown):
     not_checked: dict[str, str]
     """Codes of the checks that could not look at this run, and why: they have neither passed nor raised anything."""
     options: list[OptionEvidence]
-    """Every option of a file system, and what the kernel says of it."""
+    """Every option of a file system, and the kernel's report on it."""
     published: list[PublishedFigure]
     """What others published, to set beside it."""
     answer_metrics: dict[str, tuple[str, ...]]

@@ -2,8 +2,8 @@
 
 The box of the sweep makes the file system, and asks; every client is held like it, with a lock and a lease, sees the
 same file system, which is proved before anything is measured, and for the time of a trial runs fio as a server. That
-protocol has no password: a process that reaches a server has a shell. So it listens at a unix socket in a directory of its
-user's own, which is carried to the box that asks over SSH. No port is opened anywhere.
+protocol has no password: a process that reaches a server has a shell. So it listens at a unix socket in a directory of
+its user's own, which is carried to the box that asks over SSH. No port is opened anywhere.
 """
 
 from __future__ import annotations
