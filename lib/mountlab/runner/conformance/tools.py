@@ -121,7 +121,7 @@ def programs_tell_their_version(case: ToolCase) -> None:
 
 
 def has_version(program: Program) -> None:
-    """Raise NonConforming for a program whose version is unknown, or that nobody can install."""
+    """Raise NonConforming for a program whose version is unknown, or that cannot be installed."""
     require(program.name in program.version, f"the version of {program.name}", got=program.version, allowed="a command")
     found = program.hint or {*program.packages} >= PACKAGE_MANAGERS
     require(found, f"where {program.name} is from", got=dict(program.packages), allowed="packages=everywhere('NAME')")
@@ -196,10 +196,10 @@ def gives_known_metrics(case: ToolCase) -> None:
 
 
 def tells_bytes_by_side(case: ToolCase) -> None:
-    """The bytes that it moved are told by side, where it gives them."""
+    """The bytes that it moved are reported by side, where it gives them."""
     sides = {label for metric, label in case.parse() if metric == "bytes"}
-    told = bool(sides) == ("bytes" in case.tool.gives)
-    require(told, "bytes", got=sides or "none", allowed="rows of `bytes` where `gives` has them")
+    reported = bool(sides) == ("bytes" in case.tool.gives)
+    require(reported, "bytes", got=sides or "none", allowed="rows of `bytes` where `gives` has them")
     require(sides <= {"read", "write"}, "the labels of bytes", got=sides, allowed="read, write")
 
 
