@@ -51,10 +51,10 @@ def test_columns_stand_under_each_other() -> None:
     assert second.startswith("fio rw=randread  ")
 
 
-def test_a_single_caveat_is_told_whole_and_several_of_a_kind_are_counted() -> None:
-    one = answer_text(SWEEP, [comparison()], [caveat()])
-    assert one.splitlines()[-1].startswith("warning: Cache served")
-    assert one.endswith(": the page cache answered.")
+def test_a_single_caveat_says_what_was_seen_and_several_of_a_kind_are_counted() -> None:
+    seen = "the page cache answered " + "again and " * 10 + "again"
+    one = answer_text(SWEEP, [comparison()], [caveat(message=f"{seen}. Drop the caches before each trial.")])
+    assert one.splitlines()[-1] == f"warning: Cache served (1 cell): {seen}"
     two = answer_text(SWEEP, [comparison()], [caveat(), caveat(subject="b")])
     assert two.splitlines()[-1].endswith("(2 cells)")
 
@@ -62,7 +62,13 @@ def test_a_single_caveat_is_told_whole_and_several_of_a_kind_are_counted() -> No
 def test_the_worst_caveats_come_first() -> None:
     caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
     words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]
-    assert words == ["error", "warning", "note"]
+    assert words == ["error", "warning", "1 note"]
+
+
+def test_notes_are_one_line_of_their_names() -> None:
+    notes = [caveat(severity="note", code=code) for code in ("loop-image", "noisy", "loop-image")]
+    notes[2] = caveat(severity="note", code="loop-image", subject="b")
+    assert answer_text(SWEEP, [comparison()], notes).splitlines()[-1] == "2 notes: Loop image (2 cells), Noisy (1 cell)"
 
 
 def test_with_nothing_to_compare_the_answer_says_so() -> None:

@@ -44,11 +44,15 @@ class CaveatGroup:
         return self.caveats[0].asked
 
     @property
-    def seen(self) -> str:
-        """What was seen: the first sentence of the first message; '' where it is too long to stand in a line."""
+    def first_sentence(self) -> str:
+        """What was seen: the first sentence of the first message."""
         line = " ".join(self.caveats[0].message.split())
-        sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
-        return sentence if len(sentence) <= _LONGEST_SEEN else ""
+        return _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(".;:, ")
+
+    @property
+    def seen(self) -> str:
+        """The first sentence; '' where it is too long to stand in a line."""
+        return self.first_sentence if len(self.first_sentence) <= _LONGEST_SEEN else ""
 
     @property
     def differing(self) -> list[tuple[str, str]]:

@@ -9,11 +9,12 @@ from mountlab.checks.caveats import grouped
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
+from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
 
 
 def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
-    """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), caveats by code."""
+    """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), then the caveats, worst first."""
     return lines_of([" ".join(sweep.question.split()), "", *_table(sweep, comparisons), "", *_caveats(caveats)])
 
 
@@ -49,8 +50,13 @@ def _verdict(each: Comparison, smallest_effect: float) -> str:
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
+    """Errors and warnings, a single one with what was seen; the notes in one line. The report has the rest."""
     if not caveats:
         yield "No caveats."
-    for group in grouped(caveats):
-        said = f": {group.caveats[0].message}" if len(group.caveats) == 1 else ""
-        yield f"{group.severity}: {group.heading}{said}"
+    groups = grouped(caveats)
+    for group in groups:
+        if group.severity != "note":
+            seen = f": {group.first_sentence}" if len(group.caveats) == 1 else ""
+            yield f"{group.severity}: {group.heading}{seen}"
+    if notes := [group.heading for group in groups if group.severity == "note"]:
+        yield f"{counted(len(notes), 'note')}: {', '.join(notes)}"
