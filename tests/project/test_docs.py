@@ -41,6 +41,7 @@ ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md"))]
 TYPED = [page for page in WRITTEN if page.is_relative_to(DOCS)]
 each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
 each_written = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+SAFETY = (DOCS / "safety.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A file that a page shows whole: its name at the beginning of the line above."""
@@ -97,7 +98,9 @@ def release(version: str) -> str:
 @pytest.mark.parametrize(
     ("text", "at_most"),
     [
+        pytest.param((ROOT / "README.md").read_text, 1200, id="README"),
         pytest.param(lambda: release("0.1.0"), 600, id="CHANGELOG 0.1.0"),
+        pytest.param(lambda: SAFETY.partition("\n## Appendix A")[0], 3000, id="safety without its appendices"),
     ],
 )
 def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], at_most: int) -> None:
@@ -283,17 +286,30 @@ def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
+SOAK = re.compile("<!-- soak -->.*<!-- end -->", re.DOTALL)
+STATES = re.compile("<!-- states -->.*<!-- end of states -->", re.DOTALL)
+
+
 def test_every_claim_of_the_safety_page_names_a_test_that_exists() -> None:
-    text = re.sub("<!-- soak -->.*<!-- end -->", "", (DOCS / "safety.md").read_text(), flags=re.DOTALL)  # measured
-    text = re.sub("<!-- states -->.*<!-- end of states -->", "", text, flags=re.DOTALL)  # made by one test
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    typed = STATES.sub("", SOAK.sub("", SAFETY))  # the one is measured, the other is made by a test
+    rows = [line for line in typed.splitlines() if line.startswith("| ") and "---" not in line]
     claims = [row for row in rows if not row.startswith(("| claim |", "| what happens |"))]
-    assert len(claims) >= 30
+    assert len(claims) >= 150
     for row in claims:
         named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
         assert named, f"a claim without a test: {row}"
         for file, name in named:
             assert f"def {name}(" in (ROOT / file).read_text(), f"{file} has no {name}"
+
+
+def test_what_the_promises_quote_of_the_soak_is_in_its_table() -> None:
+    (quoted,) = re.findall(r"^`make soak` breaks Mountlab on purpose.*?\n\n", SAFETY, re.MULTILINE | re.DOTALL)
+    counts = set(re.findall(r"(?<![\w-])\d[\d,]*(?= )", quoted))
+    (table,) = SOAK.findall(SAFETY)
+    rows = re.findall(r"^\| `\w+`: .+? \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.MULTILINE)
+    assert len(counts) == 6
+    assert counts <= {tries for tries, *_ in rows}
+    assert {zero for _, *counted in rows for zero in counted} == {"0"}
 
 
 def test_every_notebook_is_listed_with_its_question() -> None:

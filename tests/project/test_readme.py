@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from mountlab.results import paths
+from mountlab.runner import demo
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -101,11 +103,19 @@ def test_commands_are_found(markdown: str, expected: list[str]) -> None:
     assert commands(markdown) == expected
 
 
-def test_what_the_readme_quotes_of_the_soak_is_what_it_wrote() -> None:
-    (quoted,) = re.findall(r"Shown by breaking it.*?\n\n", README.read_text(), re.DOTALL)
-    counts = set(re.findall(r"(?<![\w-])\d[\d,]*(?= )", quoted))
-    table = (ROOT / "docs" / "safety.md").read_text().partition("<!-- soak -->")[2].partition("<!-- end -->")[0]
-    rows = re.findall(r"^\| `\w+`: .+? \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.MULTILINE)
-    assert len(counts) == 6
-    assert counts <= {tries for tries, *_ in rows}
-    assert {zero for _, *counted in rows for zero in counted} == {"0"}
+def test_the_output_of_the_demo_is_whole() -> None:
+    """As the terminal prints it: a row for each comparison of the small sweep, the caveats, the path of the report."""
+    (shown,) = re.findall(r"^\$ make demo\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    sweep = paths.load_sweep(demo.SWEEP, {"preset": "small"}).sweep
+    lines = shown.splitlines()
+    assert lines[0] == sweep.question
+    assert lines[2].split() == ["workload", "compared", "ratio", "95%", "interval", "n", "verdict"]
+    end = lines.index("", 3)
+    rows = [re.split(r"  +", line) for line in lines[3:end] if not line.startswith("(")]
+    cells = {(cell.workload.label, cell.filesystem.name) for cell in sweep.cells}
+    compared = {(label, f"{name} / {sweep.baseline}") for label, name in cells if name != sweep.baseline}
+    assert {(row[0], row[1]) for row in rows} == compared
+    assert len(rows) == len(compared)
+    assert all(re.match(r"(error|warning|\d+ notes?): ", line) for line in lines[end + 1 : -2])
+    assert re.fullmatch(r"report: results/\S+-ramdisk-local-[0-9a-f]{4}/report\.html", lines[-1])
+    assert "…" not in shown
