@@ -15,6 +15,7 @@ from .report.execute import write_report as write_report
 from .results.exclusion import exclude as exclude
 from .results.store import Run as Run
 from .results.store import load_run as load_run
+from .runner.extend import extend as extend
 from .runner.workflow import resume as resume
 from .stats import compare as compare
 from .stats import estimate as estimate

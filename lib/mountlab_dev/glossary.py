@@ -133,7 +133,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 """Every column of the files of a run."""
 
 RUN_FILES: Mapping[str, str] = {
-    "run.json": "The parameters as resolved, the facts of the box, versions, git commit, seed, order, status.",
+    "run.json": "The parameters as resolved, the facts of the box, versions, git commit, seed, order, status, "
+    "and of an extended run its `extensions`.",
     "sweep.yml": "The same parameters as a sweep file, from which the run can be repeated.",
     "trials.jsonl": "The journal: one line a trial, synced to disk as soon as it ends. The truth about what ran.",
     "raw/c-NAME/": "The same of a file system made once without what the sweep asks of it, to tell what that changes.",

@@ -17,6 +17,7 @@ EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
 TAKE_RUNS = {
     "report": ["report", "{}"],
     "resume": ["resume", "{}"],
+    "extend": ["extend", "{}", "-p", "repeats=20"],
     "exclude": ["exclude", "{}", "t0001", "--undo"],
     "reparse": ["reparse", "{}"],
     "export": ["export", "{}"],

@@ -126,6 +126,7 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/mountlab history.*", "tests/report/test_history.py", 'main(["history"'),
     (r"\.venv/bin/mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"cp params/sweeps/\S+ params/sweeps/\S+", "tests/project/test_sweep_files.py", '"database-log.yml"'),
+    (r"\.venv/bin/mountlab (extend|exclude) .*", "tests/runner/test_extend.py", "go-on.md"),
     (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
 ]
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}

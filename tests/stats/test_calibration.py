@@ -45,7 +45,7 @@ TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4, gates=1)
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
     "trials_needed", "over_few_boxes", "missing_blocks", "rounded_means", "figures_with_limits",
-    "made_once_or_in_each_block",
+    "made_once_or_in_each_block", "missed_after_extensions",
 )  # fmt: skip
 """Tables whose short form takes half a second at most. What the others say is simulated beside the functions that hold
 it, too: in test_stats_comparisons, _margin, _changes, _over_boxes and _power, test_sequential, _histograms, _rounding,
@@ -134,6 +134,14 @@ def test_after_a_stopping_rule_94_percent_are_covered_where_a_t_interval_can(rul
     assert all(at_least(share, 0.94, FULL.looks) for share in bearable.values()), bearable
     careless = column("stopping", "not corrected: 5 to 40 blocks")
     assert all(careless[row] < 0.935 for row in bearable), "the simulation would show a missing correction"
+
+
+def test_few_runs_are_extended_and_then_miss_where_a_t_interval_can_bear_the_trials() -> None:
+    for heading in ("while undecided", "as many again", "as many as seem missing"):
+        missed = {row: share for row, share in column("extended", heading).items() if row.startswith(BEARABLE)}
+        assert len(missed) == 4
+        assert all(at_most(share, 0.05, FULL.checks) for share in missed.values()), missed
+    assert column("extended", "while undecided, not corrected")["normal, cv 5 %"] > 0.1
 
 
 def test_ratios_that_a_rule_ended_are_as_narrow_as_asked_and_hold_together() -> None:

@@ -165,7 +165,7 @@ def estimate_frame(
     """
     factors, design = factor_names(sweep), sweep.design
     samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
-    within, steps = level_after(design.until, design.level), _steps(sweep, samples)
+    within, steps = level_after(sweep.rule, design.level), _steps(sweep, samples)
     known = partial(estimate_samples, level=within, statistic=design.estimate)
     found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
     start = ["run_id", "box", "filesystem", "tool", "workload", *factors]
@@ -259,7 +259,7 @@ def percentile_frame(
                 samples.append([percentile(each, percent) for each in trials])
                 steps.append(fmean(step_ns(each, percent) for each in trials) / NS_PER_S)
     design = sweep.design
-    within = level_after(design.until, design.level)
+    within = level_after(sweep.rule, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
     found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
@@ -396,7 +396,7 @@ def _compared_together(
     """The comparisons of these metrics as one family."""
     asked, ratios, late = compared(sweep, measurements, censored, metrics)
     design = sweep.design
-    together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=design.until)
+    together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=sweep.rule)
     sides = (each.sides for each in asked)
 
     def noise(places: Sequence[int]) -> list[NoiseSource]:
@@ -416,11 +416,25 @@ def compared(
     wanted = answer_metrics(sweep, measurements) if metrics is None else metrics
     asked = _asked(sweep, measurements, sweep.baseline, wanted) if sweep.baseline is not None else []
     blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
-    ratios, late = compare_rows(*sides, steps=steps), _censored_sides(asked, blocks, censored)
+    late = _censored_sides(asked, blocks, censored)
+    if sweep.extended:
+        apart = _apart(sweep, asked, blocks)
+        sides = (np.where(apart, math.nan, sides[0]), np.where(apart, math.nan, sides[1]))
+        late = (late[0] & ~apart, late[1] & ~apart)
+    ratios = compare_rows(*sides, steps=steps)
     if censored:
         worse = worse_side([each.workload.metric(each.metric) for each in asked])
         ratios = ranked_ratios(ratios, sides, late, worse)
     return asked, ratios, (late[0] | late[1]).sum(axis=1)
+
+
+def _apart(sweep: Sweep, asked: Sequence[Question], blocks: NDArray[np.int64]) -> Flags:
+    """The blocks that were not planned to hold both sides, (comparisons, blocks): a cell that was added later is
+    compared in the others alone."""
+    held = {cell.id: np.isin(blocks, list(sweep.blocks_of(cell.id))) for cell in sweep.cells}
+    none = np.zeros(len(blocks), dtype=bool)
+    both = [held[each.key(each.candidate)[0]] & held[each.key(each.baseline)[0]] for each in asked]
+    return ~np.array(both or [none]).reshape(-1, len(blocks))[: len(asked)]
 
 
 def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
@@ -465,6 +479,7 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str, metrics: Met
         for fs in sweep.filesystems
         if fs.name != baseline
         and sweep.has_cell(cell_id(fs.name, workload.label))
+        and sweep.have_blocks(cell_id(fs.name, workload.label), cell_id(baseline, workload.label))
         and not _refused(sweep, fs, workload)
     ]
 

@@ -22,7 +22,7 @@ from mountlab.checks.ran import fewest_ios, too_few
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell
+from mountlab.core.model import Cell, Correction, Until
 from mountlab.stats.histograms import enough
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
@@ -191,11 +191,18 @@ def _against(
         more_is_better=better,
         margin=margin,
         level=level,
-        until=rule_of(runs, level) if unit == "block" else None,  # runs as units follow no rule
+        until=_rule(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
         steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
         unit=unit,
         looks=looks,
     )
+
+
+def _rule(runs: Sequence[ComparedRun], level: float, looks: Looks) -> Correction | None:
+    """The rule that is corrected for. That runs were extended is one where a single look was decided before; else each
+    number of blocks has its share of the error already."""
+    rule = rule_of(runs, level)
+    return rule if isinstance(rule, Until) or looks == "once" else None
 
 
 def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:

@@ -91,7 +91,9 @@ class _Renamed:
     def _sweep(self, sweep: Sweep) -> Sweep:
         workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)
         excluded = tuple(self._cells.get(cell, cell) for cell in sweep.excluded)
-        return replace(sweep, workloads=workloads, excluded=excluded)
+        before = sweep.extended
+        extended = replace(before, before=self._sweep(before.before)) if before else None
+        return replace(sweep, workloads=workloads, excluded=excluded, extended=extended)
 
     def _factors(self, workload: str, factors: Mapping[str, str]) -> dict[str, str]:
         order = self._orders.get(same_workload(workload, factors), tuple(factors))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.checks import exclusion_words, stated_facts
+from mountlab.checks import exclusion_words, extension_words, stated_facts
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.errors import in_one_line
@@ -117,6 +117,23 @@ def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
             cell,
             f"By a person's decision these trials do not count: {named}. {left} are left. "
             f"{_with_them(evidence.exclusions, cell, [str(name) for name in group['trial_id']])}",
+        )
+
+
+def extended_run(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+    """Blocks that were added after a look at the results, and cells that were measured later than the others."""
+    texts = [*extension_words.extended_texts(sweep), extension_words.corrected_text(sweep)]
+    if sweep.extended:
+        yield Doubt.of_run(" ".join(filter(None, texts)))
+    apart = set(extension_words.uncompared(sweep))
+    cells = sweep.combinations
+    for name, stage in extension_words.late_cells(sweep).items():
+        blocks = f"blocks {extension_words.numbers_text(stage.counted)} of {stage.at[:10]}"
+        ratio = "It has no block together with the baseline, and is not compared with it."
+        together = "Its ratios are made inside blocks that hold both sides."
+        yield Doubt.of_cell(
+            cells[name],
+            f"It was measured later than the others, first in {blocks}. {ratio if name in apart else together}",
         )
 
 
@@ -336,6 +353,12 @@ CHECKS = (
         "excluded",
         excluded_trials,
         "Look at these trials, and see whether the answer is the same with them.",
+    ),
+    standing(
+        "extended",
+        extended_run,
+        "Write the number of blocks, or a stopping rule (`until`), into the sweep before the first look.",
+        severities=("note",),
     ),
     Check("skipped", skipped, "Choose another box, or another workload for this file system: the reason says which."),
     Check(

@@ -27,7 +27,9 @@ ENDING = "journal"
 """Key of run.json: how many lines the journal had when a session ended, and the hash of the last one."""
 ALTERED = "altered"
 """Key of run.json: what was found altered and was accepted by a person."""
-_CHANGING = frozenset({"status", "finished_at", "stopped", KEY, ENDING, ALTERED})
+EXTENSIONS = "extensions"
+"""Key of run.json: the blocks that were added to a finished run, and how its journal stood then."""
+_CHANGING = frozenset({"status", "finished_at", "stopped", KEY, ENDING, ALTERED, EXTENSIONS})
 """Keys of run.json that Mountlab itself writes again."""
 _LINK = re.compile(rb', "chain": "([0-9a-f]{64})"\}\Z')
 

@@ -206,6 +206,18 @@ class Until:
     """What is to be precise: the mean of each cell, or each ratio to the baseline."""
 
 
+@dataclass(frozen=True)
+class Extensions:
+    """A run to which blocks were added after a look at its results. How it is kept honest: stats/extended.py."""
+
+    count: int
+    """How often blocks were added, each time after a look."""
+
+
+Correction = Until | Extensions
+"""What intervals and p values of a run are corrected for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """How often and in which order. `repeats` counts blocks; every block holds every cell once."""
@@ -270,9 +282,38 @@ class Sweep(Shown):
     """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
     boxes: tuple[str, ...] = ()
     """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
+    extended: Extension | None = None
+    """How it came to have more blocks, or more cells, than it was begun with."""
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""
+
+    @property
+    def rule(self) -> Correction | None:
+        """What its intervals and p values are corrected for, if for anything."""
+        count = sum(bool(stage.repeats_cells) for stage in self.stages)
+        return self.design.until or (Extensions(count) if count else None)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The blocks that it was begun with, and those of each extension."""
+        design, whole = self.design, tuple(cell.id for cell in self.cells)
+        if self.extended is None:
+            return (Stage(self, whole, range(1 - design.warmup, 1), range(1, design.repeats + 1)),)
+        earlier = self.extended.before.stages
+        known = frozenset(cell for stage in earlier for cell in stage.cells)
+        cells = tuple(cell for cell in whole if cell not in known or not self.extended.only_new)
+        warmup, last = earlier[-1].warmup.start, earlier[-1].counted.stop
+        blocks = range(warmup - design.warmup, warmup), range(last, design.repeats + 1)
+        return (*earlier, Stage(self, cells, *blocks, known, self.extended.at))
+
+    def have_blocks(self, *cells: str) -> bool:
+        """Whether blocks were planned that hold all of these cells."""
+        return self.extended is None or bool(frozenset.intersection(*map(self.blocks_of, cells)))
+
+    def blocks_of(self, cell: str) -> frozenset[int]:
+        """The counted blocks that hold a cell."""
+        return frozenset(block for stage in self.stages if cell in stage.cells for block in stage.counted)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -303,6 +344,46 @@ class Sweep(Shown):
     def has_cell(self, cell: str) -> bool:
         """Return whether a combination is one of the cells; `cell` is the id that its cell would have."""
         return cell not in self.excluded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """Blocks that were added to a finished run."""
+
+    before: Sweep
+    """The sweep as it was measured until then."""
+    at: str
+    """When."""
+    only_new: bool = False
+    """Whether the added blocks hold the added cells alone."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Blocks that were planned together."""
+
+    sweep: Sweep
+    """As it was then."""
+    cells: tuple[str, ...]
+    """The ids of the cells in its blocks, in the order of the sweep."""
+    warmup: range
+    """The numbers of its blocks of warm-up: below those of the stage before."""
+    counted: range
+    """The numbers of its counted blocks: above those of the stage before."""
+    known: frozenset[str] = frozenset()
+    """Cells that earlier stages hold."""
+    at: str = ""
+    """When the run was extended by it; '' of the blocks that the run was begun with."""
+
+    @property
+    def added_cells(self) -> tuple[str, ...]:
+        """The cells that no earlier stage holds."""
+        return tuple(cell for cell in self.cells if cell not in self.known)
+
+    @property
+    def repeats_cells(self) -> bool:
+        """Whether it measures again what had been looked at."""
+        return bool(self.known.intersection(self.cells))
 
 
 @dataclass(frozen=True, kw_only=True)

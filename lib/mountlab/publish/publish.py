@@ -21,7 +21,7 @@ from typing import Any
 
 from mountlab.analysis.compare.two import compare_runs
 from mountlab.box import ssh as box
-from mountlab.core import disk
+from mountlab.core import chain, disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
 from mountlab.core.safe_yaml import as_yaml
@@ -177,7 +177,7 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     copy = place / "runs" / str(info["run_id"])
     copy.mkdir(parents=True)
     _put(copy / "run.json", json.dumps(info, indent=1))
-    _put(copy / "sweep.yml", as_yaml(info["parameters"]))
+    _put(copy / "sweep.yml", as_yaml([info, *info.get(chain.EXTENSIONS, ())][-1]["parameters"]))
     _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
     if info["published"]:
         _put(copy / "published.json", json.dumps(info["published"], indent=1))

@@ -105,7 +105,8 @@ def sweep_of(path: Path) -> Resolved:
     if resolved.sweep.imported:
         raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
     known = {file.stem for file in (places.PARAMS / "published").glob("*.yml")}
-    sweep = replace(resolved.sweep, published=tuple(name for name in resolved.sweep.published if name in known))
+    published = tuple(name for name in resolved.sweep.published if name in known)
+    sweep = replace(resolved.sweep, published=published, extended=None)  # an extended run is repeated in one go
     return Resolved(sweep, {**resolved.parameters, "published": list(sweep.published)})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import caveats
+from mountlab.checks import caveats, extension_words
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.model import Sweep
@@ -91,7 +91,8 @@ def _filesystem(sweep: Sweep, name: str, kind: str) -> str:
 def _blocks(sweep: Sweep) -> str:
     design = sweep.design
     count = plan_text.rule_text(design.until) if design.until else numbers.counted(design.repeats, "block")
-    return f"{count}, after {numbers.counted(design.warmup, 'block')} of warm-up" if design.warmup else count
+    warm = f", after {numbers.counted(design.warmup, 'block')} of warm-up" if design.warmup else ""
+    return ". ".join([f"{count}{warm}", *(text.removesuffix(".") for text in extension_words.extended_texts(sweep))])
 
 
 def _sweep_text(sweep: Sweep) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mountlab.analysis import verdicts
+from mountlab.checks import extension_words
 from mountlab.checks.caveats import grouped
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
@@ -33,6 +34,8 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     yield from aligned(rows)
     if (count := sum(map(verdicts.has_blocks, compared))) > 1:
         yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
+    if corrected := extension_words.looks_text(sweep):
+        yield f"({corrected})"
 
 
 def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:

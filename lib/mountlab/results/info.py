@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mountlab.checks.outcome import is_late
+from mountlab.core import chain
 from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import StoreError
 from mountlab.core.frames import pd
@@ -25,8 +26,9 @@ from mountlab.results.lock import holder, sweep
 from mountlab.results.paths import RESULTS, read_text
 from mountlab.results.plain_files import refuse_others
 from mountlab.sweep.exclude_file import ExclusionFile, parse_excluded
+from mountlab.sweep.extension import continued
 from mountlab.sweep.sweep_file import Resolved, resolve
-from mountlab.sweep.untrusted import check_imported, check_info, kept_box, known_level
+from mountlab.sweep.untrusted import check_extension, check_imported, check_info, kept_box, known_level
 
 EXCLUDE = "exclude.yml"
 SCHEMA = 5
@@ -34,7 +36,8 @@ SCHEMA = 5
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
 has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
 `timeout`; before, it was repeated, or had failed (`as_outcomes`). 5: lines of the journal hold the digest of their raw
-output and a checksum chain, which starts in run.json (mountlab.core.chain)."""
+output and a checksum chain, which starts in run.json (mountlab.core.chain).
+A run that was extended has `extensions`."""
 
 
 def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
@@ -52,8 +55,11 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
     if info["schema"] > SCHEMA:
         got, allowed = f"schema {info['schema']}", f"up to {SCHEMA}"
         raise StoreError("written by a later Mountlab", where=shown(path), got=got, allowed=allowed)
+    for entry in info.get(chain.EXTENSIONS, ()):
+        check_extension(entry, f"{shown(path / 'run.json')}: {chain.EXTENSIONS}")
     if as_written:
         return dict(info)
+    info = _as_extended(info)
     sweep(path, OWNER, ".deriving", ".reporting")
     if info["status"] == "running" and holder(path) is None:
         info = {**info, "status": "interrupted"}  # its process is gone, and could not write that
@@ -61,6 +67,15 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
         return {**info, "command": f"mountlab reparse {shown(path.resolve())}  # from the imported logs"}
     again = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info["box"]["name"]} ARGS="-p seed={info["seed"]}"'
     return {**info, "command": again}
+
+
+def _as_extended(info: dict[str, Any]) -> dict[str, Any]:
+    """Return run.json with the parameters of the last extension, and the programs that extensions have brought."""
+    programs = dict((info.get("facts") or {}).get("programs") or {})
+    for entry in info.get(chain.EXTENSIONS, ()):
+        programs |= entry["programs"]
+        info = {**info, "parameters": entry["parameters"], "facts": {**info["facts"], "programs": programs}}
+    return info
 
 
 def check_is_run(path: Path) -> None:
@@ -112,8 +127,14 @@ def read_sweep(path: Path) -> Resolved:
         imported = TypeAdapter(Sweep).validate_python(info["imported"]["sweep"])
         check_imported(imported, f"{shown(path)}/run.json: imported")
         return Resolved(imported, info["parameters"])
-    resolved = resolve(known_level(info["parameters"]), where=f"{shown(path)}/run.json", kept=True)
-    return replace(resolved, sweep=replace(resolved.sweep, left_out=info["left_out"]))
+    written = read_info(path, as_written=True)
+    where = f"{shown(path)}/run.json"
+    resolved = resolve(known_level(written["parameters"]), where=where, kept=True)
+    sweep = replace(resolved.sweep, left_out=info["left_out"])
+    for entry in written.get(chain.EXTENSIONS, ()):
+        resolved = resolve(known_level(entry["parameters"]), where=where, kept=True)
+        sweep = continued(sweep, resolved.sweep, at=entry["at"], only_new=entry["only_new"])
+    return replace(resolved, sweep=sweep)
 
 
 def read_box(path: Path) -> Box:

@@ -26,7 +26,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Box, Measurement, Stop, Sweep, Trial
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.results import raw_sums
-from mountlab.results.info import SCHEMA, run_json
+from mountlab.results.info import SCHEMA, read_info, run_json
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
@@ -175,6 +175,37 @@ def _begin(
     files = {file: as_yaml(parameters), "run.json": json.dumps(chain.bound(info), indent=1)}
     with beginning(path.parent):
         disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
+
+
+def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None:
+    """Write into run.json which blocks a finished run is to have beyond its own: from here on it is unfinished, and
+    `resume` measures them. Only the process that holds the run may do it."""
+    info, extension = read_info(path, as_written=True), resolved.sweep.extended
+    assert extension is not None
+    known = read_info(path)["facts"].get("programs") or {}
+    entry = {
+        "at": extension.at,
+        "finished_at": info["finished_at"],
+        "only_new": extension.only_new,
+        "mountlab_version": metadata.version("mountlab"),
+        "programs": {name: each for name, each in facts["programs"].items() if name not in known},
+        "journal": info.get(chain.ENDING, {}),
+        "parameters": dict(resolved.parameters),
+    }
+    changed = {
+        **info,
+        "status": "running",
+        "finished_at": None,
+        chain.EXTENSIONS: [*info.get(chain.EXTENSIONS, ()), entry],
+    }
+    disk.replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+    keep_sweep(path, resolved)
+
+
+def keep_sweep(path: Path, resolved: Resolved) -> None:
+    """Write the sweep of an extended run beside it: the one that would measure all of it in one go."""
+    if resolved.sweep.extended:
+        disk.replace_file(path / "sweep.yml", as_yaml(resolved.parameters).encode())
 
 
 @contextmanager

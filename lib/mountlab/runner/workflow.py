@@ -21,7 +21,7 @@ from mountlab.core.model import Box
 from mountlab.results import journal, paths
 from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep
-from mountlab.results.writer import RunWriter, held_run, new_run_id
+from mountlab.results.writer import RunWriter, held_run, keep_sweep, new_run_id
 from mountlab.runner.clients import Clients
 from mountlab.runner.ending import concluding
 from mountlab.runner.live import watched
@@ -60,7 +60,7 @@ def run(
     with planned(resolved, box=box, results=results, take=True) as session:
         writer = RunWriter.create(session.plan, session.resolved, session.facts, results=results)
         with held_run(writer.path):
-            return _measure(session, writer, measured)
+            return measure(session, writer, measured)
 
 
 def resume(path: Path | str, *, measured: Callable[[], object] | None = None) -> Path:
@@ -77,8 +77,9 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
         held_run(path),
         planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
     ):
-        _check_same_box(info["facts"], session.facts, disk.shown(path))
-        return _measure(session, RunWriter(path), measured)
+        check_same_box(info["facts"], session.facts, disk.shown(path))
+        keep_sweep(path, resolved)
+        return measure(session, RunWriter(path), measured)
 
 
 @contextmanager
@@ -158,10 +159,10 @@ def _on_one(resolved: Resolved, box: str | None) -> Resolved:
     return on_box(resolved, box)
 
 
-def _check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
+def check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
     """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
     for name, facts in (before.get("clients") or {}).items():
-        _check_same_box(facts, now["clients"][name], f"{run}, client {name}")
+        check_same_box(facts, now["clients"][name], f"{run}, client {name}")
     versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
     pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
     pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
@@ -191,7 +192,8 @@ def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None = None) -> Path:
+def measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None = None) -> Path:
+    """Measure what is still wanted of a planned run. Raises as `run` does."""
     try:
         return _measured(session, writer, measured)
     except Stopped:

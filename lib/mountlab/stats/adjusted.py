@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mountlab.core.findings import Verdict
-from mountlab.core.model import Until
+from mountlab.core.model import Correction, Until
 from mountlab.stats import power, sequential
 from mountlab.stats.comparisons import ABOVE_1, LEAST_LEVEL, Flags, Ratios, exponential
 from mountlab.stats.estimates import Floats
@@ -79,9 +79,9 @@ class ComparisonSet:
     """The factor by which the noise must fall so that power.blocks_when_quieter(n) blocks decide; NaN as `needed`."""
 
 
-def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Until | None = None) -> ComparisonSet:
+def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Correction | None = None) -> ComparisonSet:
     """Return all results of the comparisons of one sweep. With `until`, p values and levels are corrected for a look
-    after each block."""
+    after each block, or after each part of an extended run."""
     adjusted_above, adjusted_below = adjusted_sides(ratios, until)
     decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
     low_all, high_all = joint_bounds(ratios, decided, level, until)
@@ -119,7 +119,9 @@ def look_level(until: Until, comparisons: int) -> float:
     return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
 
 
-def _same_bounds(ratios: Ratios, p_same: Floats, level: float, until: Until | None) -> tuple[Floats, Floats, Floats]:
+def _same_bounds(
+    ratios: Ratios, p_same: Floats, level: float, until: Correction | None
+) -> tuple[Floats, Floats, Floats]:
     """The intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
 
     A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
@@ -133,12 +135,14 @@ def _same_bounds(ratios: Ratios, p_same: Floats, level: float, until: Until | No
     return low, high, np.where(same, claimed, math.nan)
 
 
-def adjusted_sides(ratios: Ratios, until: Until | None) -> tuple[Floats, Floats]:
+def adjusted_sides(ratios: Ratios, until: Correction | None) -> tuple[Floats, Floats]:
     """The one-sided p values for 'the ratio is 1 or less' and for '1 or more', adjusted over all ratios."""
     return step_down(_real_p(ratios.p_above(), until)), step_down(_real_p(ratios.p_below(), until))
 
 
-def joint_bounds(ratios: Ratios, decided: Sequence[Flags], level: float, until: Until | None) -> tuple[Floats, Floats]:
+def joint_bounds(
+    ratios: Ratios, decided: Sequence[Flags], level: float, until: Correction | None
+) -> tuple[Floats, Floats]:
     """Lower and upper bounds that hold together, given which ratios are shown to be above 1, and which below."""
     low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, until)
     with np.errstate(divide="ignore"):
@@ -146,7 +150,7 @@ def joint_bounds(ratios: Ratios, decided: Sequence[Flags], level: float, until: 
 
 
 def _joint_bound(
-    bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, until: Until | None
+    bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, until: Correction | None
 ) -> Floats:
     """The lower bounds that hold together, given which ratios have an interval and which of these are decided to be
     above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
@@ -224,5 +228,5 @@ _EACH = (1 + power.POWER) / 2
 """The power that each of two one-sided tests is given."""
 
 
-def _real_p(p: Floats, until: Until | None) -> Floats:
+def _real_p(p: Floats, until: Correction | None) -> Floats:
     return p if until is None else sequential.true_p_one_sided(p, until)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mountlab.core.model import Until
+from mountlab.core.model import Correction
 from mountlab.stats.adjusted import holm
 from mountlab.stats.estimates import chi2_quantile
 from mountlab.stats.rounding import alike, common_variance
@@ -121,7 +121,7 @@ def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Float
     return np.where(low == 0, 0.0, high)
 
 
-def alike_p(spreads: Sequence[Spread], rule: Until | None) -> list[float]:
+def alike_p(spreads: Sequence[Spread], rule: Correction | None) -> list[float]:
     """p of the runs being alike for each figure, adjusted over all figures together (Holm); NaN where it is not known.
 
     A stopping rule makes the spread inside the runs look a little too small, and so the F test too eager: less so than

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mountlab.core.model import Until
+from mountlab.core.model import Correction
 from mountlab.stats import comparisons
 from mountlab.stats import looks as looking
 from mountlab.stats.adjusted import adjusted_sides, joint_bounds, share_of_error
@@ -88,7 +88,7 @@ class _MarginTest:
 
     margin: float
     level: float
-    until: Until | None
+    until: Correction | None
     unit: Unit
     looks: Looks
 
@@ -112,7 +112,7 @@ def against_margin(
     more_is_better: Flags,
     margin: float,
     level: float = 0.95,
-    until: Until | None = None,
+    until: Correction | None = None,
     steps: Steps = (0.0, 0.0),
     unit: Unit = "block",
     looks: Looks = "any",

@@ -51,7 +51,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from mountlab.core.model import Until
+from mountlab.core.model import Correction, Extensions, Until
+from mountlab.stats import extended
 
 Array = NDArray[np.float64]
 SHARE = 0.75
@@ -77,16 +78,20 @@ def nominal_level(until: Until, level: float) -> float:
     return 1 - float(_nominal(_real_p_of(until), SHARE * (1 - level)))
 
 
-def level_after(until: Until | None, level: float) -> float:
-    """The same; without a rule `level` itself."""
-    return level if until is None else nominal_level(until, level)
+def level_after(rule: Correction | None, level: float) -> float:
+    """The same of any rule; without one `level` itself."""
+    if isinstance(rule, Extensions):
+        return extended.level_after(rule.count, level)
+    return level if rule is None else nominal_level(rule, level)
 
 
-def true_p(p: ArrayLike, until: Until) -> Array:
+def true_p(p: ArrayLike, until: Correction) -> Array:
     """The real p values of nominal two-sided ones, after the rule `until`: never smaller. NaN stays NaN.
 
     It is the same map as that of `nominal_level`: true_p(1 - nominal_level(until, level), until) is 1 - level.
     """
+    if isinstance(until, Extensions):
+        return extended.true_p(p, until.count)
     real = _real_p_of(until)
     nominal = np.asarray(p, dtype=float)
     with np.errstate(divide="ignore"):  # the logarithm of p = 0
@@ -97,7 +102,7 @@ def true_p(p: ArrayLike, until: Until) -> Array:
     return np.where(np.isnan(nominal), np.nan, honest)
 
 
-def true_p_one_sided(p: ArrayLike, until: Until) -> Array:
+def true_p_one_sided(p: ArrayLike, until: Correction) -> Array:
     """The same for one-sided p values: the interval misses equally often on either side."""
     nominal = np.asarray(p, dtype=float)
     return np.asarray(np.maximum(true_p(np.minimum(2 * nominal, 1.0), until) / 2, nominal))

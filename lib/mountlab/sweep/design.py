@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from mountlab.core.model import Cell, Filesystem, Sweep
+from mountlab.core.model import Cell, Filesystem, Stage, Sweep
 
 T = TypeVar("T")
 
@@ -20,22 +20,31 @@ class Visit:
     warmup: bool
     filesystem: Filesystem
     cells: tuple[Cell, ...]
+    stage: int = 0
+    """0 of the blocks that the run was begun with, 1 of its first extension."""
 
 
 def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
     """The whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
 
     Inside each block the file systems come in a new random order, and inside each file system its cells do too:
-    a split plot. The same sweep and seed give the same order.
+    a split plot. The same sweep and seed give the same order. Extensions follow, each with its own warm-up;
+    the order before them stays the same.
     """
     rng = random.Random(seed)  # noqa: S311  # an order that can be drawn again, no secret
-    blocks = range(1 - sweep.design.warmup, sweep.design.repeats + 1)
-    return tuple(visit for block in blocks for visit in _block(sweep, block, rng))
+    return tuple(
+        replace(visit, stage=number)
+        for number, stage in enumerate(sweep.stages)
+        for block in (*stage.warmup, *stage.counted)
+        for visit in _block(stage, block, rng)
+    )
 
 
-def _block(sweep: Sweep, block: int, rng: random.Random) -> Iterator[Visit]:
+def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[Visit]:
+    sweep, own = stage.sweep, frozenset(stage.cells)
     for filesystem in _shuffled(sweep.filesystems, rng):
-        cells = _shuffled([cell for cell in sweep.cells if cell.filesystem is filesystem], rng)
+        waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in own]
+        cells = _shuffled(waiting, rng)
         if sweep.design.fresh_filesystem == "cell":
             yield from (Visit(block, block < 1, filesystem, (cell,)) for cell in cells)
         elif cells:

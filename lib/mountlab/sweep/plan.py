@@ -205,7 +205,11 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     context = _Context(sweep, box, facts, run_id, owner, seed)
     order = visits(sweep, seed)
     once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
-    lasting = {fs.name: context.mount(f"m000-{fs.name}", fs) for fs in once}
+    lasting = {
+        (number, fs.name): context.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs)
+        for number, stage in enumerate(sweep.stages)
+        for fs in (stage.sweep.filesystems if once else ())
+    }
     whole_plots = tuple(_whole_plots(context, order, lasting))
     check_sockets(
         tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
@@ -228,12 +232,12 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
 
 
 def _whole_plots(
-    context: _Context, order: tuple[Visit, ...], lasting: Mapping[str, PlannedMount]
+    context: _Context, order: tuple[Visit, ...], lasting: Mapping[tuple[int, str], PlannedMount]
 ) -> Iterator[WholePlot]:
     number = 0
     for index, visit in enumerate(order, start=1):
         fresh = None if lasting else context.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
-        mount = fresh or lasting[visit.filesystem.name]
+        mount = fresh or lasting[visit.stage, visit.filesystem.name]
         trials = tuple(context.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
         number += len(trials)
         yield WholePlot(mount=fresh, trials=trials)

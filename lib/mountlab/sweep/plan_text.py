@@ -110,8 +110,9 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     rights = "as root" if plan.privileged else "without root"
     if facts.get("rights") == "helper":
         rights = f"tools as {facts.get('user')}, all else by the helper of the box"
-    times = f"{design.until.min} to {design.until.max}" if design.until else str(design.repeats)
-    cells = f"{len(plan.sweep.cells)} cells x {times} blocks"
+    stage = plan.sweep.stages[-1]
+    times = f"{design.until.min} to {design.until.max}" if design.until else str(len(stage.counted))
+    cells = f"{len(stage.cells)} cells x {times} blocks"
     yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
     if plan.clients:
         yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"

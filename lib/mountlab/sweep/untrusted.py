@@ -19,6 +19,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),
     "imported": (dict,), "versions": (dict,), "created_at": (str,), "finished_at": (str, type(None)),
     "stopped": (dict,), "batch": (str,), "chain": (str,), "journal": (dict,), "altered": (list,),
+    "extensions": (list,),
 }  # fmt: skip
 
 
@@ -34,6 +35,15 @@ def check_info(info: Mapping[str, Any], where: str) -> None:
             )
     if not isinstance(info["box"].get("name"), str):
         raise StoreError("not a run of Mountlab's", where=f"{where}: box.name", got=repr(info["box"].get("name"))[:200])
+
+
+def check_extension(entry: object, where: str) -> None:
+    """Raise StoreError for an extension whose values are of other types than ours."""
+    types: Mapping[str, type] = {"at": str, "finished_at": str, "only_new": bool, "parameters": dict, "programs": dict}
+    said = entry if isinstance(entry, dict) else {}
+    wrong = [key for key, expected in types.items() if not isinstance(said.get(key), expected)]
+    if wrong:
+        raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
 
 
 def check_trials(trials: Iterable[Trial], where: str) -> None:

@@ -13,7 +13,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import same_cell
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Estimate
-from mountlab.core.model import Cell, Sweep, Until
+from mountlab.core.model import Cell, Correction, Sweep
 from mountlab.core.numbers import first_few
 from mountlab.stats import estimate, sequential
 from mountlab.stats.between import Spread, alike_p, spread
@@ -38,11 +38,11 @@ def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
     return min(run.sweep.design.smallest_effect for run in runs)
 
 
-def rule_of(runs: Sequence[ComparedRun], level: float) -> Until | None:
-    """The rule by which runs were stopped, or none. Of several stopping rules the one that costs most to correct for;
-    it is enough for the others, too."""
-    rules = [run.sweep.design.until for run in runs if run.sweep.design.until]
-    return max(rules, key=lambda rule: sequential.nominal_level(rule, level), default=None)
+def rule_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
+    """The rule by which runs were stopped, or extended; or none. Of several the one that costs most to correct for; it
+    is enough for the others, too."""
+    rules = [run.sweep.rule for run in runs if run.sweep.rule]
+    return max(rules, key=lambda rule: sequential.level_after(rule, level), default=None)
 
 
 # ── the cells that runs share ────────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +190,7 @@ def over_runs(runs: Sequence[ComparedRun], figures: Sequence[SharedFigure], leve
 def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:
     """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
     had a stopping rule, and where its figures are rounded."""
-    rules = [sequential.level_after(run.sweep.design.until, level) for run in runs]
+    rules = [sequential.level_after(run.sweep.rule, level) for run in runs]
     signed = any(value < 0 for own in figure.values for value in own)
     return tuple(
         estimate(own, level=level, unit=figure.unit, within=within, step=step, signed=signed) if own else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mountlab.core import chain
 from mountlab.core.errors import ParseError
 from mountlab.filesystems.evidence import mount_lines
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
@@ -26,7 +27,8 @@ class Identity:
 def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identity]:
     """Everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted to be
     one. In the order in which placeholders are to be numbered, each once."""
-    found = [*_of_box(info.get("box") or {}), *_of_facts(info.get("facts") or {}), *_of_parameters(info)]
+    found = [*_of_box(info.get("box") or {}), *_of_facts(info.get("facts") or {})]
+    found += [each for part in (info, *info.get(chain.EXTENSIONS, ())) for each in _of_parameters(part)]
     own = str((info.get("facts") or {}).get("mount_root") or "/var/tmp/mountlab")  # noqa: S108  # a name to be left alone, no file
     for text in texts:
         found += [each for each in _of_mounts(text) if not (each.kind == "place" and each.value.startswith(own))]
@@ -96,6 +98,7 @@ def _of_facts(facts: Mapping[str, Any]) -> Iterator[Identity]:
 
 
 def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
+    """Of run.json, or of an extension in it."""
     parameters = info.get("parameters") or {}
     if parameters.get("box") and parameters["box"] not in OWN_BOXES:
         yield Identity("box", str(parameters["box"]))

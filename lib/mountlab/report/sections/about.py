@@ -7,7 +7,7 @@ import math
 import yaml
 
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import stated_facts
+from mountlab.checks import extension_words, stated_facts
 from mountlab.core import numbers
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
@@ -39,7 +39,9 @@ def stopping(run: RunView) -> Html:
     """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
     until = run.sweep.design.until
     if until is None:
-        return html.paragraph(f"The number of blocks was fixed beforehand: {run.sweep.design.repeats}.")
+        begun = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
+        more = [*extension_words.extended_texts(run.sweep), extension_words.corrected_text(run.sweep)]
+        return html.paragraph(" ".join(filter(None, [begun, *more])))
     rule = html.paragraph(
         f"Blocks went on {plan_text.rule_text(until)}. All cells of a workload leave together. "
         "Intervals are corrected for these looks after every block."

@@ -10,6 +10,7 @@ from datetime import datetime
 from mountlab import plots
 from mountlab.analysis import answers, verdicts
 from mountlab.analysis.run_view import RunView
+from mountlab.checks import extension_words
 from mountlab.checks.caveats import CaveatGroup, grouped, no_caveats
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
@@ -66,7 +67,10 @@ def _duration(run: RunView) -> str:
     start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
     if not start or not end or run.sweep.imported:
         return ""
-    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    extensions = run.info.get("extensions", ())
+    starts, ends = [start, *(each["at"] for each in extensions)], [*(each["finished_at"] for each in extensions), end]
+    moments = [[datetime.fromisoformat(each) for each in own] for own in (starts, ends)]
+    seconds = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
     if seconds < 0:  # the clock was set back meanwhile
         return ""
     return f"took {numbers.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
@@ -78,6 +82,9 @@ def _blocks(run: RunView) -> str:
     if run.stops:
         fewest = min(stop.blocks for stop in run.stops)
         return f"n = {numbers.counted(done, 'block')}" if fewest >= done else f"n = {fewest} to {done} blocks"
+    fewest = min(len(run.sweep.blocks_of(cell.id)) for cell in run.sweep.cells)
+    if fewest < done == planned:
+        return f"n = {fewest} to {done} blocks"
     return f"n = {numbers.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
 
 
@@ -91,7 +98,9 @@ def _unfinished(run: RunView) -> Text:
 def answer(run: RunView) -> Html:
     """The answer, a line for each part of the question; how it stands to what was expected; the caveats in a line."""
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
-    return html.joined(html.box("answer", *lines), _expected(run), _caveat_line(run))
+    corrected = extension_words.looks_text(run.sweep)
+    looks = html.paragraph(corrected, kind="meta") if corrected else ""
+    return html.joined(html.box("answer", *lines), _expected(run), looks, _caveat_line(run))
 
 
 def _expected(run: RunView) -> Html | str:
@@ -101,6 +110,8 @@ def _expected(run: RunView) -> Html | str:
         for each in answers.expected(run)
     ]
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
+    if rows and (corrected := extension_words.looks_text(run.sweep)):
+        says = f"{says} ({corrected})"
     if not rows:
         return html.paragraph(says, kind="meta") if run.sweep.expectation else ""
     return html.box("expected", html.paragraph(says, kind="meta"), html.items(rows))

@@ -7,6 +7,7 @@ from mountlab.stats.calibration import tables
 from mountlab.stats.calibration.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
 from mountlab.stats.calibration.document import Share, Table, put, read
 from mountlab.stats.calibration.edges import missing_blocks, rounded_means, rounded_verdicts
+from mountlab.stats.calibration.extended import missed_after_extensions
 from mountlab.stats.calibration.gates import gate_outcomes
 from mountlab.stats.calibration.ios import percentiles_of_few_ios
 from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
@@ -22,7 +23,7 @@ TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
     over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes,
     percentiles_of_few_ios, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
-    made_once_or_in_each_block,
+    made_once_or_in_each_block, missed_after_extensions,
 )  # fmt: skip
 """All that docs/calibration.md holds."""
 

@@ -1,0 +1,128 @@
+"""Go on with a finished run: more blocks, more file systems, more workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import disk
+from mountlab.core.errors import StoreError
+from mountlab.core.safe_yaml import check_texts
+from mountlab.results import journal, paths
+from mountlab.results.find import run_path
+from mountlab.results.info import read_info, read_sweep
+from mountlab.results.writer import RunWriter, extend_run, held_run
+from mountlab.runner.workflow import Session, check_same_box, measure, planned
+from mountlab.sweep.extension import extended
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.sweep_file import Resolved, on_box, resolve
+
+
+def extend(
+    run: Path | str,
+    sweep: Path | str | None = None,
+    *,
+    only_new: bool = False,
+    measured: Callable[[], object] | None = None,
+    **overrides: Any,
+) -> Path:
+    """Measure further blocks of a finished run, and return its directory.
+
+    `sweep` names a sweep file with everything that the run has, and more; without it the run's own sweep is taken.
+    Overrides are changes to it: repeats=20, **{"filesystems.small": {"type": "tmpfs", "size": "1GiB"}}. Only blocks,
+    file systems and workloads can be added. New cells without more `repeats` get as many blocks as the run was
+    begun with. Added blocks hold all cells, so that new ones are compared with old ones; with `only_new` they hold the
+    new cells alone. Intervals and verdicts are corrected for the look at the results so far (stats.extended).
+
+    An extension that is interrupted goes on with `resume`. Raises ParameterError for a change of what was measured,
+    StoreError for a run that is not complete, and what `run` raises.
+    """
+    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=True) as asked:
+        extend_run(asked.path, asked.session.resolved, asked.session.facts)
+        return measure(asked.session, RunWriter(asked.path), measured)
+
+
+@contextmanager
+def extension_plan(
+    run: Path | str, sweep: Path | str | None = None, *, only_new: bool = False, overrides: Mapping[str, Any]
+) -> Iterator[Session]:
+    """Plan an extension, as `extend` does, and change nothing. The plan has the added blocks alone."""
+    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=False) as asked:
+        yield replace(asked.session, plan=_added(asked.session.plan))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    path: Path
+    session: Session
+
+
+@contextmanager
+def _planned(
+    run: Path | str, sweep: Path | str | None, *, only_new: bool, overrides: Mapping[str, Any], take: bool
+) -> Iterator[_Asked]:
+    path = run_path(run)
+    where, kept = disk.shown(path), journal.read_journal(path)
+    with held_run(path):
+        info, before = read_info(path), read_sweep(path)
+        _check_finished(info, where)
+        asked = _asked(path, before, str(info["box"]["name"]), sweep, overrides)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        resolved = extended(before, asked, at=now, only_new=only_new, where=where)
+        box, seed = info["box"]["name"], info["seed"]
+        with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
+            check_same_box(info["facts"], session.facts, where)
+            _check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
+            yield _Asked(path, session)
+
+
+def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, overrides: Mapping[str, Any]) -> Resolved:
+    """The sweep that the run is to be of."""
+    check_texts(overrides, "override")
+    if sweep is None:
+        where, read = disk.shown(path), paths.reader_in(Path.cwd())
+        return resolve(before.parameters, where=where, overrides=overrides, read=read, kept=True)
+    asked = paths.load_sweep(sweep, overrides)
+    return on_box(asked, box) if asked.sweep.boxes else asked
+
+
+def _check_finished(info: Mapping[str, Any], where: str) -> None:
+    if "imported" in info:
+        raise StoreError("logs from elsewhere cannot be extended", where=where, got="an imported run")
+    if info["status"] != "complete":
+        raise StoreError(
+            "a run is extended when it is complete",
+            where=where,
+            got=f"it is {info['status']}",
+            next_step=f"mountlab resume {where}",
+        )
+
+
+def _check_same_order(kept: Mapping[str, tuple[int, str]], plan: Plan, where: str) -> None:
+    """Raise StoreError where the trials of the journal are not those that this version plans first: numbers of trials
+    would mean two things."""
+    now = {trial.trial_id: (trial.block, trial.cell.id) for trial in plan.trials}
+    other = next((name for name, what in kept.items() if now.get(name) != what), None)
+    if other:
+        block, cell = kept[other]
+        raise StoreError(
+            "the trials of the run were drawn in another order, by another version of Mountlab",
+            where=f"{where}/trials.jsonl: {other}",
+            got=f"{cell} in block {block}",
+            allowed="{1} in block {0}".format(*now[other]) if other in now else "no such trial",
+            next_step="begin a new run: mountlab run",
+        )
+
+
+def _added(plan: Plan) -> Plan:
+    """The part of a plan that an extension adds."""
+    last = plan.sweep.stages[-1]
+    blocks = {*last.warmup, *last.counted}
+    turns = tuple(turn for turn in plan.whole_plots if turn.block in blocks)
+    mounts = {trial.mount for turn in turns for trial in turn.trials}
+    lasting = tuple(mount for mount in plan.lasting if mount.id in mounts)
+    return replace(plan, whole_plots=turns, lasting=lasting)
