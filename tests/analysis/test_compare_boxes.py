@@ -20,7 +20,7 @@ from mountlab.report.views import boxes as across_view
 from mountlab.stats import OVER_BOXES_METHOD, holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
-from pages import Page
+from pages import COMPARED, Page
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -181,7 +181,7 @@ def test_a_cell_that_a_box_lacks_is_named_and_the_rest_is_said_without_it() -> N
     assert caveat.message.startswith("a has no figure of ext4/dd-write: ")
     ratio = next(each for each in found.ratios if each.over.workload == "dd-write")
     assert (ratio.on_each[0], ratio.over.n) == (None, 2)
-    assert "n/a" in Page(across_view.ratios(found).text).words
+    assert "n/a" in Page(sections.verdicts(found).text).words
 
 
 def test_a_box_without_figures_is_told_with_its_reason(across: Across) -> None:
@@ -241,7 +241,7 @@ def test_two_boxes_of_one_block_say_what_they_can() -> None:
     found = across_boxes([on("a", blocks=1), on("b", blocks=1)])
     assert all(each.over.n == 2 for each in found.ratios)
     assert all(math.isnan(each.p_adjusted) for each in found.cells)
-    assert across_view.parts(found)
+    assert sections.cell_by_cell(found)
     assert across_view.overview(found)
 
 
@@ -256,7 +256,7 @@ def test_runs_without_comparisons_have_figures_only() -> None:
     assert said[0].startswith("The runs have no comparison")
     assert said[1].startswith(f"{len(found.cells)} of {len(found.cells)} figures differ from box to box by more than")
     assert across_view.overview(found).text.count("<svg") == 1
-    assert "no comparison" in across_view.ratios(found).text
+    assert "no comparison" in sections.verdicts(found).text
 
 
 # ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,11 +296,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     found = across_boxes(
         [on(f"{HOSTILE}a", hostile=HOSTILE), on("b", hostile=HOSTILE, kernel=HOSTILE)], {HOSTILE: HOSTILE}
     )
-    parts = [
-        getattr(across_view, part)(found)
-        for part in ("heading", "answer", "overview", "caveats", "which", "ratios", "parts", "differences")
-    ]
-    page = Page("".join(part.text for part in parts))
+    page = Page("".join(getattr(sections, part)(found).text for part in COMPARED))
     assert page.active() == set()
     assert page.crossed == page.open == []
     assert page.tags["svg"] == 2
@@ -310,7 +306,8 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
 @pytest.mark.slow
 def test_the_parts_of_the_sweep_notebook_show_all_boxes(across: Across) -> None:
     assert sections.answer(across).text == across_view.answer(across).text
-    assert sections.caveats(across).text == across_view.caveats(across).text
+    assert "few-boxes" in {each.code for each in across.caveats}
+    assert "Few boxes" in Page(sections.caveats(across).text).words
     assert sections.overview(across).text.count("<svg") == 2
     order = Page(sections.run_order(across).text).words
     assert all(name in order for name in across.boxes)

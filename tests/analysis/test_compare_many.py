@@ -16,11 +16,12 @@ from mountlab.analysis.compare.two import compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.core.names import metric_noun
+from mountlab.report import sections
 from mountlab.report.views import compare_many as compare_many_view
 from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
-from pages import Page
+from pages import COMPARED, Page
 from repetition import others_long
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
@@ -187,7 +188,7 @@ def test_a_cell_that_a_run_lacks_is_missing_there_only() -> None:
     assert [each is None for each in missing.estimates] == [False, True, False]
     assert [each is None for each in missing.ratios] == [True, True, False]
     assert missing.spread.runs == 2
-    assert "n/a" in Page(compare_many_view.tables(found).text).words
+    assert "n/a" in Page(sections.cell_by_cell(found).text).words
 
 
 @pytest.mark.slow
@@ -266,7 +267,7 @@ def test_runs_without_comparisons_say_so() -> None:
         each.comparisons = []
     found = compare_many(runs)
     assert "no comparison" in compare_many_view.sentences(found)[0]
-    assert "no comparison" in compare_many_view.verdicts(found).text
+    assert "no comparison" in sections.verdicts(found).text
     assert compare_many_view.overview(found).text.count("<svg") == 1
 
 
@@ -282,11 +283,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     found = compare_many(
         [run("a", hostile=HOSTILE), run("b", hostile=HOSTILE, kernel=HOSTILE), run("c", hostile=HOSTILE)]
     )
-    parts = [
-        getattr(compare_many_view, part)(found)
-        for part in ("runs", "answer", "overview", "caveats", "which", "verdicts", "tables", "differences")
-    ]
-    page = Page("".join(part.text for part in parts))
+    page = Page("".join(getattr(sections, part)(found).text for part in COMPARED))
     assert page.active() == set()
     assert page.crossed == page.open == []
     assert page.tags["svg"] == 2

@@ -14,8 +14,10 @@ from mountlab.analysis.compare.two import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
+from mountlab.report import sections
 from mountlab.report.views import compare
 from mountlab.stats import compare_unpaired, sequential
+from pages import COMPARED
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -320,7 +322,7 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
     found = compare_runs(run("a"), b)
     carried = [each for each in found.caveats if each.message.startswith("in B: ")]
     assert [(each.code, each.subject) for each in carried] == [("noisy", "tmpfs/dd-write"), ("emulated", "")]
-    page = compare.tables(found).text
+    page = compare.cell_by_cell(found).text
     assert page.count(">noisy<") == 1
 
 
@@ -390,8 +392,10 @@ def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
     more = Workload(name="new", tool="dd", options={})
     b.sweep = replace(b.sweep, workloads=(*b.sweep.workloads[1:], more))
     found = compare_runs(run("a"), b)
-    assert found.only_a == ("tmpfs/dd-write", "ramfs/dd-write", "ext4/dd-write")
-    assert found.only_b == ("tmpfs/new", "ramfs/new", "ext4/new")
+    assert found.only_in == {
+        "A": ("tmpfs/dd-write", "ramfs/dd-write", "ext4/dd-write"),
+        "B": ("tmpfs/new", "ramfs/new", "ext4/new"),
+    }
     assert "dd-write" not in {each.cell.workload.name for each in found.ratios}
     text = compare.comparison_text(found)
     assert "only in A    tmpfs/dd-write" in text
@@ -404,7 +408,7 @@ def test_excluded_cells_are_not_compared() -> None:
     b.sweep = replace(b.sweep, excluded=("tmpfs/dd-write",))
     found = compare_runs(run("a"), b)
     assert "tmpfs/dd-write" not in {each.cell.id for each in found.ratios}
-    assert found.only_a == ("tmpfs/dd-write",)
+    assert found.only_in == {"A": ("tmpfs/dd-write",)}
 
 
 # ── as text, data and a page ─────────────────────────────────────────────────────────────────────────────────────────
@@ -449,9 +453,7 @@ def test_json_holds_every_ratio_and_no_nan() -> None:
 @pytest.mark.slow
 def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
     found = compared(factor=1.5, kernel=HOSTILE)
-    parts = [compare.runs, compare.differences, compare.answer, compare.overview,
-             compare.caveats, compare.tables, compare.only_one]  # fmt: skip
-    page = "".join(part(found).text for part in parts)
+    page = "".join(getattr(sections, part)(found).text for part in COMPARED)
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page
     assert page.count("<h1>") == 1

@@ -20,6 +20,7 @@ from mountlab.analysis.cells import (
     measurement_frame,
 )
 from mountlab.analysis.compare.figures import common_cells
+from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.history import History, Key
 from mountlab.core import numbers
 from mountlab.core.errors import ParameterError, PlanError
@@ -28,7 +29,6 @@ from mountlab.core.metrics import METRICS, Better, Metric, known_metric
 from mountlab.core.model import Measurement, Sweep, Trial
 from mountlab.report.export import Pivot
 from mountlab.results.entries import comparison_of
-from mountlab.results.tables import comparison_frame
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.own_metrics import defined
 from sweeps import TMPFS

@@ -70,7 +70,7 @@ def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
     found = compare_runs(a, other)
     assert told(found.ratios) == told(compare_runs(a, same).ratios)
     assert len(found.ratios) == 8
-    assert (found.only_a, found.only_b) == ((), ())
+    assert found.only_in == {}
     assert {each.cell.id for each in compare_runs(other, a).ratios} == {cell.id for cell in other.sweep.cells}
     assert not [each for each in found.differences if each.area.startswith("workload")]
 

@@ -28,9 +28,7 @@ NOW = "2026-11-20T10:00:00+00:00"
 
 def of_notebooks(count: int = 3, **more: Any) -> Batch:
     """Items that need no box: a notebook with one other parameter each."""
-    groups = {
-        f"g{n}": {"notebook": "60_what_would_n_have_told", "parameters": {"n": n}, **more} for n in range(3, count + 3)
-    }
+    groups = {f"g{n}": {"notebook": "40_plan_repeats", "parameters": {"n": n}, **more} for n in range(3, count + 3)}
     return parse_batch({"title": "Some", "groups": groups}, name="some", where="b.yml")
 
 
@@ -179,7 +177,7 @@ def elsewhere(tmp_path: Path, results_dir: Path) -> Iterator[Callable[[], tuple[
 
     def start() -> tuple[Batch, Path]:
         file = tmp_path / "some.yml"
-        file.write_text(json.dumps({"title": "Some", "groups": {"g": {"notebook": "60_what_would_n_have_told"}}}))
+        file.write_text(json.dumps({"title": "Some", "groups": {"g": {"notebook": "40_plan_repeats"}}}))
         command = [sys.executable, "-c", HOLD, str(file), str(results_dir)]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         assert started[0].stdout is not None
@@ -243,7 +241,7 @@ def broken(**group: Any) -> Batch:
         ({"sweep": "tour", "box": "absent"}, "no such box file"),
         ({"sweep": "tour", "overrides": {"repeets": 3}}, "'repeets'"),
         ({"notebook": "99_absent", "sweep": "tour"}, "no such notebook"),
-        ({"notebook": "60_what_would_n_have_told", "sweep": "tour"}, "unknown parameter of this notebook"),
+        ({"notebook": "45_compare_filesystems", "sweep": "tour"}, "unknown parameter of this notebook"),
         ({"sweep": "tour", "parameters": {"repeats": 3}}, "unknown parameter of this notebook"),
     ],
 )

@@ -21,7 +21,7 @@ from mountlab.batch.store import BatchDirectory, load_batch, read_view
 from mountlab.batch.view import Planned
 from mountlab.core import disk
 from mountlab.core.errors import BoxError, ParameterError, PlanError, StoreError
-from mountlab.jupyter import api
+from mountlab.jupyter import api, comparing
 from mountlab.report import execute
 from mountlab.results import paths, store
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
@@ -113,7 +113,7 @@ def test_in_a_batch_file_such_a_sweep_is_an_item_for_each_box(tmp_path: Path) ->
     groups = {
         "all": {"sweep": str(written(tmp_path)), "overrides": [{"repeats": 3}, {"repeats": 4}]},
         "one": {"sweep": str(tmp_path / "s.yml"), "box": "a"},
-        "other": {"notebook": "60_what_would_n_have_told"},
+        "other": {"notebook": "40_plan_repeats"},
     }
     (tmp_path / "b.yml").write_text(yaml.safe_dump({"title": "T", "groups": groups}))
     items = load_batch(tmp_path / "b.yml").items
@@ -207,9 +207,7 @@ def test_with_one_box_left_nothing_is_said_over_boxes(boxes: Path, monkeypatch: 
 
 def test_a_batch_that_is_something_else_has_no_one_answer(boxes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "write_page", lambda directory: (directory.path / "report.html", None))
-    made = parse_batch(
-        {"title": "T", "groups": {"g": {"notebook": "60_what_would_n_have_told"}}}, name="x", where="b.yml"
-    )
+    made = parse_batch({"title": "T", "groups": {"g": {"notebook": "40_plan_repeats"}}}, name="x", where="b.yml")
     page, _ = run_batch(made, results=boxes, execute=Recorded())
     with pytest.raises(StoreError, match="not one sweep on several boxes"):
         everywhere.load_across(page.parent)
@@ -247,7 +245,7 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
     entry = json.loads((found.parent / "entry.json").read_text())
     assert entry["runs"] == ["run-a", "run-b", "run-c"]
     assert entry["verdict"] in read.words
-    assert api.newest_over_boxes(boxes) == [boxes / "run-a", boxes / "run-b", boxes / "run-c"]
+    assert comparing.newest_over_boxes(boxes) == [boxes / "run-a", boxes / "run-b", boxes / "run-c"]
 
 
 def test_a_scheduler_is_for_several_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

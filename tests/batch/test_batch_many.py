@@ -338,7 +338,7 @@ def test_paths_do_not_depend_on_the_directory_that_a_worker_is_in(tmp_path: Path
     [
         ({"g": {"sweep": "tour", "box": "r1"}}, True),
         ({"g": {"sweep": ["tour", "ramdisk"], "box": ["local", "vm"]}}, True),
-        ({"g": {"notebook": "60_what_would_n_have_told"}}, True),
+        ({"g": {"notebook": "40_plan_repeats"}}, True),
         ({"g": {"sweep": "tour", "box": ["r1", "r2"]}}, False),
         ({"g": {"sweep": "tour", "box": ["r1", "local"]}}, False),
         ({"g": {"sweep": "tour", "box": "label:rack"}}, False),

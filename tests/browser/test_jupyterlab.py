@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (root / "live.yml").write_text(yaml.safe_dump(SWEEP))
     copied("00_tour.ipynb", root)
     copied("10_run_sweep.ipynb", root, sweep_file=str(root / "live.yml"))
-    copied("70_explore.ipynb", root, run_path=str(disk.ROOT / "results" / "tour"))
+    copied("70_explore.ipynb", root, run=str(disk.ROOT / "results" / "tour"))
     with jupyterlab(root, MOUNTLAB_RESULTS=str(root / "results")) as running:
         yield running
 
@@ -61,7 +61,7 @@ def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
     *counted, appended = prompts  # Shift+Enter in the last cell makes a new one
     assert counted == [f"[{number}]:" for number in range(1, len(prompts))]
     assert appended == "[ ]:"
-    assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(run)")
+    assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(the_run)")
 
 
 def test_its_kernel_and_settings_are_those_of_this_environment(tour: OpenNotebook) -> None:
@@ -79,8 +79,8 @@ def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
 
 
 def test_its_values_show_themselves(tour: OpenNotebook) -> None:
-    assert "Workloads" in tour.output_of("run.sweep")
-    assert "tmpfs / ext4" in tour.output_of("run.comparisons")
+    assert "Workloads" in tour.output_of("the_run.sweep")
+    assert "tmpfs / ext4" in tour.output_of("the_run.comparisons")
     assert "n = 10" in tour.output_of("from scipy import stats")
 
 

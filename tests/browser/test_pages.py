@@ -57,8 +57,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     told = {
         "report": (execute.NOTEBOOK, {"run": "one"}),
-        "two runs": (execute.COMPARISON, {"run_a": "one", "run_b": "two"}),
-        "many runs": (execute.MANY, {"runs": list(runs)}),
+        "two runs": (execute.COMPARISON, {"runs": ["one", "two"]}),
+        "many runs": (execute.COMPARISON, {"runs": list(runs)}),
     }
     found = {}
     for kind, (notebook, parameters) in told.items():

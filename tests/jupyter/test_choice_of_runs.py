@@ -11,7 +11,7 @@ import pytest
 from mountlab.batch import store as batch_store
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
-from mountlab.jupyter import api
+from mountlab.jupyter import comparing
 from mountlab.results import find
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
@@ -38,17 +38,17 @@ def test_the_newest_run_and_the_newest_that_was_stopped_have_names(results_dir: 
 
 def test_the_newest_that_shares_a_cell_is_compared(results_dir: Path) -> None:
     first = add(results_dir, "a", 1)
-    with pytest.raises(StoreError, match="name one in `run_b`"):
-        api.newest_beside(first, results_dir)
+    with pytest.raises(StoreError, match="name more in `runs`"):
+        comparing.newest_beside(first, results_dir)
     second = add(results_dir, "b", 2)
     empty = add(results_dir, "c", 3)
     (empty / "trials.jsonl").write_text("")
     parameters = json.loads((TOUR / "run.json").read_text())["parameters"]
     workloads = {f"other-{name}": entry for name, entry in parameters["workloads"].items()}
     add(results_dir, "d", 4, parameters={**parameters, "name": "other", "workloads": workloads})
-    assert api.newest_beside(first, results_dir) == second
-    assert api.newest_beside(str(second), results_dir) == first
-    assert api.newest_of_one_sweep(results_dir) == [first, second]
+    assert comparing.newest_beside(first, results_dir) == second
+    assert comparing.newest_beside(str(second), results_dir) == first
+    assert comparing.newest_of_one_sweep(results_dir) == [first, second]
 
 
 def test_over_boxes_the_newest_run_of_each_is_taken(results_dir: Path) -> None:
@@ -57,15 +57,15 @@ def test_over_boxes_the_newest_run_of_each_is_taken(results_dir: Path) -> None:
     newest = add(results_dir, "c", 3, box={"name": "db1"})
     parameters = json.loads((TOUR / "run.json").read_text())["parameters"]
     add(results_dir, "d", 4, box={"name": "db1"}, parameters={**parameters, "name": "on-one-box"})
-    assert api.newest_over_boxes(results_dir) == [other, newest]
+    assert comparing.newest_over_boxes(results_dir) == [other, newest]
 
 
 def test_where_nothing_fits_it_is_said_what_to_name(results_dir: Path) -> None:
     add(results_dir, "a", 1)
     for ask, said in (
         (lambda: find.run_path("interrupted", results_dir), "there is no interrupted run yet"),
-        (lambda: api.newest_of_one_sweep(results_dir), "name some in `runs`"),
-        (lambda: api.newest_over_boxes(results_dir), "no sweep has runs on two boxes below"),
+        (lambda: comparing.newest_of_one_sweep(results_dir), "name some in `runs`"),
+        (lambda: comparing.newest_over_boxes(results_dir), "no sweep has runs on two boxes below"),
         (lambda: batch_store.newest_batch(results_dir), "name one in `batch`"),
     ):
         with pytest.raises(StoreError, match=said):

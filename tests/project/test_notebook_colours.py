@@ -13,7 +13,7 @@ import pytest
 from every_plot import NAMES
 from mountlab import plots
 from mountlab.core import disk
-from mountlab.report.execute import COMPARISON, MANY
+from mountlab.report.execute import COMPARISON
 from mountlab.results import paths
 from svg_marks import beside, colours, drawings, keys
 from synthetic_report import LoadedRuns, executed_here
@@ -29,7 +29,7 @@ OF_A_RUN: dict[str, dict[str, Any]] = {
     "30_inspect_trials": {"run": str(TOUR)},
     "40_plan_repeats": {},
     "45_compare_filesystems": {"run": str(TOUR)},
-    "70_explore": {"run_path": str(TOUR), "metric": "read_bandwidth"},
+    "70_explore": {"run": str(TOUR), "metric": "read_bandwidth"},
 }
 """Notebooks that draw a run, without a box, and their parameters."""
 
@@ -64,9 +64,8 @@ def test_every_notebook_that_draws_a_run_is_looked_at() -> None:
     drawing = re.compile(r"plots\.|\boverview\(|run_order\(|every_trial\(|explore\(")
     found = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb") if drawing.search(path.read_text())}
     need_a_box = {"10_run_sweep"}
-    shown_elsewhere = {"50_compare_runs", "55_compare_many", "57_across_boxes", "75_history"}
-    no_run = {"60_what_would_n_have_told"}
-    assert found - need_a_box - shown_elsewhere - no_run <= set(OF_A_RUN)
+    shown_elsewhere = {"50_compare_runs", "75_history"}
+    assert found - need_a_box - shown_elsewhere <= set(OF_A_RUN)
 
 
 def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
@@ -84,7 +83,8 @@ def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
 @pytest.mark.parametrize("left_out", ["", "tmpfs", "ramfs"])
 def test_runs_beside_each_other_keep_their_colours_where_one_has_left_some_out(left_out: str, tmp_path: Path) -> None:
     runs = {"one": synthetic_run(), "two": without(synthetic_run(), left_out, "two")}
-    for notebook, parameters in ((COMPARISON, {"run_a": "one", "run_b": "two"}), (MANY, {"runs": list(runs)})):
-        page = page_of(notebook, parameters, runs, tmp_path)
+    runs["three"] = replace(runs["one"], info={**runs["one"].info, "run_id": "three"})
+    for names in (["one", "two"], ["one", "two", "three"]):
+        page = page_of(COMPARISON, {"runs": names}, runs, tmp_path)
         assert drawings(page)
         assert wrong_colours(page) == []

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mountlab
 import nbformat
 import pytest
+from mountlab.core.model import Until
 from papermill import inspect_notebook
 
 ROOT = Path(__file__).parents[2]
@@ -151,3 +155,148 @@ def test_types_hold_in_the_library_and_what_notebooks_use_of_it_exists(tmp_path:
     said = done.stdout.splitlines()
     missing = ("[attr-defined]", "[call-arg]", "[import-not-found]")
     assert [line for line in said if line.startswith("lib/") or line.endswith(missing)] == []
+
+
+# --- one parameter for a run, public names, and the line to go on from -----------------------------------------------
+
+NOTEBOOKS_THERE_ARE = 11
+OLD_NAMES_OF_A_RUN = re.compile(r"run_path|run_[ab]|pilot|path|directory")
+
+
+def parameters(path: Path) -> dict[str, str]:
+    """Each parameter of a notebook to what its comment says."""
+    return {name: shown["help"] for name, shown in inspect_notebook(str(path)).items()}
+
+
+def test_there_are_as_many_as_questions() -> None:
+    """Few enough to be read as a table of contents: a new question has a notebook, a variant of one a parameter."""
+    assert len(NOTEBOOKS) == NOTEBOOKS_THERE_ARE
+
+
+@each_notebook
+def test_a_run_is_the_parameter_run_and_several_are_runs(path: Path) -> None:
+    found = parameters(path)
+    assert not [name for name in found if OLD_NAMES_OF_A_RUN.fullmatch(name)]
+    loaded = [call for call in calls(path) if call.startswith(("mountlab.load_run", "mountlab.compare_runs"))]
+    assert not loaded or {"run", "runs"} & set(found)
+
+
+def test_every_notebook_on_a_run_takes_one() -> None:
+    """A notebook that is given another name ignores it, and shows a run that nobody asked for."""
+    on_one = {path.name[:2] for path in NOTEBOOKS if "run" in parameters(path)}
+    assert on_one == {"00", "10", "20", "30", "40", "45", "70"}
+    assert {path.name[:2] for path in NOTEBOOKS if "runs" in parameters(path)} == {"50"}
+
+
+def calls(path: Path) -> list[str]:
+    trees = (ast.parse(cell.source) for cell in code_cells(path))
+    return [ast.unparse(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def chains(path: Path) -> list[list[str]]:
+    """What a notebook takes from the library, as parts: mountlab.plots.Plot, and names imported from it."""
+    found = []
+    for tree in (ast.parse(cell.source) for cell in code_cells(path)):
+        known = {"mountlab": ["mountlab"]}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mountlab":
+                known |= {each.asname or each.name: [*(node.module or "").split("."), each.name] for each in node.names}
+            elif isinstance(node, ast.Import):
+                found += [each.name.split(".") for each in node.names if each.name.startswith("mountlab.")]
+        found += list(known.values())
+        found += [[*known[name], *rest] for name, *rest in map(parts_of, ast.walk(tree)) if name in known]
+    return found
+
+
+def parts_of(node: ast.AST) -> list[str]:
+    """'a.b.c' as its parts, [''] of anything else."""
+    return ast.unparse(node).split(".") if isinstance(node, ast.Attribute) and "(" not in ast.unparse(node) else [""]
+
+
+@each_notebook
+def test_only_public_names_are_used(path: Path) -> None:
+    """Names of `mountlab.__all__`, and of the `__all__` of a module that is one of them."""
+    for _, *names in chains(path):
+        if names:
+            assert names[0] in mountlab.__all__, f"mountlab.{'.'.join(names)}"
+            public = getattr(mountlab, names[0])
+            if inspect.ismodule(public) and names[1:]:
+                assert names[1] in public.__all__, f"mountlab.{'.'.join(names)}"
+    own = (node for tree in map(ast.parse, (cell.source for cell in code_cells(path))) for node in ast.walk(tree))
+    assert not [ast.unparse(node) for node in own if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
+
+
+class Recorded:
+    """A run, or a comparison, that knows what was asked of it."""
+
+    def __init__(self, of: Any) -> None:
+        self.of, self.asked = of, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.add(name)
+        return getattr(self.of, name)
+
+
+def sections_of(name: str, of: str) -> list[Any]:
+    """(part, attributes that its visible line names, last line) of each cell that shows a part of the report."""
+    found = []
+    (path,) = (each for each in NOTEBOOKS if each.name.startswith(name))
+    for cell in code_cells(path):
+        shown = re.fullmatch(rf"mountlab\.sections\.(\w+)\({of}\)", cell.source.splitlines()[-1])
+        if shown:
+            lines = cell.source.splitlines()
+            found.append(pytest.param(shown[1], lines[:-1], id=shown[1]))
+    return found
+
+
+def named_in(line: str, of: str) -> set[str]:
+    """The attributes of a run that a line reads."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(line))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == of
+    }
+
+
+WITHOUT_A_FRAME = {"plots_of_plugins"}
+MADE_OF = {"ratios": "comparisons"}
+"""A frame to what it is made of: the parts read that."""
+
+
+@pytest.mark.parametrize(("part", "before"), sections_of("20", "the_run"))
+def test_a_part_of_the_report_names_in_one_line_what_it_shows(part: str, before: list[str], tour: Any) -> None:
+    """So that a reader goes on from there: the frame has a name, and the part is made of it."""
+    if part in WITHOUT_A_FRAME:
+        return
+    (line,) = before
+    asked = {MADE_OF.get(name, name) for name in named_in(line, "the_run")}
+    assert asked
+    names: dict[str, Any] = {"the_run": tour}
+    exec(line, names)
+    assert all(name in names for name in (target.strip() for target in line.partition(" = ")[0].split(",")))
+    recorded = Recorded(with_rule(tour) if part == "stopping" else tour)
+    getattr(mountlab.sections, part)(recorded)
+    assert asked <= recorded.asked
+
+
+def with_rule(run: Any) -> Any:
+    """As if it had been measured until its intervals were narrow."""
+    design = replace(run.sweep.design, until=Until(half_width=0.03))
+    return replace(run, sweep=replace(run.sweep, design=design))
+
+
+@pytest.fixture(scope="module")
+def tour() -> Any:
+    return mountlab.load_run(ROOT / "results" / "tour")
+
+
+@pytest.mark.parametrize(("part", "before"), sections_of("50", "compared"))
+def test_a_part_of_a_comparison_names_in_one_line_what_it_shows(part: str, before: list[str], tour: Any) -> None:
+    (line,) = before
+    earlier = mountlab.load_run(ROOT / "tests" / "data" / "earlier_run")
+    for compared in (mountlab.compare_runs([tour, earlier]), mountlab.compare_runs([earlier, tour])):
+        names: dict[str, Any] = {"compared": compared}
+        exec(line, names)
+        shown = names[line.partition(" = ")[0]]
+        assert getattr(mountlab.sections, part)(compared).text
+        assert len(shown) > 0 or part == "not_compared"

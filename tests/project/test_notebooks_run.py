@@ -80,16 +80,14 @@ def test_the_tour_runs_without_a_box(kernel: OneKernel) -> None:
     assert "<svg" in shown
 
 
-def test_what_n_would_have_told_runs_without_a_box_and_without_widgets(kernel: OneKernel) -> None:
-    executed = kernel.run("60_what_would_n_have_told", kind="gamma", n=4, others=[12])
-    assert "<svg" in pages(executed)
+def test_repeats_are_planned_and_simulated_without_a_box_and_without_widgets(kernel: OneKernel) -> None:
+    executed = kernel.run("40_plan_repeats", kind="gamma", n=4, others=[12])
+    cv = store.load_run(TOUR).estimates["cv"].median()
+    assert f"cv = {cv:.3f}; kinds: normal, lognormal" in told(executed), "that of the pilot, where none is named"
     assert "n = 4, gamma: " in told(executed)
     assert "n = 12, gamma: " in told(executed)
     assert not any("widget" in kind for output in outputs(executed) for kind in output.get("data", {}))
-
-
-def test_repeats_are_planned_without_a_box(kernel: OneKernel) -> None:
-    shown = "".join(str(output) for output in outputs(kernel.run("40_plan_repeats")))
+    shown = "".join(str(output) for output in outputs(executed))
     assert "which has 14 of the 14 cells" in shown
     assert "<svg" in shown
     assert "10 blocks show a difference of" in shown
@@ -97,7 +95,7 @@ def test_repeats_are_planned_without_a_box(kernel: OneKernel) -> None:
 
 def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
     text = told(kernel.run("30_inspect_trials", trial="t0010"))
-    files = store.raw_files(store.load_run(TOUR), "t0010")
+    files = store.load_run(TOUR).files("t0010")
     assert files["argv"] in text, "what was run, word by word"
     assert files["stderr"].splitlines()[-1] in text, "what the tool printed"
     assert "t0010 took" in text
@@ -118,7 +116,7 @@ def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
 
 
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
-    text = nbformat.writes(kernel.run("70_explore", run_path=str(TOUR), metric="read_bandwidth"))
+    text = nbformat.writes(kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth"))
     assert "read_bandwidth under dd-read cache=cold: xfs / tmpfs = " in text
     assert "<svg" in text
     assert "application/vnd.jupyter.widget" not in text
@@ -139,11 +137,11 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: 
     ("name", "parameters", "said"),
     [
         ("10_run_sweep", {"run": "interrupted"}, "there is no interrupted run yet"),
-        ("50_compare_runs", {}, "has a cell in common with results/tour; name one in `run_b`"),
-        ("55_compare_many", {}, "no sweep has two runs below"),
-        ("57_across_boxes", {}, "no sweep has runs on two boxes below"),
-        ("78_run_batch", {}, "no batch file is named; name one in `batch_file`"),
+        ("50_compare_runs", {}, "no sweep has two runs below"),
+        ("50_compare_runs", {"runs": ["latest"]}, "results/tour; name more in `runs`"),
+        ("50_compare_runs", {"over_boxes": True}, "no sweep has runs on two boxes below"),
         ("80_batch", {}, "there is no batch below"),
+        ("80_batch", {"batch_file": "stuides"}, "no such batch file"),
     ],
 )
 def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(

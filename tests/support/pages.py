@@ -51,3 +51,9 @@ class Page(HTMLParser):
         """What could run code or load something: tags, and attributes that handle events."""
         loading = {"script", "iframe", "object", "embed", "img", "base", "video", "audio"} & set(self.tags)
         return loading | {name for _, name, _ in self.attributes if name.startswith("on")}
+
+
+COMPARED = (
+    "question", "answer", "overview", "caveats", "which", "differences", "verdicts", "cell_by_cell", "not_compared",
+)  # fmt: skip
+"""The parts of the page of a comparison, in its order: names of `mountlab.sections`."""

@@ -20,7 +20,7 @@ from nbformat.v4 import new_output
 from shared import shared
 from synthetic_run import synthetic_run
 
-LOADING = "the_run = store.load_run(run)"
+LOADING = "the_run = mountlab.load_run(run)"
 HOSTILE = (
     "</style></script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u202e=1"
 )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from mountlab.analysis.cells import latency_comparisons, percentile_frame
+from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
@@ -71,6 +72,10 @@ class SyntheticRun:
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     exclusions: Exclusions = field(default_factory=Exclusions)
     path: Path = Path("results/synthetic")
+
+    @property
+    def ratios(self) -> pd.DataFrame:
+        return comparison_frame(self)
 
     @property
     def latency_comparisons(self) -> list[Comparison]:

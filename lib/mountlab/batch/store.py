@@ -29,10 +29,8 @@ SCHEMA = 2
 RUN = "run.json"
 
 
-def load_batch(path: Path | str | None) -> Batch:
+def load_batch(path: Path | str) -> Batch:
     """Return the batch of a YAML file, named as for `paths.batch_path`. Raises StoreError or ParameterError."""
-    if path is None:
-        raise StoreError("no batch file is named; name one in `batch_file`", next_step=paths.batch_hint())
     path = paths.batch_path(path)
     text = read_text(path, "batch file", paths.batch_hint(path.stem))
     where = disk.shown(path)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mountlab.analysis.compare.boxes import Across
-from mountlab.analysis.compare.figures import common_cells
 from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
 from mountlab.core import disk, numbers
-from mountlab.core.errors import MountlabError, ParameterError, StoreError
-from mountlab.core.model import Sweep
+from mountlab.core.errors import ParameterError
 from mountlab.report import html
 from mountlab.report.execute import write_report
 from mountlab.results import find, journal, paths, store
-from mountlab.results.info import read_info, read_sweep, runs_below
+from mountlab.results.info import read_info, read_sweep
 from mountlab.results.paths import RESULTS, reader_in
 from mountlab.runner import workflow
 from mountlab.sweep.plan_text import plan_text
@@ -164,54 +161,3 @@ def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
     run_path = find.run_path(run_path)
     return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
-
-
-def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
-    """The newest run on each box of the sweep that was run last on two boxes or more, oldest first. Raises StoreError
-    where there is none."""
-    by_name: dict[str, dict[str, Path]] = {}
-    for path, info in runs_below(results):
-        boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
-        boxes.setdefault(str(info.get("box", {}).get("name")), path)
-    oldest_first = (list(runs.values())[::-1] for runs in by_name.values())
-    return _fitting(oldest_first, like=-1, kind="runs on two boxes", results=results)
-
-
-def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
-    """The newest run below results/ that can be compared with one: it has a cell in common with it. Raises StoreError
-    where there is none."""
-    path = find.run_path(run).resolve()
-    name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
-    others = (each for each, info in runs_below(results) if info["run_id"] != name)
-    found = next((each for each in others if _is_comparable(each, sweep)), None)
-    if found is None:
-        said = f"no other run below {disk.shown(results)}/ has a cell in common with {disk.shown(path)}"
-        raise StoreError(f"{said}; name one in `run_b`", where=disk.shown(results))
-    return found
-
-
-def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
-    """The runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
-    none."""
-    by_name: dict[str, list[Path]] = {}
-    for path, info in runs_below(results):
-        by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
-    return _fitting((runs[::-1] for runs in by_name.values()), like=0, kind="two runs", results=results)
-
-
-def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: Path) -> list[Path]:
-    """Return the runs of the first sweep with two or more that can be compared with the one at place `like`."""
-    for runs in of_sweeps:
-        sweep = read_sweep(runs[like]).sweep
-        fitting = [path for path in runs if _is_comparable(path, sweep)]
-        if len(fitting) > 1:
-            return fitting
-    said = f"no sweep has {kind} below {disk.shown(results)}/"
-    raise StoreError(f"{said}; name some in `runs`", where=disk.shown(results))
-
-
-def _is_comparable(path: Path, sweep: Sweep) -> bool:
-    """Whether a run has trials, and a cell of the sweep."""
-    with suppress(MountlabError):
-        return bool(journal.read_journal(path)) and bool(common_cells(sweep, read_sweep(path).sweep))
-    return False

@@ -22,14 +22,14 @@ from mountlab.plots.planning import plot_simulated, plot_smallest_difference
 from mountlab.plots.ratios import plot_published, plot_ratios
 from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
-from mountlab.plots.style import Mark, colour_of
+from mountlab.plots.style import STYLE, Mark, colour_of
 from mountlab.plots.ticks import log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "INSIDE", "PLACES", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "ReportPlot", "colour_of",
-    "groups_of", "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution", "plot_heat",
-    "plot_inside", "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios",
-    "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference", "plot_trials",
-    "quiet", "tick_text",
+    "INSIDE", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "ReportPlot",
+    "colour_of", "groups_of", "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution",
+    "plot_heat", "plot_inside", "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat",
+    "plot_ratios", "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference",
+    "plot_trials", "quiet", "tick_text",
 ]  # fmt: skip

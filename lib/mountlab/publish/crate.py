@@ -21,7 +21,7 @@ _ABOUT = {
     "sweep.yml": "The sweep that was run", "box.yml": "The box file",
     "entry.json": "The bundle, for an index of results",
     "10_run_sweep.ipynb": "The notebook that runs a sweep", "20_report.ipynb": "The notebook that makes a report",
-    "50_compare_runs.ipynb": "The notebook that sets two runs beside each other",
+    "50_compare_runs.ipynb": "The notebook that compares runs",
     "trials.jsonl": "The journal: one line a trial", "measurements.parquet": "Every figure of every trial",
     "measurements.csv": "Every figure of every trial", "estimates.csv": "Mean and interval of each cell",
     "comparisons.csv": "Ratios to the baseline, with verdicts",

@@ -32,14 +32,13 @@ from mountlab.results.plain_files import refuse_others
 from mountlab.sweep.untrusted import check_plain
 
 NOTEBOOK = paths.NOTEBOOKS / "20_report.ipynb"
-COMPARISON, MANY = (paths.NOTEBOOKS / name for name in ("50_compare_runs.ipynb", "55_compare_many.ipynb"))
-BOXES = paths.NOTEBOOKS / "57_across_boxes.ipynb"
+COMPARISON = paths.NOTEBOOKS / "50_compare_runs.ipynb"
 EXECUTION_LIMIT_S = 600
 INDEX = "index.html"
 INDEX_S = 60.0
 """How long another process that makes the index is waited for."""
 _TWO = 2
-"""Runs that have a notebook of their own to be compared in."""
+"""So many runs are compared by their ratios, more by the spread between them."""
 
 
 def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
@@ -68,24 +67,13 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
 
 
 def write_comparison(*run_paths: Path, results: Path = paths.RESULTS) -> Path:
-    """Execute the notebook that compares two runs, or that of many, and return the path of its page: below `results`,
-    in a directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
+    """Execute the notebook that compares runs on two or more, and return the path of its page: below `results`, in a
+    directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
     asked = [path.resolve() for path in run_paths]
     names = [str(read_info(path)["run_id"]) for path in asked]
     check_plain(names, "run.json: run_id")
-    entry = _comparison_entry(asked)
-    notebook, parameters = MANY, dict[str, Any](runs=[str(path) for path in asked])
-    if len(asked) == _TWO:
-        notebook, parameters = COMPARISON, {"run_a": str(asked[0]), "run_b": str(asked[1])}
-    directory = results / _comparison_name(names)
-    directory.mkdir(parents=True, exist_ok=True)
-    executed = directory / "notebooks" / notebook.name
-    execute(notebook, executed, parameters)
-    written = directory / "report.html"
-    disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
-    disk.replace_file(directory / "entry.json", json.dumps({**entry, "runs": names}, indent=1).encode())
-    refresh_index(results.resolve())
-    return written
+    entry = {**_comparison_entry(asked), "runs": names}
+    return _write_compared(results / _comparison_name(names), entry, {"runs": list(map(str, asked))})
 
 
 def write_across(
@@ -98,17 +86,21 @@ def write_across(
 
     asked = [path.resolve() for path in run_paths]
     across = across_boxes([store.load_run(path) for path in asked], missing)
-    entry, runs = boxes.entry(across), [str(path) for path in asked]
+    entry = boxes.entry(across)
     check_plain(entry["runs"], "run.json: run_id")
     name = across.runs[0].sweep.name
     digest = sha256(chr(0).join([*sorted(entry["runs"]), *sorted(missing or {})]).encode()).hexdigest()[:8]
-    directory = results / f"boxes-{name}-{digest}"
-    executed = directory / "notebooks" / BOXES.name
-    execute(BOXES, executed, {"runs": runs, "missing": dict(missing or {})})
-    written = directory / "report.html"
+    parameters = {"runs": list(map(str, asked)), "over_boxes": True, "missing": dict(missing or {})}
+    return _write_compared(results / f"boxes-{name}-{digest}", entry, parameters)
+
+
+def _write_compared(directory: Path, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Path:
+    """Execute the notebook, and write its page and its entry for the index into a directory below the results."""
+    executed, written = directory / "notebooks" / COMPARISON.name, directory / "report.html"
+    execute(COMPARISON, executed, parameters)
     disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
     disk.replace_file(directory / "entry.json", json.dumps(entry, indent=1).encode())
-    refresh_index(results.resolve())
+    refresh_index(directory.parent.resolve())
     return written
 
 

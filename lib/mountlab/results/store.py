@@ -19,6 +19,7 @@ from mountlab import checks
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import exclusions as twice
 from mountlab.analysis import stopping
+from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialRecord
@@ -30,6 +31,7 @@ from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidenc
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
+from mountlab.filesystems.counters import Around, around
 from mountlab.filesystems.evidence import DeviceBytes, counted_chain, through_cache_below, unseen, zeroed_at_once
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
@@ -127,6 +129,11 @@ class Run(Shown):
         about, answered = (self.sweep, self.measurements, self.censored), self.answer_metrics
         return Several(analysis.latency_comparisons(*about, answered=answered))
 
+    @property
+    def ratios(self) -> pd.DataFrame:
+        """One row for each of `comparisons`, with the columns of comparisons.csv."""
+        return comparison_frame(self)
+
     def __repr__(self) -> str:
         """Without the frames, which would fill a terminal."""
         return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
@@ -149,6 +156,24 @@ class Run(Shown):
         if trial_id not in set(self.trials["trial_id"]):
             raise StoreError("the run has no such trial", where=shown(self.path), got=repr(trial_id))
         return raw_output.read_inside(self.path / "raw" / trial_id)
+
+    def files(self, name: str) -> dict[str, str]:
+        """What a trial or a mount left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
+        Raises StoreError for one that the run does not have."""
+        directory = self.path / "raw" / name
+        if name not in {*self.trials["trial_id"], *self.trials["mount"]} or not directory.is_dir():
+            raise StoreError(
+                "the run has no such trial or mount",
+                where=shown(self.path),
+                got=repr(name),
+                allowed=f"such as {self.trials['trial_id'].iloc[0]} or {self.trials['mount'].iloc[0]}",
+            )
+        return text_files(directory)
+
+    def around(self, trial_id: str) -> Around | None:
+        """What the kernel counted while the tool of a trial ran: the difference of two snapshots. None where there are
+        none. Raises as `files` does."""
+        return around(self.files(trial_id))
 
     @cached_property
     def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
@@ -387,22 +412,6 @@ def _with_reasons(estimates: pd.DataFrame, stops: Sequence[Stop]) -> pd.DataFram
     """With a column that says why each cell has no more trials, where there was a stopping rule."""
     reasons = {stop.cell: stop.reason for stop in stops}
     return estimates.assign(stopped=estimates["cell"].map(reasons)) if stops else estimates
-
-
-def raw_files(run: Run, name: str) -> dict[str, str]:
-    """What a trial or a mount of a run left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
-
-    Raises StoreError for one that the run does not have.
-    """
-    directory = run.path / "raw" / name
-    if name not in {*run.trials["trial_id"], *run.trials["mount"]} or not directory.is_dir():
-        raise StoreError(
-            "the run has no such trial or mount",
-            where=shown(run.path),
-            got=repr(name),
-            allowed=f"such as {run.trials['trial_id'].iloc[0]} or {run.trials['mount'].iloc[0]}",
-        )
-    return text_files(directory)
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:

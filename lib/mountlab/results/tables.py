@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.run_view import RunView
 from mountlab.core import chain
 from mountlab.core.disk import ROOT, clear
-from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import plain_cell, visible
@@ -91,22 +90,6 @@ def derive_outdated(path: Path) -> None:
     now."""
     if (path / JOURNAL).exists() and not derived.is_made_from(path, truth_of(path), today=True):
         derive(path)
-
-
-def comparison_frame(run: RunView, compared: Sequence[Comparison] | None = None) -> pd.DataFrame:
-    """One row a comparison (those of the answer where none are given), with the columns of comparisons.csv; one column
-    a factor."""
-    compared = run.comparisons if compared is None else compared
-    names = analysis.factor_names(run.sweep)
-    own = [
-        field.name
-        for field in fields(Comparison)
-        if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
-        and (field.name != "better" or any(each.better for each in compared))
-    ]
-    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in compared]
-    frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
-    return frame.astype({"needed": "Int64"})  # whole blocks, or nothing
 
 
 def csv_text(frame: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mountlab.analysis.cells import by_block, counted, log_ratios
-from mountlab.analysis.compare import figures
+from mountlab.analysis.compare import figures, frames
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences
 from mountlab.analysis.run_view import Measured, RunView
@@ -86,6 +86,33 @@ class Across:
     def trials(self) -> pd.DataFrame:
         """The trials of all boxes, as `Run.trials`, with the box in front of the index."""
         return pd.concat({name: run.trials for name, run in zip(self.boxes, self.runs, strict=True)}, names=["box"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the boxes."""
+        return self.boxes
+
+    @property
+    def only_in(self) -> Mapping[str, Sequence[str]]:
+        """The boxes that have them to the cells that other boxes do not have."""
+        return frames.cells_not_in_all(self.runs, self.boxes)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """One row for each comparison of the sweep and box, with the interval that holds for all of that box; and for
+        each comparison over all boxes."""
+        return frames.verdict_frame(self.ratios, self.boxes, [together(each.over) for each in self.ratios])
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """One row for each figure of a cell and box: the mean with its interval inside the box's run."""
+        rows = [
+            frames.figure_row(name, each.cell, each.metric, each.label, one)
+            for each in self.cells
+            for name, one in zip(self.boxes, each.estimates, strict=True)
+            if one
+        ]
+        return pd.DataFrame(rows, columns=list(frames.FIGURE_COLUMNS))
 
     def __repr__(self) -> str:
         """Without the runs."""

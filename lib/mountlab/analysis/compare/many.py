@@ -7,12 +7,13 @@ runs, kept apart from that of the trials inside them. Which run differs from the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mountlab.analysis import verdicts
-from mountlab.analysis.compare import figures
-from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
+from mountlab.analysis.compare import figures, frames
+from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ
 from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigure
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
@@ -21,6 +22,7 @@ from mountlab.analysis.same_cells import aligned
 from mountlab.checks.base import of_run
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
 from mountlab.core.model import Cell
 
 FEW_RUNS = 5
@@ -40,14 +42,50 @@ class ManyRuns:
     """Everything that several runs say beside each other."""
 
     runs: tuple[AnsweredRun, ...]
+    """In the order in which they were given."""
     names: tuple[str, ...]
     """'A', 'B' and so on, in the order in which they were given."""
     answers: tuple[AnswerOverRuns, ...]
+    """The comparisons of the sweep in every run."""
     cells: tuple[CellAgainstFirst, ...]
+    """Every figure in every run, with the spread between runs."""
     differences: tuple[Difference, ...]
+    """What is known to differ between the runs."""
     caveats: tuple[Caveat, ...]
+    """What gives reason to doubt the answer."""
     level: float
     smallest_effect: float
+    """The smallest difference that matters, of those that the sweeps name."""
+
+    @property
+    def only_in(self) -> Mapping[str, Sequence[str]]:
+        """The runs that have them to the cells that other runs do not have."""
+        return frames.cells_not_in_all(self.runs, self.names)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """One row for each comparison of the sweep and run, with the interval that holds for all of that run."""
+        return frames.verdict_frame(self.answers, self.names, ())
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """One row for each figure of a cell and run: the mean with its interval inside the run, and its ratio to the
+        first run with the interval of its verdict."""
+        return pd.DataFrame(
+            [
+                {**frames.figure_row(name, each.cell, each.metric, each.label, one), **_to_first(ratio)}
+                for each in self.cells
+                for name, one, ratio in zip(self.names, each.estimates, each.ratios, strict=True)
+                if one
+            ]
+        )
+
+
+def _to_first(ratio: CellRatio | None) -> dict[str, Any]:
+    if ratio is None:
+        return {}
+    one = verdicts.together(ratio.comparison)
+    return {"ratio": one.ratio, "ratio_low": one.low, "ratio_high": one.high, "verdict": one.verdict}
 
 
 def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
@@ -66,7 +104,7 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     return ManyRuns(
         runs=tuple(runs),
         names=names,
-        answers=tuple(_answers(runs)),
+        answers=tuple(frames.answers_over(runs)),
         cells=tuple(_cells(runs, level)),
         differences=found,
         caveats=tuple(_caveats(runs, names, common, found)),
@@ -85,15 +123,6 @@ def _check(runs: Sequence[AnsweredRun]) -> None:
             got=", ".join(twice or ids),
             allowed="two runs or more, each once",
         )
-
-
-def _answers(runs: Sequence[AnsweredRun]) -> Iterator[AnswerOverRuns]:
-    """The comparisons of the first run that another has too, with intervals for all comparisons of a run together."""
-    by_run = [{key_of(each): verdicts.together(each) for each in run.comparisons} for run in runs]
-    for key in by_run[0]:
-        found = AnswerOverRuns(tuple(each.get(key) for each in by_run))
-        if len(found.known) > 1:
-            yield found
 
 
 def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFirst]:

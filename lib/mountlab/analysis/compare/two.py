@@ -5,37 +5,72 @@ First what is known to differ between them, then the ratio of B to A for every c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from mountlab.analysis.compare import frames
+from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences, known_areas, sides_differ
 from mountlab.analysis.compare.figures import common_cells, level_of, smallest_effect_of
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
-from mountlab.analysis.run_view import ComparedRun
+from mountlab.analysis.run_view import AnsweredRun
 from mountlab.analysis.same_cells import aligned
+from mountlab.analysis.verdicts import together
 from mountlab.checks.base import of_run
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat
-from mountlab.core.model import Cell, Sweep
+from mountlab.core.frames import pd
+from mountlab.core.model import Cell
 
 
 @dataclass(frozen=True)
 class RunComparison:
     """Everything that two runs say beside each other."""
 
-    a: ComparedRun
-    b: ComparedRun
+    a: AnsweredRun
+    """The first run: before, or the one box."""
+    b: AnsweredRun
+    """The second run: after, or the other box."""
+    answers: tuple[AnswerOverRuns, ...]
+    """The comparisons of the sweep in both runs."""
     differences: tuple[Difference, ...]
+    """What is known to differ between the runs."""
     ratios: tuple[CellRatio, ...]
-    only_a: tuple[str, ...]
-    only_b: tuple[str, ...]
-    """Cells of one run only."""
+    """B / A of every figure that both have."""
     caveats: tuple[Caveat, ...]
+    """What gives reason to doubt the ratios."""
     level: float
     smallest_effect: float
+    """The smallest difference that matters, of those that the sweeps name."""
+
+    @property
+    def runs(self) -> tuple[AnsweredRun, AnsweredRun]:
+        """A and B."""
+        return self.a, self.b
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """'A' and 'B'."""
+        return "A", "B"
+
+    @property
+    def only_in(self) -> Mapping[str, Sequence[str]]:
+        """The run that has them to the cells of one run only."""
+        return frames.cells_not_in_all(self.runs, self.names)
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """One row for each comparison of the sweep and run, with the interval that holds for all of that run."""
+        return frames.verdict_frame(self.answers, self.names, ())
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """One row for each figure of a cell: both means, and the ratio of B to A with the interval of its verdict."""
+        return pd.DataFrame(list(map(_figure_row, self.ratios)))
 
 
-def compare_runs(a: ComparedRun, b: ComparedRun) -> RunComparison:
+def compare_runs(a: AnsweredRun, b: AnsweredRun) -> RunComparison:
     """Compare run B with run A. Raises PlanError where they are one run, have no cell in common, or no figure of the
     same metric and unit."""
     if a.info.get("run_id") == b.info.get("run_id"):
@@ -49,22 +84,22 @@ def compare_runs(a: ComparedRun, b: ComparedRun) -> RunComparison:
     return RunComparison(
         a=a,
         b=b,
+        answers=tuple(frames.answers_over((a, b))),
         differences=found,
         ratios=ratios,
-        only_a=_only(a.sweep, b.sweep),
-        only_b=_only(b.sweep, a.sweep),
         caveats=tuple(_caveats(a, b, common, found)),
         level=level_of((a, b)),
         smallest_effect=smallest_effect_of((a, b)),
     )
 
 
-def _only(one: Sweep, other: Sweep) -> tuple[str, ...]:
-    theirs = {cell.id for cell in other.cells}
-    return tuple(cell.id for cell in one.cells if cell.id not in theirs)
+def _figure_row(each: CellRatio) -> dict[str, Any]:
+    about = {"filesystem": each.cell.filesystem.name, "workload": each.cell.workload.label, "metric": each.metric}
+    means = {"mean_a": each.mean_a, "mean_b": each.mean_b, "n_a": each.n_a, "n_b": each.n_b}
+    return {**about, "label": each.label, "unit": each.unit, **means, **frames.ratio_of(together(each.comparison))}
 
 
-def _caveats(a: ComparedRun, b: ComparedRun, common: Sequence[Cell], found: Sequence[Difference]) -> Iterator[Caveat]:
+def _caveats(a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference]) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="A and B", so="A ratio is about all of them together.")
     if not known_areas(found):
         yield of_run(

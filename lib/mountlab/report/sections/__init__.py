@@ -1,4 +1,4 @@
-"""The parts of a report, each made from a Run in one call. Pure: no clock, no files, no box.
+"""The parts of a report, each made in one call from a Run or a comparison of runs. Pure: no clock, no files, no box.
 
 A notebook shows them one by one, `report.py` makes a page of the notebook. A part without data says why in
 a sentence (html.nothing); on the page it is left out together with its heading.
@@ -8,8 +8,9 @@ from mountlab.report.sections.about import left_out, options, parameters, reprod
 from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.clients import clients
 from mountlab.report.sections.commands import commands
+from mountlab.report.sections.compared import cell_by_cell, differences, not_compared, verdicts, which
 from mountlab.report.sections.downloads import downloads
-from mountlab.report.sections.either import answer, caveats, every_trial, overview, run_order
+from mountlab.report.sections.either import answer, caveats, every_trial, overview, question, run_order
 from mountlab.report.sections.figures import (
     bar_charts,
     device_bytes,
@@ -20,17 +21,16 @@ from mountlab.report.sections.figures import (
     plots_of_plugins,
     responses,
 )
-from mountlab.report.sections.first import headline, means, not_checked, question
+from mountlab.report.sections.first import headline, means, not_checked
 from mountlab.report.sections.memory import memory
 from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
 
 __all__ = [
-    "answer", "bar_charts", "box", "caveats", "clients", "commands", "device_bytes", "distributions", "downloads",
-    "every_trial", "explained", "facts", "headline", "inside_one", "inside_trials", "latencies", "left_out", "means",
-    "memory",
-    "not_checked", "options", "overview", "parameters", "plots_of_plugins", "published", "question", "reproduce",
-    "responses",
-    "run_order", "stopping", "tables", "trials", "versions",
+    "answer", "bar_charts", "box", "caveats", "cell_by_cell", "clients", "commands", "device_bytes", "differences",
+    "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one", "inside_trials",
+    "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview", "parameters",
+    "plots_of_plugins", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
+    "verdicts", "versions", "which",
 ]  # fmt: skip

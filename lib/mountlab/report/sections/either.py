@@ -1,4 +1,4 @@
-"""The parts of the notebook that runs a sweep: of one run, or of the runs of one sweep on several boxes."""
+"""The parts that a run and a comparison of runs both have, by what they are given."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ from mountlab.analysis.compare.boxes import Across
 from mountlab.analysis.run_view import RunView
 from mountlab.report import html
 from mountlab.report.html import Html
-from mountlab.report.sections import figures, first
-from mountlab.report.views import boxes as across_view
+from mountlab.report.sections import compared, figures, first
+from mountlab.report.views.side_by_side import Compared
 
-Either = RunView | Across
+Either = RunView | Compared
+
+
+def question(run: Either) -> Html:
+    """The question, and below it where, when and how often it was asked."""
+    return compared.heading(run) if isinstance(run, Compared) else first.question(run)
 
 
 def answer(run: Either) -> Html:
     """What was asked, answered in sentences."""
-    return across_view.answer(run) if isinstance(run, Across) else first.answer(run)
+    return compared.answer(run) if isinstance(run, Compared) else first.answer(run)
 
 
 def overview(run: Either) -> Html:
     """The answer in pictures."""
-    return across_view.overview(run) if isinstance(run, Across) else first.overview(run)
+    return compared.overview(run) if isinstance(run, Compared) else first.overview(run)
 
 
 def caveats(run: Either) -> Html:
     """What gives reason to doubt it, worst first."""
-    return across_view.caveats(run) if isinstance(run, Across) else first.caveats(run)
+    return compared.caveats(run) if isinstance(run, Compared) else first.caveats(run)
 
 
-def every_trial(run: Either) -> Html:
+def every_trial(run: RunView | Across) -> Html:
     """Every trial with the mean of its cell; of several boxes one after the other."""
     return _each(run, figures.every_trial)
 
 
-def run_order(run: Either) -> Html:
+def run_order(run: RunView | Across) -> Html:
     """Every trial in the order in which it ran; of several boxes one after the other."""
     return _each(run, figures.run_order)
 
 
-def _each(run: Either, part: Callable[[RunView], Html]) -> Html:
+def _each(run: RunView | Across, part: Callable[[RunView], Html]) -> Html:
     if not isinstance(run, Across):
         return part(run)
     boxes = zip(run.boxes, run.runs, strict=True)

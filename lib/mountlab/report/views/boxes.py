@@ -20,8 +20,18 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import V, about, answer_name, figure_name, in_percent, p_text, percent
-from mountlab.report.views.side_by_side import caveats as caveats
 
+_OVER_BOXES = (
+    "On a box: from its run's own comparisons, paired by block. Over boxes: the geometric mean of the boxes' ratios, "
+    "each box counting alike, with the t interval of these few values, corrected over all ratios. Further box: where "
+    "a run like these on one more such box is expected to show the ratio. Box to box: the standard deviation of the "
+    "ratio between boxes that the blocks on them do not explain, with its interval."
+)
+_CELL_BY_CELL = (
+    "Between boxes and inside a box are standard deviations of the logarithm (3 % is a factor of about 1.03), with "
+    "their intervals; share is that of the variance that lies between boxes. p: that all boxes were alike, corrected "
+    "over all figures."
+)
 _MOST_NAMED = 3
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +208,7 @@ def which(across: Across) -> Html:
     return html.table(head, [Rows(rows)], caption=f"The {numbers.counted(len(rows), 'box')} of the sweep")
 
 
-def ratios(across: Across) -> Html:
+def verdicts_of(across: Across) -> Html:
     """Every ratio on each box, over them, and on a further one."""
     if not across.ratios:
         return html.paragraph("The runs have no comparison.")
@@ -209,7 +219,7 @@ def ratios(across: Across) -> Html:
         "Ratio, interval and verdict: on each box by its own blocks, those of a box together; over boxes, each "
         "counting alike, those of all ratios together. p: that the ratio is the same on all boxes"
     )
-    return html.grouped_table(head, rows, caption=caption)
+    return html.joined(html.paragraph(_OVER_BOXES), html.grouped_table(head, rows, caption=caption))
 
 
 def _ratio_cells(each: RatioOverBoxes) -> list[Text]:
@@ -230,9 +240,10 @@ def _with_interval(value: float, low: float, high: float) -> Text:
     return html.stacked(in_percent(value), f"[{in_percent(low)}, {in_percent(high)}]")
 
 
-def parts(across: Across) -> Html:
+def cell_by_cell(across: Across) -> Html:
     """One table a metric: the mean on each box, and the variance between boxes and inside them."""
-    return side_by_side.by_metric(across.cells, lambda metric, own: _metric_table(across, metric, own))
+    tables = side_by_side.by_metric(across.cells, lambda metric, own: _metric_table(across, metric, own))
+    return html.joined(html.paragraph(_CELL_BY_CELL), tables)
 
 
 def _metric_table(across: Across, metric: str, cells: Sequence[CellOverRuns]) -> Html:
@@ -255,11 +266,6 @@ def _metric_row(each: CellOverRuns, factor: float) -> list[Text]:
         _with_interval(found.share, found.share_low, found.share_high),
         p_text(each.p_adjusted),
     ]
-
-
-def differences(across: Across) -> Html:
-    """What is known to differ, a column a box; and what is not known of all."""
-    return side_by_side.differences(across.differences, across.boxes, "all boxes")
 
 
 def entry(across: Across) -> dict[str, Any]:

@@ -27,8 +27,11 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, difference_name, difference_values
-from mountlab.report.views.side_by_side import caveats as caveats
 
+_CELL_BY_CELL = (
+    "The ratio of geometric means with Welch's interval on logs: the runs share no blocks, so nothing is paired. "
+    "Verdicts allow for the number of ratios, and so do the intervals beside them: one that leaves out 1 has a verdict."
+)
 _SENTENCES, _OPEN = 4, 2
 """Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
 
@@ -46,8 +49,8 @@ def _lines(compared: RunComparison) -> Iterator[str]:
     yield ""
     for i, line in enumerate(_difference_lines(compared)):
         yield f"{'differs' if not i else '':12} {line}"
-    for name, cells in (("only in A", compared.only_a), ("only in B", compared.only_b)):
-        yield from (f"{name if not i else '':12} {cell}" for i, cell in enumerate(cells))
+    for name, cells in compared.only_in.items():
+        yield from (f"{f'only in {name}' if not i else '':12} {cell}" for i, cell in enumerate(cells))
     yield ""
     head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "verdict")
     yield from side_by_side.columns(head, (_row(each, compared.smallest_effect) for each in compared.ratios))
@@ -107,8 +110,8 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
             }
             for each in compared.ratios
         ],
-        "only_a": compared.only_a,
-        "only_b": compared.only_b,
+        "only_a": compared.only_in.get("A", ()),
+        "only_b": compared.only_in.get("B", ()),
         "caveats": [asdict(each) for each in compared.caveats],
     }
     read: dict[str, Any] = plain(found)
@@ -123,7 +126,7 @@ def title(compared: RunComparison) -> str:
     return f"What differs between {compared.a.info.get('run_id', 'A')} and {compared.b.info.get('run_id', 'B')}?"
 
 
-def runs(compared: RunComparison) -> Html:
+def heading(compared: RunComparison) -> Html:
     """The title, and which run is which."""
     named = [f"{name}: {about(run)}" for name, run in (("A", compared.a), ("B", compared.b))]
     return html.joined(html.heading(title(compared), level=1), *(html.paragraph(line, kind="meta") for line in named))
@@ -187,11 +190,6 @@ def _doubts(compared: RunComparison) -> dict[str, list[str]]:
     return found
 
 
-def differences(compared: RunComparison) -> Html:
-    """What is known to differ, by area; and what is not known of both."""
-    return side_by_side.differences(compared.differences, ("A", "B"), "both runs")
-
-
 def overview(compared: RunComparison) -> Html:
     """The ratios as a picture."""
     found = [each for each in _together(compared) if verdicts.effect(each) >= 0]
@@ -203,12 +201,13 @@ def overview(compared: RunComparison) -> Html:
     return html.plot(replace(plot, title=summary(compared)))
 
 
-def tables(compared: RunComparison) -> Html:
+def cell_by_cell(compared: RunComparison) -> Html:
     """One table a metric: both means, the ratio, its interval and verdict, and the doubts about it."""
     doubts = doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
-    return side_by_side.by_metric(
+    tables = side_by_side.by_metric(
         compared.ratios, lambda metric, own: _metric_table(compared.smallest_effect, metric, own, doubts)
     )
+    return html.joined(html.paragraph(_CELL_BY_CELL), tables)
 
 
 def _metric_table(
@@ -230,10 +229,3 @@ def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Mappi
     shown = [*means, str(each.n_a), str(each.n_b), figures.value, figures.interval]
     doubtful = ", ".join(map(spoken_code, doubts.get(doubt_key(each.cell.id, each.metric), ())))
     return [each.cell.filesystem.name, *shown, verdicts.verdict_or_why(ours, smallest_effect), doubtful]
-
-
-def only_one(compared: RunComparison) -> Html:
-    """Cells of one run only, which are not compared."""
-    named = {"Only in A": compared.only_a, "Only in B": compared.only_b}
-    lists = [html.details(f"{name}: {len(cells)}", html.items(cells)) for name, cells in named.items() if cells]
-    return html.joined(*lists) if lists else html.paragraph("Both runs have the same cells.")

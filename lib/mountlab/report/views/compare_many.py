@@ -18,11 +18,15 @@ from mountlab.core.names import metric_heading, metric_noun
 from mountlab.core.text import lines_of
 from mountlab.core.units import scale_for
 from mountlab.report import html
-from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.html import Column, Head, Html, Text, numeric
 from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, answer_name, difference_name, in_percent, p_text, percent
-from mountlab.report.views.side_by_side import caveats as caveats
 
+_CELL_BY_CELL = (
+    "Means with the interval from the trials inside a run, and below it the verdict against A, corrected over all "
+    "ratios of all runs. Run to run is the standard deviation between runs that the trials inside them do not explain, "
+    "with its interval; trial to trial that inside the runs. p: that all runs were alike, corrected over all figures."
+)
 _MOST_NAMED = 3
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +148,7 @@ def many_json(many: ManyRuns) -> dict[str, Any]:
 # ── the parts of a page ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def runs(many: ManyRuns) -> Html:
+def heading(many: ManyRuns) -> Html:
     """The title."""
     boxes = set(map(box_of, many.runs))
     kernels = {str(run.info.get("facts", {}).get("kernel")) for run in many.runs}
@@ -168,38 +172,10 @@ def overview(many: ManyRuns) -> Html:
     return side_by_side.overview(many, many.names, answers, titles=(sentences(many)[0], _between(many)))
 
 
-def which(many: ManyRuns) -> Html:
-    """Which run is which."""
-    rows = []
-    for name, run in zip(many.names, many.runs, strict=True):
-        status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
-        rows.append(side_by_side.which_row(name, run, box_of(run), status))
-    head = ["Run", "Name", "Box", "Kernel", "Date", "Status"]
-    return html.table(head, [Rows(rows)], caption=f"The {numbers.counted(len(rows), 'run')}, in the order given")
-
-
-def verdicts(many: ManyRuns) -> Html:
-    """The verdicts of every run, from its own comparisons, which are paired by block."""
-    if not many.answers:
-        return html.paragraph("The runs share no comparison.")
-    head: Head = ["Comparison", *numeric(*many.names), "Verdicts"]
-    rows: list[tuple[str, list[Text]]] = []
-    for each in many.answers:
-        one, cells = each.known[0], map(side_by_side.verdict_cell, each.on_each)
-        held = "all alike" if each.agrees else "✗ change"
-        rows.append((side_by_side.row_name(one), [side_by_side.pair_name(one), *cells, held]))
-    caption = "Ratio, interval and verdict in each run; those of a run hold together"
-    return html.grouped_table(head, rows, caption=caption)
-
-
-def differences(many: ManyRuns) -> Html:
-    """What is known to differ, a column a run; and what is not known of all."""
-    return side_by_side.differences(many.differences, many.names, "all runs")
-
-
-def tables(many: ManyRuns) -> Html:
+def cell_by_cell(many: ManyRuns) -> Html:
     """One table a metric: the mean in each run with its interval and its verdict against the first, and the spreads."""
-    return side_by_side.by_metric(many.cells, lambda metric, own: _metric_table(many, metric, own))
+    tables = side_by_side.by_metric(many.cells, lambda metric, own: _metric_table(many, metric, own))
+    return html.joined(html.paragraph(_CELL_BY_CELL), tables)
 
 
 def _metric_table(many: ManyRuns, metric: str, cells: Sequence[CellAgainstFirst]) -> Html:

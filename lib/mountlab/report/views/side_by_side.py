@@ -24,8 +24,13 @@ from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
-from mountlab.report.html import Html, Text
+from mountlab.report.html import Head, Html, Rows, Text, numeric
 
+Compared = RunComparison | ManyRuns | Across
+_IN_EACH = (
+    "From the run's own comparisons, paired by block: what changed between runs cancels inside them. The verdicts of "
+    "one run hold together."
+)
 CellFigure = CellOverRuns | CellRatio
 Varying = CellOverRuns | RatioOverBoxes
 """What may differ from run to run by more than its trials explain."""
@@ -175,13 +180,24 @@ def answer(sentences: Iterable[str], found: Sequence[Caveat], *between: Text) ->
     return html.joined(box, *between, html.caveats_alert(grouped(found)))
 
 
-def caveats(compared: Across | ManyRuns | RunComparison) -> Html:
+def caveats(compared: Compared) -> Html:
     """Caveats, worst first."""
     return html.joined(*map(html.caveat_box, grouped(compared.caveats)))
 
 
-def differences(found: Sequence[Difference], names: Sequence[str], whose: str) -> Html:
-    """What is known to differ, a column a run; and what is not known of `whose`, 'both runs'."""
+def which(compared: RunComparison | ManyRuns) -> Html:
+    """Which run is which."""
+    rows = []
+    for name, run in zip(compared.names, compared.runs, strict=True):
+        status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
+        rows.append(which_row(name, run, box_of(run), status))
+    head = ["Run", "Name", "Box", "Kernel", "Date", "Status"]
+    return html.table(head, [Rows(rows)], caption=f"The {numbers.counted(len(rows), 'run')}, in the order given")
+
+
+def differences(compared: Compared) -> Html:
+    """What is known to differ, a column a run; and what is not known of all."""
+    found, names = compared.differences, compared.names
     known = [each for each in found if each.known]
     unknown = [f"{each.area}: {difference_name(each)}" for each in found if not each.known]
     shown: Text = html.paragraph("Nothing that was kept differs.")
@@ -190,8 +206,40 @@ def differences(found: Sequence[Difference], names: Sequence[str], whose: str) -
         rows = ((each.area, [difference_name(each), *difference_values(each)]) for each in known)
         caption = f"{numbers.counted(len(known), 'difference')} in {respects}"
         shown = html.grouped_table(["What", *names], rows, caption=caption)
-    more = html.details(f"Not known of {whose}: {len(unknown)}", html.items(unknown)) if unknown else ""
-    return html.joined(shown, more)
+    all_of = f"Not known of {_all_of(compared)}: {len(unknown)}"
+    return html.joined(shown, html.details(all_of, html.items(unknown)) if unknown else "")
+
+
+def _all_of(compared: Compared) -> str:
+    """'both runs', 'all runs' or 'all boxes'."""
+    if isinstance(compared, Across):
+        return "all boxes"
+    return "both runs" if isinstance(compared, RunComparison) else "all runs"
+
+
+def verdicts_of(compared: RunComparison | ManyRuns) -> Html:
+    """The verdicts of every run, from its own comparisons, which are paired by block."""
+    if not compared.answers:
+        return html.paragraph("The runs share no comparison.")
+    head: Head = ["Comparison", *numeric(*compared.names), "Verdicts"]
+    rows: list[tuple[str, list[Text]]] = []
+    for each in compared.answers:
+        one, cells = each.known[0], map(verdict_cell, each.on_each)
+        held = "all alike" if each.agrees else "✗ change"
+        rows.append((row_name(one), [pair_name(one), *cells, held]))
+    caption = "Ratio, interval and verdict in each run; those of a run hold together"
+    return html.joined(html.paragraph(_IN_EACH), html.grouped_table(head, rows, caption=caption))
+
+
+def not_compared(compared: Compared) -> Html:
+    """Cells that some runs do not have."""
+    lists = [
+        html.details(f"Only in {name}: {len(cells)}", html.items(cells)) for name, cells in compared.only_in.items()
+    ]
+    if lists:
+        return html.joined(*lists)
+    whose = _all_of(compared)
+    return html.paragraph(f"{whose[0].upper()}{whose[1:]} have the same cells.")
 
 
 def by_metric(figures: Iterable[F], made: Callable[[str, list[F]], Html]) -> Html:

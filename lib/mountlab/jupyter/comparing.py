@@ -1,0 +1,95 @@
+"""Runs beside each other in a notebook: those that are named, or the newest that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from mountlab.analysis.compare.boxes import Across, across_boxes
+from mountlab.analysis.compare.figures import common_cells
+from mountlab.analysis.compare.many import ManyRuns, compare_many
+from mountlab.analysis.compare.two import RunComparison
+from mountlab.analysis.compare.two import compare_runs as compare_two
+from mountlab.core.disk import shown
+from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core.model import Sweep
+from mountlab.results import find, journal, store
+from mountlab.results.info import read_info, read_sweep, runs_below
+from mountlab.results.paths import RESULTS
+from mountlab.results.store import Run
+
+_TWO = 2
+
+
+def compare_runs(
+    runs: Sequence[Path | str | Run] | None = None,
+    *,
+    over_boxes: bool = False,
+    missing: Mapping[str, str] | None = None,
+) -> RunComparison | ManyRuns | Across:
+    """Compare runs: two with their ratios, more with the spread between them, or (`over_boxes`) one sweep on several
+    boxes. Each is a Run, a path, or a name as for `load_run`.
+
+    One run is compared with the newest that shares a cell with it. None: the runs of the sweep that was run last and
+    more than once, or last on two boxes. `missing`: boxes without a run, and why. Raises StoreError where there are no
+    such runs, PlanError for runs that cannot be compared.
+    """
+    asked = runs or (newest_over_boxes() if over_boxes else newest_of_one_sweep())
+    loaded = [store.load_run(each) if isinstance(each, Path | str) else each for each in asked]
+    if over_boxes:
+        return across_boxes(loaded, missing)
+    if len(loaded) == 1:
+        loaded.append(store.load_run(newest_beside(loaded[0].path)))
+    return compare_two(*loaded) if len(loaded) == _TWO else compare_many(loaded)
+
+
+def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
+    """Return the newest run on each box of the sweep that was run last on two boxes or more, oldest first. Raises
+    StoreError where there is none."""
+    by_name: dict[str, dict[str, Path]] = {}
+    for path, info in runs_below(results):
+        boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
+        boxes.setdefault(str(info.get("box", {}).get("name")), path)
+    oldest_first = (list(runs.values())[::-1] for runs in by_name.values())
+    return _fitting(oldest_first, like=-1, kind="runs on two boxes", results=results)
+
+
+def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
+    """Return the newest run below results/ that can be compared with one: it has a cell in common with it. Raises
+    StoreError where there is none."""
+    path = find.run_path(run).resolve()
+    name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
+    others = (each for each, info in runs_below(results) if info["run_id"] != name)
+    found = next((each for each in others if _is_comparable(each, sweep)), None)
+    if found is None:
+        said = f"no other run below {shown(results)}/ has a cell in common with {shown(path)}"
+        raise StoreError(f"{said}; name more in `runs`", where=shown(results))
+    return found
+
+
+def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
+    """Return the runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
+    none."""
+    by_name: dict[str, list[Path]] = {}
+    for path, info in runs_below(results):
+        by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
+    return _fitting((runs[::-1] for runs in by_name.values()), like=0, kind="two runs", results=results)
+
+
+def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: Path) -> list[Path]:
+    """Return the runs of the first sweep that has two or more which compare with the one at place `like`."""
+    for runs in of_sweeps:
+        sweep = read_sweep(runs[like]).sweep
+        fitting = [path for path in runs if _is_comparable(path, sweep)]
+        if len(fitting) > 1:
+            return fitting
+    said = f"no sweep has {kind} below {shown(results)}/"
+    raise StoreError(f"{said}; name some in `runs`", where=shown(results))
+
+
+def _is_comparable(path: Path, sweep: Sweep) -> bool:
+    """Return whether a run has trials, and a cell of the sweep."""
+    with suppress(MountlabError):
+        return bool(journal.read_journal(path)) and bool(common_cells(sweep, read_sweep(path).sweep))
+    return False
