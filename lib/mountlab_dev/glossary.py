@@ -3,7 +3,7 @@ readers who meet one of these names in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mountlab.core.metrics import METRICS
 
@@ -68,6 +68,43 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
 }
 """Every metric of `metrics.METRICS`."""
+
+METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
+    ("dd", "*bandwidth", "bytes / seconds of its summary, computed again: dd prints two digits"),
+    ("dd", "elapsed", "seconds of its summary"),
+    ("dd", "bytes", "copied bytes; label read or write"),
+    ("fio", "*_bandwidth", "`bw_bytes`"),
+    ("fio", "*_iops", "`iops`"),
+    ("fio", "*_ios", "`N` of the latencies"),
+    ("fio", "*_submission_latency_*", "`slat_ns`"),
+    ("fio", "*_completion_latency_mean", "`clat_ns.mean`"),
+    ("fio", "*_total_latency_*", "bins of `lat_ns`, with `lat_percentiles: 1`"),
+    ("fio", "sync_latency_*", "`sync.lat_ns`: each fsync or fdatasync"),
+    ("fio", "*_latency_mean", "`lat_ns.mean`: submission and completion; several jobs weighted by their I/Os"),
+    ("fio", "*_latency_p*", "completion: interpolated in the bins of `clat_ns` (json+), of several jobs in the merged "
+     "bins; without bins `clat_ns.percentile`"),
+    ("fio", "*_cpu", "`usr_cpu`, `sys_cpu`: averaged over the clones of a job"),
+    ("fio", "context_switches", "`ctx`"),
+    ("fio", "*_faults", "`majf`, `minf`"),
+    ("fio", "disk_utilization", "`disk_util.util`, labelled by disk where there are several"),
+    ("fio", "elapsed", "run time, in the whole milliseconds that fio counts"),
+    ("fio", "bytes", "`io_bytes`; label read or write"),
+    ("filebench", "operation_rate", "its summary; by operation (label) count / elapsed"),
+    ("filebench", "operation_latency*", "ms/op, in whole µs"),
+    ("filebench", "operations", "its counts"),
+    ("filebench", "bandwidth", "its mb/s, which are MiB/s"),
+    ("filebench", "elapsed", "count / rate of its summary"),
+    ("filebench", "bytes", "bandwidth × elapsed of what reads, and of what writes"),
+    ("fs_mark", "file_rate", "all files / all time; by iteration (label) as printed"),
+    ("fs_mark", "operation_latency*", "each system call (`-v`), in whole µs"),
+    ("fs_mark", "elapsed", "files / Files/sec, summed"),
+    ("fs_mark", "bytes", "files × size"),
+    ("fs_mark", "app_overhead", "App Overhead, summed"),
+    ("fs_mark", "space_used", "FSUse% of the last row"),
+    ("pg_test_fsync", "sync_rate", "operations a second of each method (label)"),
+    ("pg_test_fsync", "operation_latency", "1 / `sync_rate`"),
+)  # fmt: skip
+"""Tool, metric or pattern of metrics, and the figure of its output: the first of a tool that matches holds."""
 
 COLUMN_MEANINGS: Mapping[str, str] = {
     "run_id": "The run: time, sweep and box.",
@@ -138,10 +175,13 @@ RUN_FILES: Mapping[str, str] = {
     "sweep.yml": "The same parameters as a sweep file, from which the run can be repeated.",
     "trials.jsonl": "The journal: one line a trial, synced to disk as soon as it ends. The truth about what ran.",
     "raw/c-NAME/": "The same of a file system made once without what the sweep asks of it, to tell what that changes.",
-    "raw/mNNN-NAME/": "One directory a mount: its commands, their output, the kernel's report on the file system.",
-    "raw/tNNNN/": "One directory a trial: commands, output, the kernel's counters before and after. Never changed.",
+    "raw/mNNN-NAME/": "One directory a mount: its commands (`commands.json`), their output, what the kernel shows.",
+    "raw/tNNNN/": "One directory a trial: the measured command (`argv`), those before it (`commands.json`), output, "
+    "the kernel's counters before and after. Never changed.",
     "exclude.yml": "Written by `mountlab exclude`, or by you: trials that do not count, each with the reason.",
-    "measurements.parquet": "Every figure of every trial. Derived.",
+    "measurements.parquet": "Every figure of every trial. Derived. `mountlab history` and `catalog` use it where its "
+    "stamp holds: hashes of `run.json`, `trials.jsonl` and `exclude.yml`, and the number of the parsers. Otherwise "
+    "they read the raw output.",
     "estimates.csv": "Every cell and metric with its interval. Derived.",
     "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",
     "latency_comparisons.csv": "The same of latency percentiles that the answer is not about: a family of their own. "

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import re
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 
 import mountlab
@@ -22,6 +23,7 @@ from mountlab.core.errors import EXIT_CODES, MountlabError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import COLUMNS
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
@@ -134,6 +136,23 @@ def test_every_metric_and_column_has_its_meaning(made: dict[str, str]) -> None:
     assert all(f"| `{metric}` | {unit} |" in made["metrics.md"] for metric, unit in METRICS.items())
 
 
+def test_every_metric_of_a_tool_has_its_source() -> None:
+    patterns: dict[str, list[str]] = {}
+    for tool, pattern, _ in glossary.METRIC_SOURCES:
+        patterns.setdefault(tool, []).append(pattern)
+    assert set(patterns) == {*TOOLS} - {"command"}
+    for name, own in patterns.items():
+        used = [next((each for each in own if fnmatch(metric, each)), None) for metric in TOOLS[name].gives]
+        assert None not in used
+        assert set(used) == set(own), "a pattern that no metric needs"
+
+
+def test_every_rule_of_an_option_without_effect_is_listed(made: dict[str, str]) -> None:
+    rows = made["filesystems.md"].partition("Rules for options without effect")[2].partition("\n## ")[0]
+    assert all(rule.reason in rows and rule.source.replace("|", "\\|") in rows for rule in RULES)
+    assert all(rule.reason in rows for rule in UNDONE)
+
+
 def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) -> None:
     for code, check in CHECKS.items():
         assert check.find.__doc__, code
@@ -142,13 +161,18 @@ def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) ->
     assert all(f"| `{code}` | {each.severity} |" in made["caveats.md"] for code, each in OF_SEVERAL_RUNS.items())
 
 
+def test_every_caveat_says_when_it_is_raised(made: dict[str, str]) -> None:
+    raised = made["caveats.md"].partition("## When each is raised")[2]
+    of_runs = raised.partition("### In a comparison of runs")[2]
+    assert all(re.search(rf"^\| `{code}` \| \S.*\. \|$", raised, re.MULTILINE) for code in CHECKS)
+    assert all(f"| `{code}` | {each.when} |" in of_runs for code, each in OF_SEVERAL_RUNS.items())
+
+
 def test_every_caveat_in_the_code_is_in_one_of_the_two_tables() -> None:
     sources = [path.read_text() for path in (disk.ROOT / "lib" / "mountlab").rglob("*.py")]
     codes = {code for text in sources for code in re.findall(r'(?:Caveat\(\s*code=|of_run\(\s*)"([a-z-]+)"', text)}
     assert codes
     assert codes <= {*CHECKS, *OF_SEVERAL_RUNS}
-    methods = (disk.ROOT / "METHODS.md").read_text()
-    assert not [code for code in OF_SEVERAL_RUNS if f"| `{code}` |" not in methods]
 
 
 def test_every_verb_and_option_of_the_command_line_has_a_word_said_of_it(made: dict[str, str]) -> None:

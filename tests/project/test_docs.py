@@ -101,6 +101,7 @@ def release(version: str) -> str:
         pytest.param((ROOT / "README.md").read_text, 1200, id="README"),
         pytest.param(lambda: release("0.1.0"), 600, id="CHANGELOG 0.1.0"),
         pytest.param(lambda: SAFETY.partition("\n## Appendix A")[0], 3000, id="safety without its appendices"),
+        pytest.param((ROOT / "METHODS.md").read_text, 8_000, id="METHODS"),
     ],
 )
 def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], at_most: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mountlab.core import disk
 from mountlab_dev.language import READERS, findings
 
-PLACES = ("lib",)
+PLACES = ("lib", "METHODS.md", "docs/calibration.md")
 """Files and folders that are held to it."""
 
 ALLOWED: Mapping[tuple[str, str], str] = {

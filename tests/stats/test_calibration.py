@@ -105,6 +105,38 @@ def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: 
         )
 
 
+SAID = {
+    "89 % with a heavy tail": ("means", "lognormal, σ 1", "n = 5"),
+    "81 % with two modes": ("means", "two modes, 30 % at 2 times the speed", "n = 5"),
+    "67 % with drift": ("means", "drifting by 4 sd", "n = 5"),
+    "covers 93.2 % of exponential trials": ("scales", "gamma, shape 1", "log scale, n = 5"),
+    "the plain t interval 88.3 %": ("scales", "gamma, shape 1", "t, n = 5"),
+    "with one side drifting 70 %": ("uneven-ratios", "drifting by 4 sd", "n = 5"),
+    "Without the correction they cover 92 %": ("stopping", "normal, cv 5 %", "not corrected: 5 to 40 blocks"),
+    "91 % for ten boxes": ("stopped-boxes", "over boxes: one side skewed, the other calm (cv 0.5 %)", "10 boxes"),
+    "within ± 3 % in 70 % of cases": ("trials-needed", "3 repeats", "mean within"),
+    "at n = 3 12 %": ("false-verdicts", "two modes, 30 % at 2 times the speed", "n = 3"),
+    "an unpaired one in 99.6 %": ("missing", "each side lacks another 9: not paired", "false"),
+    "21 % with five blocks": ("power", "5 % found, the only comparison of the sweep", "n = 5"),
+    "51 % with ten": ("power", "5 % found, the only comparison of the sweep", "n = 10"),
+    "58 % with thirty": ("power", "5 % found, one of 39 comparisons, the others of identical cells", "n = 30"),
+    "differ in 58 % at n = 5": ("makings", "`fresh_filesystem: never`", "n = 5"),
+    "with `block` in 5 %": ("makings", "`fresh_filesystem: block`", "n = 5"),
+    "up to 23 % without a change": ("gate", "nothing changed, runs differ by 3 %: any fails", "n = 40"),
+    "20 % where runs correlate by 0.6": ("changes", "nothing changed, figures correlate by 0.6", "100 runs"),
+}
+"""Words of METHODS.md, and the place of their figure in the tables."""
+
+
+@pytest.mark.parametrize(("words", "place"), SAID.items(), ids=SAID)
+def test_a_figure_that_methods_repeats_is_that_of_the_table(words: str, place: tuple[str, str, str]) -> None:
+    name, row, column = place
+    assert words in " ".join((disk.ROOT / "METHODS.md").read_text().split())
+    figure = re.findall(r"(\d+(?:\.\d)?) %", words)[-1]
+    decimals = len(figure.partition(".")[2])
+    assert f"{100 * read(TEXT, name)[row, column]:.{decimals}f}" == figure
+
+
 # --- what the tables say is what the project claims -------------------------------------------------------------------
 
 

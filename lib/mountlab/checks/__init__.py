@@ -45,40 +45,53 @@ CHECKS = plugins.Registry(
 OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
     "runs-not-paired": CaveatKind(
         "warning", "Two runs share no blocks: whatever changed between them is in every ratio.",
-        "Run A and B again, in turns, before a small ratio is believed."),
+        "Run A and B again, in turns, before a small ratio is believed.",
+        "Two runs are compared."),
     "sides-differ": CaveatKind(
         "warning", "Two runs differ in more than one respect.",
-        "Change one thing at a time."),
+        "Change one thing at a time.",
+        "The runs differ in two or more respects."),
     "sides-alike": CaveatKind(
         "note", "Nothing that was kept differs between two runs.",
-        "Take the ratios for how much a run differs from its repetition."),
+        "Take the ratios for how much a run differs from its repetition.",
+        "The runs differ in no respect that was kept."),
     "few-runs": CaveatKind(
         "note", "So few runs say little about the spread between runs.",
-        "Run it five times or more."),
+        "Run it five times or more.",
+        "Fewer than five runs of a sweep are compared."),
     "box-missing": CaveatKind(
         "warning", "A box of the sweep has no figures: what holds over boxes is said without it.",
-        "Look at its reason; `batch --resume` tries it again."),
+        "Look at its reason; `batch --resume` tries it again.",
+        "A box of the sweep has no figures."),
     "not-on-all-boxes": CaveatKind(
         "warning", "Some figures are not there on every box.",
-        "Look at the failed and left-out cells of the box that has none."),
+        "Look at the failed and left-out cells of the box that has none.",
+        "Some box lacks some figures."),
     "timed-out-ratios": CaveatKind(
         "warning", "On a box, trials of a ratio ran into their time limit; its ratio there is a median.",
-        "See what stalls there, or raise design.trial_timeout."),
+        "See what stalls there, or raise design.trial_timeout.",
+        "On a box, trials of a ratio ran into their time limit. Its ratio there is a median. A bound does not count "
+        "over boxes."),
     "one-machine": CaveatKind(
         "warning", "Boxes that are one machine, by its host name and processor, are counted as several.",
-        "Name each machine once: what holds over boxes is about machines."),
+        "Name each machine once: what holds over boxes is about machines.",
+        "Two boxes have the same host name and processor."),
     "few-boxes": CaveatKind(
         "note", "So few boxes say little about other boxes.",
-        "Take five or more, as unlike each other as those that the answer is to hold for."),
+        "Take five or more, as unlike each other as those that the answer is to hold for.",
+        "Fewer than five boxes. Intervals over boxes and the spread between them are wide."),
     "one-run-a-box": CaveatKind(
         "note", "Each box was measured in one run: what differs from run to run is part of what differs between boxes.",
-        "Repeat the sweep on one box, and compare its runs, to learn how much that is."),
+        "Repeat the sweep on one box, and compare its runs, to learn how much that is.",
+        "Each box was measured in one run."),
     "imported": CaveatKind(
         "warning", "One of them was imported: what differs is not known.",
-        "Measure both with Mountlab before you decide."),
+        "Measure both with Mountlab before you decide.",
+        "One of the runs is imported."),
     "unfinished": CaveatKind(
         "warning", "One of them is not complete: its figures are of the trials so far.",
-        "Go on with `make resume`."),
+        "Go on with `make resume`.",
+        "One of the runs is not complete."),
 }  # fmt: skip
 """Code of a caveat to its text about compared runs: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}

@@ -190,7 +190,7 @@ class Check:
 
     code: str
     find: Find
-    """Its docstring says in a sentence what the caveat is about."""
+    """The first paragraph of its docstring says what the caveat is about, the second one when it is raised."""
     advice: str
     """What a reader can do about it, for every case; the message of a caveat says it for its own."""
     _: KW_ONLY
@@ -227,6 +227,8 @@ class CaveatKind:
     severity: Severity
     about: str
     advice: str
+    when: str
+    """When it is raised."""
 
 
 def standing(

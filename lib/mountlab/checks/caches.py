@@ -45,7 +45,11 @@ IMPLAUSIBLE = 1.05
 
 
 def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
-    """Reads that the page cache answered, by what the application read against what the devices delivered."""
+    """Reads that the page cache answered, by what the application read against what the devices delivered.
+
+    In some trial the least busy of the devices below delivered less than 90 % of the bytes that the tool read. A note
+    where `cache: warm` asked for it. A loop image has two devices: the loop device, and the one that holds the image.
+    """
     for cell, shares in _shares(evidence, "read"):
         if min(shares) < CACHED_BELOW:
             asked = cell.workload.options.get("cache") == "warm"
@@ -64,7 +68,11 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
-    """Writes that had not reached the device when the tool stopped its clock."""
+    """Writes that had not reached the device when the tool stopped its clock.
+
+    In some trial the devices had taken less than 90 % of the bytes written when the tool stopped its clock. The plan
+    foresees it where nothing flushes.
+    """
     for cell, shares in _shares(evidence, "write"):
         if min(shares) < CACHED_BELOW:
             yield Doubt.of_cell(
@@ -193,7 +201,13 @@ def _why_cached(cell: Cell, sweep: Sweep) -> str:
 
 
 def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
-    """Buffered reads of less than the memory holds, but for those that the counters show to have come from a device."""
+    """Buffered reads of less than the memory holds, but for those that the counters show to have come from a device.
+
+    The reads are buffered, and the data is smaller than the box's memory. The file is still in the page cache
+    (`as_is`), or read before (`warm`, a note), or read again and again: by filebench, or by fio with `norandommap`,
+    `random_distribution` or `invalidate: 0`. Otherwise fio drops its file before each pass. After the run only where
+    the counters do not show that a device delivered.
+    """
     from_device = {cell.id for cell, shares in _shares(evidence, "read") if min(shares) >= CACHED_BELOW}
     for doubt in will_fit_in_memory(evidence.sweep, evidence.facts):
         if doubt.subject in evidence.counted and doubt.subject not in from_device:
@@ -201,7 +215,11 @@ def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def direct_not_honoured(evidence: Evidence) -> Iterator[Doubt]:
-    """Direct I/O that went through the page cache all the same, by how much of its files is there afterwards."""
+    """Direct I/O that went through the page cache all the same, by how much of its files is there afterwards.
+
+    A quarter or more of the moved bytes was in the page cache afterwards (`fincore`), as on ext4 with `data=journal`. A
+    note on a file system in memory. Not judged below 8 MiB, and not where the cache was not emptied first.
+    """
     yield from direct_in_memory(evidence.sweep, evidence.facts)
     for cell, trials in evidence.seen():
         cold = cache_state(cell.workload, evidence.sweep.design) == "cold"
@@ -240,7 +258,12 @@ def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems where it is unknown whether the page cache answered."""
+    """File systems where it is unknown whether the page cache answered.
+
+    The kernel does not tell the device below the file system (nfs, fuse), or the device counts no bytes
+    (`queue/iostats` is 0, as on pmem). Then `cache-served` and `not-flushed` could not be checked. With DAX there is no
+    page cache, and nothing to check.
+    """
     for name, why in evidence.unseen.items():
         yield Doubt.of_filesystem(
             name,
@@ -250,7 +273,10 @@ def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """fs_mark with a method that calls sync(), which writes out every file system of the machine."""
+    """fs_mark with a method that calls sync(), which writes out every file system of the machine.
+
+    fs_mark's `sync` is a method that calls `sync()`.
+    """
     for cell in sweep.cells:
         method = cell.workload.options.get("sync")
         if cell.workload.tool == "fs_mark" and method in FLUSH_THE_MACHINE:
@@ -262,7 +288,10 @@ def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
-    """Without root the caches of the box cannot be dropped."""
+    """Without root the caches of the box cannot be dropped.
+
+    The run had no root, and the design drops caches. Only the pages of the measured files were evicted.
+    """
     if facts.get("rights") == "none" and sweep.design.drop_caches:
         yield Doubt.of_run(
             "without root only the pages of the measured files could be evicted (posix_fadvise), not "
@@ -274,7 +303,11 @@ def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
 
 
 def implausible(evidence: Evidence) -> Iterator[Doubt]:
-    """Devices that moved bytes faster than they, or the link to them, can: another cache answered."""
+    """Devices that moved bytes faster than they, or the link to them, can: another cache answered.
+
+    The lowest device was faster than 1.05 times a limit: the slowest link to it (SATA, USB, PCI Express, by `/sys`), or
+    600 MB/s where it reports that it rotates. Links count on bare metal only.
+    """
     for cell, trials in evidence.seen():
         found: dict[tuple[Direction, str], list[tuple[str, float, float]]] = {}
         for trial_id, _ in trials:
@@ -377,7 +410,6 @@ CHECKS = (
         "implausible",
         implausible,
         "Move far more than the cache of the device, its controller or its host can hold.",
-        severities=("warning", "note"),
         blind=_no_limit_known,
     ),
     standing(

@@ -75,7 +75,12 @@ def _by_client(measurements: pd.DataFrame, cell: Cell, metric: str) -> pd.DataFr
 
 
 def straggling(evidence: Evidence) -> Iterator[Doubt]:
-    """A client that is much slower than the others which drive the same workload."""
+    """A client that is much slower than the others which drive the same workload.
+
+    Over two counted trials or more, a client's throughput relative to the median of the others is surely below 80 %.
+    That is the upper end of the t interval of the log ratios, at 95 % for all clients of the cell together
+    (Bonferroni). A client that truly has 80 % is named in 2.5 % of cells at most.
+    """
     for share in shares(evidence.sweep, evidence.measurements):
         if share.straggles:
             mean, low, high = share.bounds
@@ -88,7 +93,11 @@ def straggling(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def apart(evidence: Evidence) -> Iterator[Doubt]:
-    """Clients that did not work at the same time."""
+    """Clients that did not work at the same time.
+
+    The quickest client was done after less than 90 % of the time of the slowest (median over the trials). Rates of all
+    together are over the time of the slowest.
+    """
     good = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
     for cell in evidence.sweep.cells:
         if len(cell.workload.clients) > 1:

@@ -49,7 +49,11 @@ class _Pair:
 
 
 def cold_differs_from_warm(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems in memory whose cold and warm reads differ, although no device can make a difference."""
+    """File systems in memory whose cold and warm reads differ, although no device can make a difference.
+
+    A workload was measured cold and warm on a file system in memory. The interval of the ratio (paired by block; at the
+    design's level for all such pairs together, Bonferroni) lies outside of 1 ± the smallest effect.
+    """
     pairs = _pairs(evidence)
     level = _level(evidence, len(pairs))
     margin = math.log1p(evidence.sweep.design.smallest_effect)

@@ -28,7 +28,12 @@ def will_be_reduced(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
 
 
 def reduced(evidence: Evidence) -> Iterator[Doubt]:
-    """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
+    """Data such as zeros, on a layer that compresses or deduplicates, or may do so.
+
+    A workload writes zeros or other data that compresses, on zram or with a mount option that compresses. A note where
+    the file system that holds an image or a directory may do so (btrfs, ZFS, bcachefs, f2fs), and once for the run on a
+    virtual machine or in a container.
+    """
     held = dict(evidence.backing_types)
     held |= {name: kind for name, why in evidence.unseen.items() for kind in REDUCING if why.endswith(f" {kind}")}
     yield from _reduced(evidence.sweep, evidence.facts, held)
@@ -92,7 +97,12 @@ def will_replay(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def replayed(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that repeat one random sequence of places and data, by the seeds that the journal holds."""
+    """Trials that repeat one random sequence of places and data, by the seeds that the journal holds.
+
+    fio repeats one sequence in every trial: the sweep sets `randseed`, `randrepeat` or `allrandrepeat`, or the journal
+    holds no seed (runs of earlier versions). A note where only the data repeats. A note for filebench, whose operations
+    draw files, places and sizes from a fixed sequence.
+    """
     yield from will_replay(evidence.sweep, evidence.facts)
     without = set(evidence.trials.loc[evidence.trials["seed"].isna(), "trial_id"])
     for cell in evidence.sweep.cells if not evidence.sweep.imported else ():

@@ -22,7 +22,12 @@ LAZY = re.compile(r"lazy_(itable|journal)_init(=1)?(,|$)")
 
 
 def other_io(evidence: Evidence) -> Iterator[Doubt]:
-    """Bytes on the device that the trial did not move."""
+    """Bytes on the device that the trial did not move.
+
+    The lowest device moved more than 16 MiB, and more than a quarter of the trial's bytes, that were not the trial's.
+    Below a loop device that is what the loop device did not ask for. Otherwise it is what moved in the direction in
+    which the tool moved nothing.
+    """
     for cell, trials in evidence.seen():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
         if foreign:
@@ -55,7 +60,12 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
 
 
 def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
-    """What the kernel logged about the device, or about tasks that hang, during the trials."""
+    """What the kernel logged about the device, or about tasks that hang, during the trials.
+
+    The kernel logged, at the level of a warning or worse, a line that names the device, its disk or its controller, or
+    tells of hanging tasks or lack of memory. The log is read from the line on that the kernel writes when caches are
+    dropped: not with `as_is`, not without root, and not for trials under half a second.
+    """
     for cell, trials in evidence.seen():
         found = {
             trial_id: lines
@@ -88,7 +98,8 @@ def _about(lines: Sequence[str], names: Sequence[str]) -> list[str]:
 def lazy_init(evidence: Evidence) -> Iterator[Doubt]:
     """The kernel was still writing the inode tables of a new ext4 file system.
 
-    Its thread alone does not say so: since Linux 5.13 the same one reads block bitmaps ahead after every mount.
+    mkfs was asked for `lazy_itable_init`, and the kernel's thread for it ran during trials. Since Linux 5.13 the thread
+    runs after every mount, so it alone proves nothing.
     """
     for cell, trials in evidence.seen():
         running = [trial_id for trial_id, each in trials if each.lazy_init]
@@ -119,7 +130,11 @@ def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def zeroed_by_device(evidence: Evidence) -> Iterator[Doubt]:
-    """Devices that zero blocks without writing them, where the question is what lazy initialisation saves at mkfs."""
+    """Devices that zero blocks without writing them, where the question is what lazy initialisation saves at mkfs.
+
+    The sweep compares `mkfs_time` with and without lazy initialisation, and `queue/write_zeroes_max_bytes` is not 0.
+    Foreseen for loop images.
+    """
     for cell in _timed_at_mkfs(evidence.sweep, evidence.answer_metrics):
         size = evidence.zeroes.get(cell.filesystem.name, 0)
         if size:
@@ -161,7 +176,10 @@ _NOTHING_SAVED = (
 
 
 def discards(evidence: Evidence) -> Iterator[Doubt]:
-    """Blocks that were discarded on the device (TRIM) during the trials."""
+    """Blocks that were discarded on the device (TRIM) during the trials.
+
+    The device had to discard 1 MiB or more during a trial. A note where the mount option `discard` asks for it.
+    """
     for cell, trials in evidence.seen():
         sizes = {
             trial_id: max((each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)), default=0)
@@ -182,7 +200,10 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
-    """Writes that become slower over the run on a device that does not rotate."""
+    """Writes that become slower over the run on a device that does not rotate.
+
+    A figure of writes has a `drift` for the worse, on a device that does not rotate. It is a guess.
+    """
     for sample in (each.sample for each in drifting(evidence)):
         third = max(1, len(sample.values) // 3)
         first, last = sum(sample.values[:third]), sum(sample.values[-third:])

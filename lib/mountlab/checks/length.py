@@ -38,7 +38,11 @@ def _measured_s(evidence: Evidence) -> Mapping[str, float]:
 
 def too_short(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that measured for less than `design.shortest_trial`, or so briefly that the tool's own clock rounds the
-    figure."""
+    figure.
+
+    Trials measured for less than `design.shortest_trial`: a warning about the run, foreseen where the workload's own
+    limit is shorter. A note where half a step of the tool's own clock is more than 0.5 % of the trial.
+    """
     measured = _measured_s(evidence)
     known = [cell for cell in evidence.sweep.cells if cell.id in measured]
     yield from _below_shortest(known, measured, evidence.sweep.design, "measured")

@@ -10,7 +10,12 @@ from mountlab.filesystems.read_back import became, ineffective
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:
-    """Options that were asked for and that the kernel ignored or changed, or that do nothing here."""
+    """Options that were asked for and that the kernel ignored or changed, or that do nothing here.
+
+    A mount option, mkfs option or tunable was ignored or changed, or is shown and does nothing here. Evidence:
+    `/proc/self/mountinfo`, `/proc/fs/ext4/*/options`, `/sys`, the super block and the kernel's log, against the same
+    file system mounted without options. An error; with `on_ineffective: caveat` a warning.
+    """
     severity: Severity = "error" if evidence.sweep.design.on_ineffective == "error" else "warning"
     for option in ineffective(evidence.options):
         yield Doubt.of_filesystem(
@@ -22,7 +27,11 @@ def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def invisible_options(evidence: Evidence) -> Iterator[Doubt]:
-    """Options that neither the kernel nor the file system shows to be in effect."""
+    """Options that neither the kernel nor the file system shows to be in effect.
+
+    Neither the kernel, the super block nor the log shows whether the option is in effect, and the kernel refuses words
+    that it does not know.
+    """
     unseen: dict[str, list[str]] = {}
     for option in evidence.options:
         if option.state == "not visible":

@@ -33,7 +33,10 @@ def _by_cell(
 
 
 def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that gave no figure."""
+    """Trials that gave no figure.
+
+    A trial gave no figure. One that failed for good sets its cell aside: its later trials are not run.
+    """
     for cell, group, every in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
         whole = not every["status"].isin(("ok", "excluded")).any()
@@ -52,7 +55,11 @@ def _set_aside(trials: pd.DataFrame) -> int:
 
 
 def timed_out(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that ran into their time limit: what the figure of their cell is then."""
+    """Trials that ran into their time limit: what the figure of their cell is then.
+
+    A trial ran into `trial_timeout`. The figures of its cell are then medians over all its trials, or there is none.
+    The plan foresees it where a trial is expected to take more than half of its limit.
+    """
     limit = format_seconds(evidence.sweep.design.trial_timeout_s)
     for cell, group, every in _by_cell(evidence, "timeout"):
         late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
@@ -98,7 +105,11 @@ def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that gave their figure only when they were tried again."""
+    """Trials that gave their figure only when they were tried again.
+
+    A trial gave its figure only in a later attempt (`design.retries`). The first was killed, ran out of memory, or lost
+    a client.
+    """
     for cell, group, every in _by_cell(evidence, "ok", attempts=2):
         names = [str(name) for name in group["trial_id"]]
         yield Doubt.of_cell(
@@ -109,7 +120,10 @@ def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that somebody has excluded, with the reason that was given, and what the figures are with them."""
+    """Trials that somebody has excluded, with the reason that was given, and what the figures are with them.
+
+    `exclude.yml` beside the run names trials of the cell, each with its reason.
+    """
     for cell, group, _ in _by_cell(evidence, "excluded"):
         named = "; ".join(f"{row.trial_id} ({row.reason})" for row in group.itertuples())
         left = len(evidence.counted.get(cell.id, ()))
@@ -151,7 +165,10 @@ def _with_them(found: Exclusions, cell: Cell, names: Sequence[str]) -> str:
 
 
 def skipped(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells that this box, or their file system, cannot run at all."""
+    """Cells that this box, or their file system, cannot run at all.
+
+    A cell cannot run on this box, or on its file system at all (hugetlbfs without mmap, pmfs without its kernel).
+    """
     skips = evidence.trials[evidence.trials["status"] == "skipped"]
     cells = skips[~skips["reason"].astype(str).str.startswith(SET_ASIDE)].drop_duplicates("cell")
     for filesystem, group in cells.groupby("filesystem", sort=False):
@@ -161,7 +178,10 @@ def skipped(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def left_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """File systems of the sweep that were not measured."""
+    """File systems of the sweep that were not measured.
+
+    A file system or a workload of the sweep was not measured.
+    """
     if sweep.left_out:
         names = ", ".join(sweep.left_out)
         reasons = sorted({reason.partition(": ")[2] for reason in sweep.left_out.values()})
@@ -172,7 +192,11 @@ def left_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def missing_figures(evidence: Evidence) -> Iterator[Doubt]:
-    """Figures that others of the sweep have: other file systems, or other trials of the same cell."""
+    """Figures that others of the sweep have: other file systems, or other trials of the same cell.
+
+    A metric of the answer has fewer rows on this file system than on others, as where pg_test_fsync prints `n/a`. A
+    warning where some trials of a cell have a figure and others do not.
+    """
     yield from _missing_here(evidence)
     yield from _missing_in_some(evidence)
 
@@ -224,7 +248,11 @@ def _for(labels: list[str]) -> str:
 
 
 def few_ios(evidence: Evidence) -> Iterator[Doubt]:
-    """Percentiles that are missing because a trial did too few I/Os for them."""
+    """Percentiles that are missing because a trial did too few I/Os for them.
+
+    A trial of the cell did fewer I/Os than the percentile needs: ten above it, and ten below it. A warning where
+    `metrics` asks for that percentile, otherwise one note for the run.
+    """
     known, fewest = _labels(evidence), fewest_ios(evidence.measurements)
     others: list[str] = []
     for cell in evidence.sweep.cells:
@@ -289,7 +317,10 @@ def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
 
 
 def not_precise(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells that a stopping rule gave up before they were as precise as was asked."""
+    """Cells that a stopping rule gave up before they were as precise as was asked.
+
+    A stopping rule ended at `max` or at the budget, and the cell was not as precise as required.
+    """
     until = evidence.sweep.design.until
     for stop in evidence.stops:
         alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
@@ -305,7 +336,12 @@ def not_precise(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
-    """Logs that were made elsewhere."""
+    """Logs that were made elsewhere.
+
+    The figures are from logs made elsewhere, whose caches, device and order are not known. The message names the
+    options that no log states. A further caveat says where the logs of two file systems state different options under
+    one workload.
+    """
     if not sweep.imported:
         return
     known = stated_facts.read(facts)

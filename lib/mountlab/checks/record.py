@@ -11,7 +11,11 @@ _NAMED = 3
 
 
 def altered(evidence: Evidence) -> Iterator[Doubt]:
-    """Measurements that were altered after they were written, and that a person accepted."""
+    """Measurements that were altered after they were written, and that a person accepted.
+
+    The journal, its checksums or raw output were altered after they were written, and a person accepted them as they
+    are.
+    """
     if evidence.altered:
         said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""

@@ -89,7 +89,10 @@ def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
 
 
 def too_few(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells with too few trials for an interval that means much."""
+    """Cells with too few trials for an interval that means much.
+
+    n < 5. An error for n = 1.
+    """
     fewest: dict[str, tuple[Cell, int]] = {}
     for sample in evidence.samples:
         n = len(sample.values)
@@ -127,7 +130,10 @@ def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
 
 
 def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells whose trials differ by more than a tenth, in a metric that the answer is about."""
+    """Cells whose trials differ by more than a tenth, in a metric that the answer is about.
+
+    The coefficient of variation of a metric of the answer is above 10 %.
+    """
     worst: dict[str, tuple[float, str]] = {}
     for sample in evidence.samples:
         worst[sample.cell.id] = max(worst.get(sample.cell.id, (0.0, "")), (_cv(sample.values), sample.metric))
@@ -153,7 +159,11 @@ def _cv(values: Sequence[float]) -> float:
 
 
 def rounded(evidence: Evidence) -> Iterator[Doubt]:
-    """Figures of the answer that the tool rounds (few digits, bins, its clock) by more than the trials differ."""
+    """Figures of the answer that the tool rounds (few digits, bins, its clock) by more than the trials differ.
+
+    Half a step to which the tool rounds (digits, bins, clock) is more than 0.5 % of a figure of the answer, and the
+    trials spread by less than that half step.
+    """
     for sample in evidence.samples:
         step, mean = evidence.steps[sample.cell.id, sample.metric, sample.label], float(np.mean(sample.values))
         if step / 2 > CLOCK_SHARE * mean > 0 and _spread(sample.values) < step / 2:
@@ -172,7 +182,13 @@ def rounded(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def outlying(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials far from the others of their cell, which count all the same."""
+    """Trials far from the others of their cell, which count all the same.
+
+    The modified z score, by the median absolute deviation, is above 3.5 (Iglewicz & Hoaglin 1993). It is also beyond
+    what 99 % of normal samples of that size stay within (19 at n = 5, 7 at n = 10). And the distance from the median is
+    larger than the smallest effect. Where more than half of the figures are equal, half of their smallest step replaces
+    that deviation. With two different figures only, the check could not look.
+    """
     smallest = evidence.sweep.design.smallest_effect
     for sample in evidence.samples:
         middle = median(sample.values)
@@ -201,7 +217,11 @@ def _change(value: float, reference: float) -> str:
 
 
 def bimodal(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that fall into two groups."""
+    """Trials that fall into two groups.
+
+    The dip test rejects one mode (n ≥ 10, p < 0.05). A note where it does so for this cell alone, a warning where it
+    still does after Holm's correction over all cells and metrics of the answer.
+    """
     for each in _suspicious(evidence, "two_modes", shape.two_modes_p):
         sample = each.sample
         yield Doubt.of_cell(
@@ -233,7 +253,12 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def drift(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that rise or fall over the run, in a cell or in all of them together."""
+    """Trials that rise or fall over the run, in a cell or in all of them together.
+
+    Mann-Kendall test, exact up to n = 60, with ties up to n = 20 (n ≥ 6, p < 0.01), and a change from the first third
+    to the last larger than the smallest effect. Note and warning as in `two-modes`. Also a warning about the run where
+    the levels of the blocks over all cells together do so.
+    """
     levels = _levels_of_many(evidence)
     if _p(shape.drift_p, levels) < shape.SUSPICIOUS_P["drift"]:
         first, last = _ends(levels)
@@ -288,7 +313,11 @@ def _meet(candidate: Sample, one: Sample) -> bool:
 
 
 def step(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that change at once during the run, in a cell or in all of them together."""
+    """Trials that change at once during the run, in a cell or in all of them together.
+
+    Pettitt's test (n ≥ 10, p < 0.01), and a step larger than the smallest effect. Note and warning as in `two-modes`,
+    and all cells together as in `drift`.
+    """
     smallest = evidence.sweep.design.smallest_effect
     levels = _levels_of_many(evidence)
     if _p(shape.step_p, levels) < shape.SUSPICIOUS_P["step"]:
@@ -315,7 +344,10 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def autocorrelated(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials that are more like their neighbours than like others."""
+    """Trials that are more like their neighbours than like others.
+
+    Rank von Neumann ratio (n ≥ 8, p < 0.01), without a drift that says so already. Note and warning as in `two-modes`.
+    """
     drifts = [(each.sample, each.severity) for each in drifting(evidence)]
     for each in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
         sample = each.sample
@@ -334,7 +366,11 @@ def autocorrelated(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def cold_start(evidence: Evidence) -> Iterator[Doubt]:
-    """First blocks that are unlike the later ones, over all cells: the warm-up was too short."""
+    """First blocks that are unlike the later ones, over all cells: the warm-up was too short.
+
+    The first five blocks are not steady by SNIA's rule (excursion ≤ 20 %, slope ≤ 10 % of the average). And the first
+    differs from the later ones (t test on logs, p < 0.05).
+    """
     levels = _block_levels(evidence.samples)
     if len(levels) < ROUNDS:
         return
@@ -382,7 +418,11 @@ def _p_of_first(levels: Sequence[float]) -> float:
 
 
 def unsteady(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials with an unsteady bandwidth in fio's log, and rounds before them that never became steady."""
+    """Trials with an unsteady bandwidth in fio's log, and rounds before them that never became steady.
+
+    In more than half of the trials fio's bandwidth over five equal parts of the trial is not steady by the same rule.
+    It needs `log_avg_msec`, and ten windows or more. Or the rounds of `precondition` ended without being steady.
+    """
     yield from _never_steady(evidence)
     for cell, known in evidence.known_of(evidence.series):
         judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}

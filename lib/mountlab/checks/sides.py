@@ -17,7 +17,10 @@ _OF_DEVICES = ("mkfs options", "what it lies on", "journal")
 
 
 def image_in_memory(evidence: Evidence) -> Iterator[Doubt]:
-    """Loop images whose 'disk' is memory."""
+    """Loop images whose 'disk' is memory.
+
+    The loop image lies on tmpfs or ramfs.
+    """
     for name, fstype in evidence.backing_types.items():
         if fstype in ("tmpfs", "ramfs"):
             yield _in_memory(name, fstype)
@@ -39,7 +42,10 @@ def _in_memory(name: str, fstype: str) -> Doubt:
 
 
 def loop_images(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems on a loop image share the disk with the file system that holds the image."""
+    """File systems on a loop image share the disk with the file system that holds the image.
+
+    The file system lives in an image file, so its figures include the file system below and the loop driver.
+    """
     for fs in evidence.sweep.filesystems:
         if fs.image_bytes and fs.name in evidence.backing_types:
             known = evidence.backing_types[fs.name]
@@ -52,7 +58,10 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """ramfs has no size limit of its own."""
+    """ramfs has no size limit of its own.
+
+    The file system is ramfs, with a size in the sweep. The plan enforces the size, the kernel does not.
+    """
     for fs in sweep.filesystems:
         if fs.type == "ramfs" and fs.size_bytes:
             yield Doubt.of_filesystem(
@@ -63,7 +72,10 @@ def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def historic_names(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """File systems that no kernel of today knows by the name in the sweep."""
+    """File systems that no kernel of today knows by the name in the sweep.
+
+    The type is shmfs. A tmpfs was measured.
+    """
     for fs in sweep.filesystems:
         if fs.type == "shmfs":
             where = "mounted with that source" if fs.size_bytes else "the box's own, in a directory below /dev/shm"
@@ -78,7 +90,12 @@ def historic_names(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def sides_differ(evidence: Evidence) -> Iterator[Doubt]:
-    """File systems that differ from the baseline in more than one thing."""
+    """File systems that differ from the baseline in more than one thing.
+
+    A file system differs from the baseline in two or more of these: type, mount options, mkfs options, tunables, what
+    it lies on, journal, size (by more than 10 %), disk, options added by the kernel. For a file system in memory the
+    type includes what it lies on.
+    """
     below = _lowest_devices(evidence)
     added: dict[str, list[str]] = {}
     for row in evidence.options:
@@ -139,7 +156,10 @@ def _aspects(fs: Filesystem) -> dict[str, str]:
 
 def made_once(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
     """File systems that are compared, and were made once for all blocks: how one making differs from the next is
-    unknown."""
+    unknown.
+
+    `fresh_filesystem: never`, two blocks or more, and two file systems or more.
+    """
     design = sweep.design
     made = [fs.name for fs in sweep.filesystems if is_made(fs)]
     if design.fresh_filesystem == "never" and design.repeats > 1 and len(sweep.filesystems) > 1 and made:

@@ -39,7 +39,7 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "write_ios": _many("number of writes"),
     "sync_ios": _many("number of syncs"),
     **{
-        # Of these two fio's percentiles are of completion, its mean of submission too (METHODS tells why).
+        # Of these two fio's percentiles are of completion, its mean of submission too (METHODS.md, Metrics).
         f"{side}_latency_{part}": _many(text.format(side if part == "mean" else f"{side} completion"))
         for side in ("read", "write")
         for part, text in _PARTS.items()

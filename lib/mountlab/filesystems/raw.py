@@ -13,7 +13,11 @@ from mountlab.filesystems.guard import mark_argv
 
 
 class Raw(DeviceFamily):
-    """A device that is written without a file system. Its first MiB holds a small super block of ours."""
+    """A device that is written without a file system.
+
+    Its first MiB holds a small super block of ours, by which the guard knows the device again. Workloads begin above
+    it, and what is to be read is written before. All jobs of fio share the same part.
+    """
 
     type = "raw"
     make = Ext4.make

@@ -56,7 +56,7 @@ MEASUREMENTS = "measurements.parquet"
 
 @dataclass(frozen=True, repr=False)
 class Run(Shown):
-    """One run as read from its directory. METHODS.md describes the frames."""
+    """One run as read from its directory. docs/reference/run-directory.md describes the frames."""
 
     path: Path
     """The directory of the run."""

@@ -55,7 +55,7 @@ class DesignFile(File):
     level: Annotated[float, AS_SHARE, Field(ge=LEVELS[0], le=LEVELS[1])] = 0.95
     """Of the intervals, as a share: 0.95 or `95%`. Under `until` its `confidence` takes this place."""
     estimate: Literal["mean", "median", "geometric", "harmonic"] = "mean"
-    """How the trials of a cell are summed up. METHODS.md says which is for what."""
+    """How the trials of a cell are summed up: [which is for what](../../METHODS.md#estimates)."""
     smallest_effect: Annotated[float, AS_SHARE, Field(ge=0, lt=1)] = 0.02
     """The smallest difference that matters to you, as a share: from 1/1.02 to 1.02 counts as the same."""
     on_ineffective: Literal["error", "caveat"] = "error"
@@ -64,10 +64,11 @@ class DesignFile(File):
     shortest_trial: TimeText = "1s"
     """A caveat tells where trials measured for less. `0s` switches it off."""
     trial_timeout: TimeText = "10min"
-    """After so long a trial is stopped, and has failed."""
+    """A trial that runs longer is stopped. It is a timeout: worse than every trial that ended."""
     retries: Annotated[int, Field(ge=0, le=10)] = 1
-    """How often a trial is tried again at once that failed for a reason that may pass: it took too long, was killed, or
-    memory ran out. One that fails all the same, or for another reason, sets its cell aside: it has no more trials."""
+    """How often a trial is tried again at once that failed for a reason that may pass: it was killed, memory ran
+    out, or a client was lost. A timeout is never repeated. One that fails all the same, or for another reason, sets its
+    cell aside: it has no more trials."""
     sample_every: TimeText | Literal[False] = "100ms"
     """How often the box's counters are read while a tool runs, for the figures over time: at most ten times a second,
     and half as often after each hundred times. `false`: never."""

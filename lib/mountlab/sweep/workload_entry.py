@@ -43,9 +43,13 @@ MOST_LEVELS, MOST_CELLS = 1000, 10_000
 MOST_LOOKS = 1_000_000
 """Exclusions times the combinations that they are held against."""
 DESIGN_KEYS: dict[str, str] = {
-    "vary": f"Which combinations of the levels become cells: {' or '.join(VARY)}. The first where nothing is said.",
-    "exclude": "Without the combinations that an entry matches: `[{rw: read, bs: 1KiB}]`.",
-    "also": "And these: `[{rw: write, bs: 1MiB}]`. Applied after `exclude`, so that it may bring some back.",
+    "vary": f"Which combinations of the levels become cells: {' or '.join(VARY)}. The first where nothing is said. The "
+    "second takes the first level of every list together, then each other level with all others at their first.",
+    "exclude": "Without the combinations that an entry matches: `[{rw: read, bs: 1KiB}]`. A factor that it does not "
+    "name matches at all levels, a list of levels matches each. An entry that matches nothing is an error.",
+    "also": "And these: `[{rw: write, bs: 1MiB}]`. Applied after `exclude`, so that it may bring some back. A factor "
+    "that an entry does not name has all its levels, or with one-at-a-time its first. It may name options that are"
+    " swept nowhere else. A combination that exists already is an error.",
     "precondition": f"Up to so many rounds are run first on each new mount, until they are steady: {WINDOW} to "
     f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
     "clients": "Boxes that drive it together, by fio's client/server mode: `[a, b]`, names of files in params/boxes/. "

@@ -63,7 +63,14 @@ class Figure:
 
 class CommandTool(Tool):
     """Runs a command line that the sweep gives. Nothing about the program is known: what the sweep says is believed,
-    and what the patterns do not find fails the trial."""
+    and what the patterns do not find fails the trial.
+
+    Each pattern must match once, or `all` says what to make of several matches. `from: clock` is the wall time
+    between two calls of date(1) around the command. A call takes some milliseconds, and the figure may be too long by
+    as much; a third call before the command measures that. Twice that is the step to which the figure is rounded. If
+    the wall clock was set meanwhile, /proc/uptime counts, in steps of 10 ms. A metric with `better: neither` is in no
+    comparison.
+    """
 
     name = "command"
     programs: tuple[Program, ...] = ()

@@ -47,7 +47,12 @@ _HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
 
 class Dd(Tool):
     """Writes zeros or random data to a file, or reads a file that it wrote before. Writes end with fdatasync unless
-    asked otherwise: without a flush dd times the page cache. With `runtime` one trial is several runs of dd."""
+    asked otherwise: without a flush dd times the page cache. With `runtime` one trial is several runs of dd.
+
+    With `data: random` a write copies from a file in the box's memory, made before the clock starts; the copy is in
+    its time. That data is new for each trial. dd may be BusyBox's, if it prints how long it took and has the options
+    of the sweep; otherwise the plan says so. A trial must have copied exactly `bs` times `count` bytes.
+    """
 
     name = "dd"
     programs: tuple[Program, ...] = (

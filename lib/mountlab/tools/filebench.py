@@ -32,7 +32,13 @@ _HINT = (
 
 class Filebench(Tool):
     """One workload of the table, of the user's own, or of those that are installed with filebench. filebench makes its
-    files, they are flushed and put out of the page cache (where that is asked), and then it measures."""
+    files, they are flushed and put out of the page cache (where that is asked), and then it measures.
+
+    It writes what is in its buffers, mostly zeros. Sizes of files that vary use the seed of the block; the files and
+    places of its operations come from a fixed sequence (caveat `trials-replayed`). It looks for the end of a fixed
+    amount of work once a second, so such workloads give latencies and no rates. Release 1.5-alpha3 computes the mean
+    latency of its summary wrongly: that figure is then missing.
+    """
 
     name = "filebench"
     programs: tuple[Program, ...] = (

@@ -67,7 +67,11 @@ class SyncReport:
 
 
 class PgTestFsync(Tool):
-    """Each method by which PostgreSQL can flush its log, one after the other, in a file of its own."""
+    """Each method by which PostgreSQL can flush its log, one after the other, in a file of its own.
+
+    It writes random data, the same in each write. Each method is a row, and every row is compared. `n/a`, as where a
+    file system takes no direct I/O, is missing and not zero.
+    """
 
     name = "pg_test_fsync"
     programs: tuple[Program, ...] = (

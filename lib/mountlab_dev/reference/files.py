@@ -65,7 +65,7 @@ def sweep_page() -> str:
         _section(
             "design.until",
             UntilFile,
-            "A stopping rule: METHODS.md says [how it is kept honest](../../METHODS.md#until-when-blocks-go-on).",
+            "A stopping rule, and [how its intervals are corrected](../../METHODS.md#stopping-rule).",
         ),
     )
 

@@ -47,6 +47,11 @@ def paragraph(docstring: str | None) -> str:
     return one_line((docstring or "").strip().split("\n\n")[0])
 
 
+def paragraphs_after_first(docstring: str | None) -> str:
+    """The rest of a docstring in one line; '' where there is none."""
+    return one_line((docstring or "").strip().partition("\n\n")[2])
+
+
 def prose(docstring: str | None) -> str:
     """All paragraphs of a docstring, each in one line; an indented one is code."""
     parts = re.split(r"\n\s*\n", (docstring or "").strip("\n"))

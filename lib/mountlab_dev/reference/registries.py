@@ -14,11 +14,21 @@ from mountlab.core.units import GIB, format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
 from mountlab.filesystems.device import DeviceFamily
+from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, Rule, Undone
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 
-from mountlab_dev.glossary import METRIC_MEANINGS
-from mountlab_dev.reference.markdown import code, codes, one_line, page, paragraph, prose, table
+from mountlab_dev.glossary import METRIC_MEANINGS, METRIC_SOURCES
+from mountlab_dev.reference.markdown import (
+    code,
+    codes,
+    one_line,
+    page,
+    paragraph,
+    paragraphs_after_first,
+    prose,
+    table,
+)
 
 _ANY = "whatever the sweep has a pattern for, the wall time (`from: clock`), and metrics that the sweep defines"
 _FURTHER = {"command": "Any other option is a value for its `{name}` in the command lines."}
@@ -132,8 +142,63 @@ def filesystems_page() -> str:
         "each: how it is made on a box, and what is read back after the mount. In the commands `DEVICE` stands for "
         "the loop device, scratch device or zram device, `MOUNTPOINT` for a directory below the run's own. "
         "[How one is added](../how-to/own-file-system.md).",
+        _REQUESTED,
+        "Rules for options without effect. The plan names those that need no mount:",
+        table(("File system", "Option", "Does nothing, since", "Source"), map(_rule, RULES)),
+        "A later option of the same list turns an earlier one off:",
+        table(("File system", "Option", "Turned off by", "Reason"), map(_undone, UNDONE)),
         *(_family(family) for family in FAMILIES.own.values()),
     )
+
+
+_REQUESTED = """
+## Requested and in effect
+
+After each mount these are kept: `/proc/self/mountinfo`, `/proc/fs/ext4/*/options`, `/sys/fs/*`, `queue/*`, the super
+block as dumpe2fs, xfs_info or btrfs show it, and what the kernel logged meanwhile. A file system with options is also
+made once *without* them (the **control**), and tried with an option that no kernel knows.
+
+| State | Evidence |
+| --- | --- |
+| in effect | The kernel shows it. |
+| changed | The kernel shows another value. |
+| ignored | Its opposite shows, the kernel's log says so, or it shows nowhere in a file system that accepts any word. |
+| shown, but without effect here | The kernel shows it and does nothing with it, by one of the rules below. |
+| not visible | It shows nowhere, but unknown words are refused, so the kernel has at least read it. |
+| added | It was not requested, and shows only with the options: `data=journal` brings `nodelalloc`. |
+
+- Values are compared by meaning: `mpol=interleave:0,1,2,3` is `interleave:0-3`, `compress=zstd:0` is `zstd:3`, ext4's
+  `commit=0` is `commit=5`. The kernel shows some values by showing nothing (`huge=never`, btrfs `commit=30`).
+- For ext4's journal its own super block decides: `/proc` hides `journal_async_commit` beside `nojournal_checksum`.
+- An mkfs option that the super block does not name is in effect where a line differs from the control. The control is
+  then made twice: a line that differs between the two (a UUID, a hash seed) proves nothing. Runs of earlier versions
+  made it once; there such an option is *not visible*.
+- Settings of the kernel (`tunables`, huge pages, zram devices, the pmbd module) are recorded on the box before they are
+  changed, and given back after the mount. `box clean` gives back what a crash has left.
+- The memory that files take on a file system in memory is the change of the box's memory in use: before a trial's files
+  exist, after the tool ends, and after they are removed. In use is `MemTotal` minus free memory, droppable cache
+  (`Active(file)`, `Inactive(file)`, `SReclaimable`) and memory of programs, plus swap. On hugetlbfs it is the used pages
+  of the reserved pool. A zram device keeps what was removed, so there it is counted from before the first trial.
+- Every command is in the run's directory: `raw/<mount>/commands.json` and `raw/<trial>/argv`.
+""".strip()
+
+
+def _rule(rule: Rule) -> tuple[str, ...]:
+    return (*_about(rule), _conditions(rule), rule.source)
+
+
+def _about(rule: Rule | Undone) -> tuple[str, str]:
+    return ("any" if rule.types == ANY else codes(rule.types), codes(rule.options))
+
+
+def _conditions(rule: Rule) -> str:
+    beside = f" (beside {codes(rule.beside)})" if rule.beside else ""
+    since = f" (from Linux {'.'.join(map(str, rule.since))})" if rule.since else ""
+    return f"{rule.reason}{beside}{since}"
+
+
+def _undone(rule: Undone) -> tuple[str, ...]:
+    return (*_about(rule), codes(rule.by), rule.reason)
 
 
 def _family(family: Family) -> str:
@@ -228,9 +293,15 @@ def metrics_page() -> str:
     ]
     return page(
         "Metrics",
-        "Base units in files, readable units in reports. From which figure of a tool's output each is taken stands in "
-        "[METHODS.md](../../METHODS.md#metrics).",
+        "Base units in files, readable units in reports: 1 MB/s is 10⁶ B/s, 1 MiB is 2²⁰ B. How they are summed up: "
+        "[METHODS.md](../../METHODS.md#estimates).",
         table(("Metric", "Unit", "Meaning", "Better", "Given by"), rows),
+        "## Where each is taken from",
+        "`*` stands for any text; the first row of a tool that matches counts. A metric of `tool: command` is what the "
+        "patterns of the sweep find.",
+        table(("Tool", "Metric", "Taken from"), METRIC_SOURCES),
+        "`mkfs_time` and `mount_time` are of a mount, not of a workload. They are listed with the first workload of "
+        "the sweep, so that n counts mounts. On a scratch device the guard looks before the clock starts.",
     )
 
 
@@ -243,11 +314,13 @@ def _tellers(metric: str) -> str:
 
 def caveats_page() -> str:
     """Every caveat."""
+    raised = {code: paragraphs_after_first(check.find.__doc__) for code, check in CHECKS.own.items()}
+    compared = {code: each.when for code, each in OF_SEVERAL_RUNS.items()}
     return page(
         "Caveats",
-        "Reasons to doubt a figure, as they stand in `caveats.csv` and beside the figures. When exactly each is raised "
-        "stands in [METHODS.md](../../METHODS.md#caveats). With `strict: true` in the design a warning is an error. "
-        "*Plan*: it is foreseen by `make plan`, where the sweep and the box alone tell it.",
+        "Reasons to doubt a figure, as they are in `caveats.csv` and beside the figures. With `strict: true` in the "
+        "design a warning is an error. *Plan*: `make plan` foresees it from the sweep and the facts of the box. What "
+        "checks, tests and severities are: [METHODS.md](../../METHODS.md#caveats).",
         "## Of a run",
         table(("Caveat", "Severity", "What it is about", "What to do", "Plan"), map(_check, CHECKS.own.values())),
         "## Of runs that are compared",
@@ -255,7 +328,29 @@ def caveats_page() -> str:
             ("Caveat", "Severity", "What it is about", "What to do"),
             [(code(name), each.severity, each.about, each.advice) for name, each in OF_SEVERAL_RUNS.items()],
         ),
+        "## When each is raised",
+        table(("Caveat", "Raised when"), [(code(name), text) for name, text in raised.items()]),
+        "### In a comparison of runs",
+        table(("Caveat", "Raised when"), [(code(name), text) for name, text in compared.items()]),
+        "## Limits",
+        prose(_LIMITS_OF_CAVEATS),
     )
+
+
+_LIMITS_OF_CAVEATS = """
+The counters are of the whole box. Bytes on a device are those of all users: a busy box can make a cached read look
+real, never the other way round. Others' work in the kernel looks like the trial's: `box-busy` counts others' user mode
+only.
+
+On a file system right on a device, `other-io` cannot tell its own journal from a neighbour in the direction in which
+the tool moves bytes. It looks at the other direction; below a loop image at both.
+
+Speeds of links count on bare metal only. Heat is seen where the kernel counts throttling (Intel's x86). `on-battery`,
+the governor and swap in use are facts of the beginning of a run.
+
+The kernel's log is read after trials of half a second or more only, since reading it costs some 5 ms. Another
+program's `drop_caches` hides what `fincore` would see.
+"""
 
 
 def _check(check: Check) -> tuple[str, ...]:
