@@ -135,7 +135,11 @@ def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def extended_run(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
-    """Blocks that were added after a look at the results, and cells that were measured later than the others."""
+    """Blocks that were added after a look at the results, and cells that were measured later than the others.
+
+    `mountlab extend` added blocks to a finished run. A further caveat names each cell that was added, its first blocks,
+    and whether any block holds it together with the baseline.
+    """
     texts = [*extension_words.extended_texts(sweep), extension_words.corrected_text(sweep)]
     if sweep.extended:
         yield Doubt.of_run(" ".join(filter(None, texts)))

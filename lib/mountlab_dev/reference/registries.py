@@ -177,8 +177,9 @@ made once *without* them (the **control**), and tried with an option that no ker
   changed, and given back after the mount. `box clean` gives back what a crash has left.
 - The memory that files take on a file system in memory is the change of the box's memory in use: before a trial's files
   exist, after the tool ends, and after they are removed. In use is `MemTotal` minus free memory, droppable cache
-  (`Active(file)`, `Inactive(file)`, `SReclaimable`) and memory of programs, plus swap. On hugetlbfs it is the used pages
-  of the reserved pool. A zram device keeps what was removed, so there it is counted from before the first trial.
+  (`Active(file)`, `Inactive(file)`, `SReclaimable`) and memory of programs, plus swap. On hugetlbfs the used
+  pages of the reserved pool count. On zram, which keeps removed data, the change is counted from before
+  the first trial.
 - Every command is in the run's directory: `raw/<mount>/commands.json` and `raw/<trial>/argv`.
 """.strip()
 
