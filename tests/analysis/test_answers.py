@@ -70,9 +70,9 @@ def test_each_part_of_the_question_is_a_line_with_the_range_of_its_ratios() -> N
     assert found == [
         "Flushed writes: tmpfs 2.0 to 6.9 times as fast as ext4: faster in both comparisons.",
         "Cold reads: tmpfs 63 times [41, 83] as fast as ext4: faster.",
-        "Warm reads: tmpfs 0.50 times [0.40, 0.60] as fast as ext4: slower.",
+        "Warm reads: tmpfs at 0.50 [0.40, 0.60] of ext4's speed: slower.",
         "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 4 comparisons together. "
-        "A range spans ratios alone: the interval of each is in the plot.",
+        "A range covers the ratios only: the plot shows their intervals.",
     ]
 
 
@@ -94,7 +94,7 @@ def test_braces_in_a_name_stay_as_they_are() -> None:
 def test_what_points_the_other_way_in_a_part_is_told_by_itself() -> None:
     found = told({}, {**RANDOM, **LOSS}, {**RANDOM, "factors": {"rw": "write"}}, COLD)
     assert "faster in 2 and slower in 1 (fio rw=randwrite) of 3 comparisons" in found[0]
-    assert "But tmpfs writes 0.50 times [0.40, 0.60] as fast as ext4 under fio rw=randwrite: slower." in found
+    assert "But tmpfs writes at 0.50 [0.40, 0.60] of ext4's speed under fio rw=randwrite: slower." in found
 
 
 def test_workloads_that_answer_one_part_are_parts_themselves() -> None:
@@ -147,7 +147,7 @@ def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:
     claim = {"flushed writes": {"": "faster"}}
     assert held(claim, {}, RANDOM) == [("confirmed", "in all 2 comparisons")]
     assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "in all 2 comparisons, 1 of them doubtful")]
-    assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "in its one comparison, doubtful")]
+    assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "in its only comparison, doubtful")]
     assert held(claim, {}, {**RANDOM, **OPEN}) == [("open", "undecided in 1 of 2 comparisons")]
     assert held(claim, {**OPEN}, {**RANDOM, **LOSS}) == [
         ("contradicted", "in 1 of 2 comparisons: tmpfs is slower under fio rw=randwrite, 0.50 times [0.40, 0.60]")
@@ -156,7 +156,7 @@ def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:
 
 def test_same_is_confirmed_by_the_margin_and_not_by_a_wide_interval() -> None:
     claim = {"warm reads": {"": "same"}}
-    assert held(claim, {**WARM, **SAME}) == [("confirmed", "in its one comparison")]
+    assert held(claim, {**WARM, **SAME}) == [("confirmed", "in its only comparison")]
     assert held(claim, {**WARM, **OPEN})[0][0] == "open"
     assert held(claim, WARM)[0][0] == "contradicted"
 
@@ -164,10 +164,10 @@ def test_same_is_confirmed_by_the_margin_and_not_by_a_wide_interval() -> None:
 def test_an_expectation_is_about_its_own_part_and_file_system() -> None:
     both = [{}, {"candidate": "ramfs", **LOSS}, {**COLD, **LOSS}]
     assert held({"flushed writes": {"tmpfs": "faster", "ramfs": "slower"}}, *both) == [
-        ("confirmed", "in its one comparison"),
-        ("confirmed", "in its one comparison"),
+        ("confirmed", "in its only comparison"),
+        ("confirmed", "in its only comparison"),
     ]
-    assert held({"dd-read": {"": "slower"}}, *both) == [("confirmed", "in its one comparison")]
+    assert held({"dd-read": {"": "slower"}}, *both) == [("confirmed", "in its only comparison")]
 
 
 def test_what_was_not_measured_is_neither_confirmed_nor_contradicted() -> None:

@@ -137,7 +137,7 @@ def test_a_warm_read_that_was_asked_for_is_only_noted() -> None:
     the_sweep = make(workloads={"r": {**READ, "cache": "warm"}})
     caveat = the_only("cache-served", build(the_sweep, traffic=moved(0.0)))
     assert caveat.severity == "note"
-    assert "as was asked for with cache: warm. This is not the speed of the device." in caveat.message
+    assert "as the sweep asks with cache: warm. This is not the speed of the device." in caveat.message
 
 
 def test_an_image_in_the_cache_below_the_loop_device_is_caught() -> None:

@@ -36,7 +36,7 @@ def test_an_outlier_is_named_with_its_trial_and_still_counts() -> None:
     evidence = of(100, 101, 99, 100.5, 99.5, 100.2, 40, 101.3, 99.9, 100.8)
     caveat = the_only("outlier", evidence)
     assert (caveat.severity, caveat.subject, caveat.metrics) == ("note", "ext4/r", "read_bandwidth")
-    assert "far from the median of the cell: t0007 (-60.0%). They count: nothing is dropped by itself" in caveat.message
+    assert "far from the median of the cell: t0007 (-60.0%). They count: Mountlab drops no trial by itself" in caveat.message
     assert len(evidence.samples[0].values) == 10
 
 
@@ -124,7 +124,7 @@ def test_what_is_rare_in_one_cell_and_not_among_forty_is_a_note_that_says_so() -
     values[7] = 100e6 * np.repeat([1, 0.8], 5) * rng.normal(1, 0.01, size=10)
     (caveat,) = [each for each in found("step", cells(values)) if each.subject == "ext4/r07"]
     assert caveat.severity == "note"
-    assert caveat.message.endswith("Of 40 quiet ones 1% at most look like this by chance.")
+    assert caveat.message.endswith("By chance, at most 1% of 40 cells without a cause look like this.")
 
 
 def test_neighbours_that_are_alike_are_told() -> None:

@@ -155,7 +155,7 @@ def test_a_workload_is_named_with_its_factors_once() -> None:
         ({}, "tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd-write: faster; n = 5 blocks."),
         (
             {"ratio": 0.5, "low": 0.48, "high": 0.52, "verdict": "slower"},
-            "tmpfs writes 0.50 times [0.48, 0.52] as fast as ext4 under dd-write: slower; n = 5 blocks.",
+            "tmpfs writes at 0.50 [0.48, 0.52] of ext4's speed under dd-write: slower; n = 5 blocks.",
         ),
         (
             {"ratio": 1.003, "low": 0.995, "high": 1.011, "verdict": "same"},

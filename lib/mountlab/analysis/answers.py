@@ -103,7 +103,7 @@ def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) ->
     counts = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
     alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
     held = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
-    spans = " A range spans ratios alone: the interval of each is in the plot." if ranges else ""
+    spans = " A range covers the ratios only: the plot shows their intervals." if ranges else ""
     return [AnswerLine("", f"{alike}{held}{spans}")]
 
 
@@ -118,10 +118,11 @@ def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, 
     if rest := names[_MOST_CANDIDATES:]:
         groups[f"the other {len(rest)}"] = [each for name in rest for each in by_candidate[name]]
     fell: dict[str, list[str]] = {}
+    as_shares = all(map(verdicts.is_share, groups[names[0]]))
     for name, group in groups.items():
-        fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group)}")
+        fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group, as_shares=as_shares)}")
     tallies = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
-    unit = [f" {_as(own)}", *[""] * (len(tallies) - 1)]  # what the ratios are of is said once
+    unit = [f" {_as(own, as_shares=as_shares)}", *[""] * (len(tallies) - 1)]  # what the ratios are of is said once
     clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(tallies, unit, strict=True))
     return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
 
@@ -133,18 +134,22 @@ def _fell(own: Sequence[Comparison], smallest: float) -> str:
     return verdicts.verdict_or_why(own[0], smallest)
 
 
-def _times(own: Sequence[Comparison]) -> str:
-    """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval."""
+def _times(own: Sequence[Comparison], *, as_shares: bool) -> str:
+    """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval. With `as_shares`
+    'at 0.3 to 0.5', where the strongest effect of the part is a loss of speed."""
     if len(own) == 1:
-        return verdicts.times_text(own[0])
+        return f"at {verdicts.share_text(own[0])}" if as_shares else verdicts.times_text(own[0])
     ratios = sorted(each.ratio for each in own if math.isfinite(each.ratio))
     ends = dict.fromkeys(ratio_figures(each, math.nan, math.nan).value for each in (*ratios[:1], *ratios[-1:]))
-    return f"{' to '.join(ends)} times" if ends else "without a ratio"
+    ratio = " to ".join(ends)
+    return (f"at {ratio}" if as_shares else f"{ratio} times") if ends else "without a ratio"
 
 
-def _as(own: Sequence[Comparison]) -> str:
-    """'as fast as ext4', 'the 99th-percentile read latency of ext4'."""
+def _as(own: Sequence[Comparison], *, as_shares: bool) -> str:
+    """'as fast as ext4', 'of ext4's speed', 'the 99th-percentile read latency of ext4'."""
     first = own[0]
+    if as_shares:
+        return f"of {first.baseline}'s speed"
     if METRICS.get(first.metric) in ("B/s", "1/s"):
         return f"as fast as {first.baseline}"
     return f"the {metric_noun(first.metric)} of {first.baseline}"
@@ -222,7 +227,7 @@ def _how_doubtful(weak: int, of: int) -> str:
 
 def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
     if len(own) == 1:
-        return "in its one comparison"
+        return "in its only comparison"
     return f"in all {len(own)} comparisons" if len(some) == len(own) else f"in {len(some)} of {len(own)} comparisons"
 
 

@@ -160,7 +160,7 @@ def _noise_text(comparison: Comparison) -> str:
 
 
 _NOISE: Mapping[str, str] = {
-    "both": "it is from trial to trial, and neither side stands out",
+    "both": "noise from trial to trial, on both sides alike",
     "one block": "most of it is one block that lies far off",
     "few blocks": "most of it is a few blocks that lie far off",
     "step": "most of it is a step of the ratio between two blocks",
@@ -168,7 +168,7 @@ _NOISE: Mapping[str, str] = {
     "two modes": "the ratio has two modes",
     "rounding": "most of it is rounding by the tool",
     "boxes": "the boxes differ",
-    "unknown": "too few blocks tell where it comes from",
+    "unknown": "too few blocks to find its source",
 }
 
 
@@ -178,10 +178,29 @@ def times_text(comparison: Comparison) -> str:
     return f"{figures.value} times {figures.interval}".strip()
 
 
+def share_text(comparison: Comparison) -> str:
+    """'0.34 [0.30, 0.38]': a ratio below 1, as a share of the baseline's speed."""
+    figures = compared_figures(comparison)
+    return f"{figures.value} {figures.interval}".strip()
+
+
+def is_share(comparison: Comparison) -> bool:
+    """Whether a sentence gives the ratio as a share of a speed: '0.34 of ext4's speed', not '0.34 times as fast'."""
+    return "as fast as" in metric_words(comparison.metric).ratio and comparison.ratio < 1
+
+
 def _ratio_clause(comparison: Comparison, under: str) -> str:
+    label = f" ({comparison.label})" if comparison.label else ""
+    value = share_text(comparison) if is_share(comparison) else times_text(comparison)
+    return f"{_ratio_words(comparison, value)}{label}{under}"
+
+
+def _ratio_words(comparison: Comparison, value: str) -> str:
+    """'tmpfs writes 6.9 times as fast as ext4', 'tmpfs reads at 0.34 of ext4's speed'."""
     template = metric_words(comparison.metric).ratio
-    clause = template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=times_text(comparison))
-    return clause + (f" ({comparison.label})" if comparison.label else "") + under
+    if is_share(comparison):
+        template = template.replace("{times} as fast as {baseline}", "at {times} of {baseline}'s speed")
+    return template.format(candidate=comparison.candidate, baseline=comparison.baseline, times=value)
 
 
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
@@ -300,8 +319,8 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """The largest effect in one line, without its interval: the title of a plot of ratios."""
     first = strongest_first(comparisons)[0]
     if first.verdict in ("faster", "slower"):
-        template, value = metric_words(first.metric).ratio, compared_figures(first).value
-        clause = template.format(candidate=first.candidate, baseline=first.baseline, times=f"{value} times")
+        value = compared_figures(first).value
+        clause = _ratio_words(first, value if is_share(first) else f"{value} times")
         return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
     if all(each.verdict == "same" for each in comparisons):
         return f"All are the same as {first.baseline} within {percent(smallest_effect)}"

@@ -57,7 +57,7 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
                 cell,
                 f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
                 + (
-                    ", as was asked for with cache: warm. This is not the speed of the device."
+                    ", as the sweep asks with cache: warm. This is not the speed of the device."
                     if asked
                     else ". This is not the speed of the device: read more than the memory holds, or cold."
                 ),
@@ -178,7 +178,7 @@ def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
                 f"this reads {format_bytes(float(size))} buffered on a box with {format_bytes(memory)} of memory, "
                 f"and {why}: it measures the page cache. "
                 + (
-                    "That was asked for."
+                    "The sweep asks for this."
                     if asked
                     else "Read more than the memory holds, read past the cache "
                     "(direct), or say cache: warm where that is what you want to know."
@@ -319,14 +319,14 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
-                f"than the {limit / 1e6:.0f} MB/s of {what}: a cache inside it, in its controller or in the host of a "
-                "virtual machine answered, or it is not what it says it is. Move far more than such a cache holds.",
+                f"than {limit / 1e6:.0f} MB/s, {what}. A cache answered (in the device, in its controller or in the "
+                "host of a virtual machine), or the claim is wrong. Move far more data than such a cache holds.",
                 metrics=f"{side}_",
             )
 
 
 def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, float, float, str]]:
-    """How fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, of what."""
+    """How fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, and what sets it."""
     chain, seconds = evidence.chain_of(trial_id), evidence.elapsed.get(trial_id)
     traffic = evidence.traffic.get(trial_id, {})
     if not chain or chain[-1] not in traffic or not seconds:
@@ -346,10 +346,10 @@ def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
 def _limits(name: str, facts: Facts) -> Iterator[tuple[float, str]]:
     disk = disk_of(name, facts)
     if disk.get("rotational") and disk.get("type") == "disk":
-        yield FASTEST_PLATTERS, "the fastest rotating disk, which it reports to be"
+        yield FASTEST_PLATTERS, "the ceiling of a rotating disk, which it claims to be"
     link = (facts.get("disk_links") or {}).get(disk.get("name"))
     if link and _bare(facts):  # the links of a virtual machine are made up
-        yield float(link["bytes_per_s"]), f"its link ({link['what']})"
+        yield float(link["bytes_per_s"]), f"the limit of its link ({link['what']})"
 
 
 def _bare(facts: Facts) -> bool:

@@ -55,7 +55,7 @@ def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt
     if tools and facts.get("virtualization") not in (None, "none"):
         yield Doubt.of_run(
             f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
-            f"virtual disk may store it in less, or not at all, which nothing here shows. {_ADVICE}",
+            f"virtual disk may compress it or not store it at all, and Mountlab cannot see that. {_ADVICE}",
             severity="note",
         )
 

@@ -34,8 +34,8 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(list(foreign), trials)} the device moved up to "
-                f"{format_bytes(float(max(foreign.values())))} that were not the trial's: others used it at the same "
-                "time. Their share of it is missing in the figures: stop them, or give the box a scratch device.",
+                f"{format_bytes(float(max(foreign.values())))} that were not the trial's: other programs used it at "
+                "the same time. The figures lack their share. Stop them, or give the box a scratch device.",
             )
 
 

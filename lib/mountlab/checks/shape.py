@@ -70,7 +70,7 @@ def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
             yield Suspect(sample, "warning", "")
         elif p < limit:
             tested = sum(not math.isnan(each) for each in p_values)
-            chance = f" Of {tested} quiet ones {limit:.0%} at most look like this by chance."
+            chance = f" By chance, at most {limit:.0%} of {tested} cells without a cause look like this."
             yield Suspect(sample, "note", chance)
 
 
@@ -144,7 +144,7 @@ def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
         yield Doubt.of_run(
             f"Of {counted(len(worst), 'cell')}, {len(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
             f"{NOISY_CV:.0%} from trial to trial (coefficient of variation), most of all {metric} of {cell}, by "
-            f"{cv:.0%}. The intervals hold this noise; longer trials or a quieter box would narrow them."
+            f"{cv:.0%}. The intervals include this noise; longer trials or a quieter box would narrow them."
         )
 
 
@@ -197,9 +197,9 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
             listed = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
             yield Doubt.of_cell(
                 sample.cell,
-                f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: nothing is "
-                "dropped by itself. See what else happened then; where you know that it was not the file system, "
-                "exclude them with that reason (mountlab exclude).",
+                f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: Mountlab "
+                "drops no trial by itself. Check what else happened then. If the cause was not the file system, exclude "
+                "them with that reason (mountlab exclude).",
                 metrics=sample.metric,
             )
 
@@ -227,8 +227,8 @@ def bimodal(evidence: Evidence) -> Iterator[Doubt]:
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
-            "where hardly any trial is, and the interval covers less than it says. Look at every trial for what they "
-            "differ in (order, place on the device, a cache that is hit or not), and make it a factor."
+            "between them, and the interval covers less than it states. Find what the groups differ in (order, place on "
+            "the device, cache hits), and make it a factor."
             + each.by_chance,
             severity=each.severity,
             metrics=sample.metric,

@@ -53,7 +53,7 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_filesystem(
                 fs.name,
                 f"it lives in an image file of {format_bytes(fs.image_bytes)} on {below}, so figures include that file "
-                "system and the loop driver. For the disk alone give the box a scratch device.",
+                "system and the loop driver. To measure the disk alone, give the box a scratch device.",
             )
 
 
@@ -122,7 +122,7 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
             yield Doubt.of_filesystem(
                 fs.name,
                 f"it differs from the baseline {baseline.name} in {len(differences)} things: {'; '.join(differences)}. "
-                "The ratio is of all of them together; to tell one from another, change one at a time.",
+                "The ratio covers all of them together. To separate them, change one at a time.",
             )
 
 
@@ -204,7 +204,7 @@ CHECKS = (
         "Set `mount_root` of the box, or `image_dir`, to a directory on a disk.",
         foresee=image_will_be_in_memory,
     ),
-    Check("loop-image", loop_images, "For the disk alone give the box a scratch device.", severities=("note",)),
+    Check("loop-image", loop_images, "To measure the disk alone, give the box a scratch device.", severities=("note",)),
     standing(
         "size-not-enforced",
         uncapped_memory,

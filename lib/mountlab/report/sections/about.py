@@ -25,7 +25,7 @@ def options(run: RunView) -> Html:
     for o in run.options:
         asked = html.code(o.option) if o.option else "added by the kernel"
         rows.append([o.filesystem, o.kind, asked, sentences.OPTION_STATES[o.state], o.kernel_says])
-    return html.table(head, [Rows(rows)], caption="Options asked for, and what the kernel made of them")
+    return html.table(head, [Rows(rows)], caption="Requested options, and what the kernel reports")
 
 
 def left_out(run: RunView) -> Html:

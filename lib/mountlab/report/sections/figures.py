@@ -272,19 +272,19 @@ def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]
     trials = [each for own in list(shown.values())[:MOST_INSIDE] for each in own]
     if not trials:
         return
-    yield "Of each cell the trial in the middle, by the metric of the answer."
+    yield "The median trial of each cell, by the metric of the answer."
     if len(shown) > MOST_INSIDE:
         yield f"Drawn are the first {MOST_INSIDE} of {len(run.sweep.workloads)} workloads."
     empty = [each.title for name, each in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
     unseen = [each.title for name, each in plots.INSIDE.items() if not _seen(name, trials)]
     if empty:
-        yield f"Zero in all of them, and left out: {numbers.listed(empty)}."
+        yield f"Left out, as zero in all of them: {numbers.listed(empty)}."
     if unseen:
         yield f"Not recorded for any of them: {numbers.listed(unseen)}."
     if any(_seen(name, trials) for name in _LOGGED) and not any(_seen(name, trials) for name in _LATENCIES):
         yield (
-            "fio logs latency unasked only where each I/O waits for a device or has 64 KiB or more; log_avg_msec in a "
-            "workload asks for it."
+            "By default fio logs latency only where each I/O waits for a device or has 64 KiB or more. Set log_avg_msec in "
+            "a workload to log it."
         )
 
 

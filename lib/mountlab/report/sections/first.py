@@ -181,7 +181,7 @@ def _overview_table(run: RunView) -> Html:
     level, noun = numbers.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
     wide = len(names) <= MOST_COLUMNS
     of = "row" if wide else "workload"
-    caption = f"{noun} and {level} interval. ★ best of its {of}, or not separable from the best"
+    caption = f"{noun} and {level} interval. ★ best of its {of}, or not distinguishable from the best"
     if not wide:
         below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)]
         return _long_table(below, noun, caption)
@@ -310,7 +310,7 @@ def caveats(run: RunView) -> Html:
     groups = grouped(run.caveats)
     boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
     notes = [group for group in groups if group.severity == "note"]
-    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed: nothing of this kind was found"
+    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
     return html.joined(*boxes, *_notes(notes), html.details(others, html.items(run.checks_passed)), not_checked(run))
 
 
