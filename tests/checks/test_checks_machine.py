@@ -379,14 +379,17 @@ def fast(**facts: Any) -> Evidence:
 def test_a_disk_that_rotates_and_is_faster_than_any_is_implausible() -> None:
     caveat = the_only("implausible", replace(fast(), chains={"m-ext4": CHAIN}))
     assert (caveat.severity, caveat.metrics) == ("warning", "read_")
-    assert "the device moved up to 1074 MB/s, more than 600 MB/s, the ceiling of a rotating disk, which it claims to be" in caveat.message
+    assert (
+        "the device moved up to 1074 MB/s, more than 600 MB/s, the ceiling of a rotating disk, which it claims to be"
+        in caveat.message
+    )
 
 
 def test_a_disk_that_is_faster_than_its_link_is_implausible() -> None:
     disks = [{"name": "sda", "type": "disk", "rotational": False, "parent": None},
              {"name": "vda", "type": "part", "rotational": False, "parent": "sda"}]  # fmt: skip
     links = {"sda": {"bytes_per_s": 300e6, "what": "SATA 3 Gb/s"}}
-    assert "300 MB/s of its link (SATA 3 Gb/s)" in (
+    assert "300 MB/s, the limit of its link (SATA 3 Gb/s)" in (
         the_only("implausible", fast(block_devices=disks, disk_links=links)).message
     )
 

@@ -232,5 +232,7 @@ def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
 
 
 def _short(each: Comparison) -> str:
-    """'tmpfs is slower under dd-read cache=warm, 0.32 times [0.21, 0.74]'."""
-    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {verdicts.times_text(each)}"
+    """'tmpfs is slower under dd-read cache=warm, at 0.32 [0.21, 0.74] of ext4's speed'."""
+    share = f"at {verdicts.share_text(each)} of {each.baseline}'s speed"
+    ratio = share if verdicts.is_share(each) else verdicts.times_text(each)
+    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {ratio}"

@@ -189,9 +189,9 @@ def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     watching = str((facts.get("reclaim") or {}).get("damon") or "")
     if "pageout" in watching:
         yield Doubt.of_run(
-            "DAMON was running with the action pageout when the run began: although memory is free, it evicts "
-            "pages that were not used for a while from the cache, and with swap also from file systems in memory. A read "
-            "after a pause may come from the device. Stop DAMON while you measure: write `off` to `state` below "
+            "DAMON was running with the action pageout when the run began: although memory is free, it "
+            "evicts pages that were not used for a while from the cache, and with swap also from file systems in memory. "
+            "A read after a pause may come from the device. Stop DAMON while you measure: write `off` to `state` below "
             "/sys/kernel/mm/damon/admin/kdamonds."
         )
 
@@ -258,8 +258,8 @@ def virtual_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     if kind not in (None, "none") and not facts.get("emulated"):
         yield Doubt.of_run(
             f"the box is a virtual machine or a container ({kind}): its disks may be files in the cache of a host, and "
-            "other machines on that host are invisible. drop_caches empties this machine's caches only. The figures are "
-            "those of such a machine, not of the hardware."
+            "other machines on that host are invisible. drop_caches empties this machine's caches only. The figures "
+            "are those of such a machine, not of the hardware."
         )
 
 

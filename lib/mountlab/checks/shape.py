@@ -198,8 +198,8 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 sample.cell,
                 f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: Mountlab "
-                "drops no trial by itself. Check what else happened then. If the cause was not the file system, exclude "
-                "them with that reason (mountlab exclude).",
+                "drops no trial by itself. Check what else happened then. If the cause was not the file system, "
+                "exclude them with that reason (mountlab exclude).",
                 metrics=sample.metric,
             )
 
@@ -227,9 +227,8 @@ def bimodal(evidence: Evidence) -> Iterator[Doubt]:
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
-            "between them, and the interval covers less than it states. Find what the groups differ in (order, place on "
-            "the device, cache hits), and make it a factor."
-            + each.by_chance,
+            "between them, and the interval covers less than it states. Find what the groups differ in (order, place "
+            "on the device, cache hits), and make it a factor." + each.by_chance,
             severity=each.severity,
             metrics=sample.metric,
         )

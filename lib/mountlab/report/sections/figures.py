@@ -283,8 +283,8 @@ def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]
         yield f"Not recorded for any of them: {numbers.listed(unseen)}."
     if any(_seen(name, trials) for name in _LOGGED) and not any(_seen(name, trials) for name in _LATENCIES):
         yield (
-            "By default fio logs latency only where each I/O waits for a device or has 64 KiB or more. Set log_avg_msec in "
-            "a workload to log it."
+            "By default fio logs latency only where each I/O waits for a device or has 64 KiB or more. Set "
+            "log_avg_msec in a workload to log it."
         )
 
 
