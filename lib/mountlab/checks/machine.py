@@ -190,7 +190,7 @@ def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
     if "pageout" in watching:
         yield Doubt.of_run(
             "DAMON was running with the action pageout when the run began: although memory is free, it "
-            "evicts pages that were not used for a while from the cache, and with swap also from file systems in memory. "
+            "evicts pages that were not used for a while from the cache, and with swap from file systems in memory. "
             "A read after a pause may come from the device. Stop DAMON while you measure: write `off` to `state` below "
             "/sys/kernel/mm/damon/admin/kdamonds."
         )
