@@ -84,7 +84,8 @@ def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
 
 
 def _reader_gone() -> int:
-    """The exit code where the reader of our output has gone, as in `... | head`: that of a program ended by SIGPIPE."""
+    """Return the exit code where the reader of our output has gone, as in `... | head`: that of a program ended by
+    SIGPIPE."""
     with suppress(BrokenPipeError):
         sys.stdout.close()  # else Python tries once more as it ends
     return PIPE_CLOSED

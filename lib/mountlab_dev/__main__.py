@@ -16,7 +16,7 @@ CALIBRATION = Path(__file__).with_name("calibration.md")
 
 
 def parser() -> argparse.ArgumentParser:
-    """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
+    """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = argparse.ArgumentParser(prog="mountlab_dev", description="What those need who develop Mountlab.")
     verbs = made.add_subparsers(required=True, metavar="VERB")
     calibrate = verb(verbs, "calibrate", _calibrate, "simulate how often the statistics are right: docs/calibration.md")

@@ -211,8 +211,8 @@ Measured = tuple[str, float | None, list[float], Literal["s", "B"]]
 
 
 def rows(repeats: int, scratch: Path, years: Years = MILLION) -> Iterator[Measured]:
-    """The rows of `make bench` on the catalog and the index, from run directories that are made below `scratch`. Making
-    the million takes minutes, and 800 MB."""
+    """Yield the rows of `make bench` on the catalog and the index, from run directories that are made below `scratch`.
+    Making the million takes minutes, and 800 MB."""
     results = scratch / "years"
     write_years(results, years)
     what = f"{years.trials:,} trials in {years.count:,} runs"
@@ -251,14 +251,14 @@ def _asked(results: Path) -> float:
 
 
 def _made(results: Path, how: str) -> tuple[float, float]:
-    """Seconds that it took, and bytes of memory that the process had at most."""
+    """Return seconds that it took, and bytes of memory that the process had at most."""
     done = subprocess.run([sys.executable, "-c", _MADE, str(results), how], capture_output=True, text=True, check=True)
     took, memory = done.stdout.split()
     return float(took), float(memory) * KIB
 
 
 def _typed(results: Path, *verb: str) -> float:
-    """Seconds of the whole command."""
+    """Return seconds of the whole command."""
     argv = [sys.executable, "-m", "mountlab", *verb]
     where = ["--results", str(results)] if verb[0] in ("history", "query") else []
     start = time.perf_counter()

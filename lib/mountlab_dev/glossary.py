@@ -17,7 +17,7 @@ _SIDES = {"read": "a read", "write": "a write"}
 
 
 def _latencies() -> dict[str, str]:
-    """Every latency in the names of `METRICS`, with what it spans and how its I/Os are summed up."""
+    """Return every latency in the names of `METRICS`, with what it spans and how its I/Os are summed up."""
     found: dict[str, str] = {}
     for part, counts in _PARTS.items():
         spans = {

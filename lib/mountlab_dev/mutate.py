@@ -76,7 +76,7 @@ class Mutation:
         return Path(self.path).relative_to(ROOMS).parts[0]
 
     def put(self, source: str) -> str | None:
-        """The mutated source; None where it no longer has those lines; the nearest where it has them twice."""
+        """Return the mutated source; None where it no longer has those lines; the nearest where it has them twice."""
         starts = [match.start() for match in re.finditer(re.escape(self.was), source)]
         if not starts:
             return None
@@ -92,7 +92,7 @@ class Mutation:
 
 
 def python_mutations(path: str, source: str) -> Iterator[Mutation]:
-    """One for each place of a module that an operator fits."""
+    """Yield one for each place of a module that an operator fits."""
     lines = source.encode().splitlines(keepends=True)
     for node in _seen(ast.parse(source)):
         for kind, at, becomes in _edits(node):
@@ -100,7 +100,7 @@ def python_mutations(path: str, source: str) -> Iterator[Mutation]:
 
 
 def _seen(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that a test could see: no types, no assertions of types, no texts that are put together."""
+    """Yield the nodes that a test could see: no types, no assertions of types, no texts that are put together."""
     yield node
     for name, value in ast.iter_fields(node):
         if name not in ("annotation", "returns", "decorator_list"):
@@ -157,7 +157,7 @@ def _of_lines(path: str, lines: list[bytes], kind: str, at: ast.expr | ast.stmt,
 
 
 def shell_mutations(path: str, source: str) -> Iterator[Mutation]:
-    """One for each test of a script that can be turned, and each plain command that can be left out."""
+    """Yield one for each test of a script that can be turned, and each plain command that can be left out."""
     for number, line in enumerate(source.splitlines(keepends=True), 1):
         for kind, pattern, becomes in () if line.lstrip().startswith("#") else _SHELL:
             changed = re.sub(pattern, becomes, line, count=1, flags=re.MULTILINE)
@@ -180,7 +180,8 @@ def places(tree: Path) -> dict[str, list[Mutation]]:
 
 
 def sample(found: dict[str, list[Mutation]], number: int, seed: int) -> list[Mutation]:
-    """One of each room, the rest by the rooms' sizes; of each kind equally often, so that rare kinds are drawn."""
+    """Return one of each room, the rest by the rooms' sizes; of each kind equally often, so that rare kinds are
+    drawn."""
     drawn: dict[Mutation, None] = {}
     generator = random.Random(seed)  # noqa: S311  # nothing secret
     rooms = sorted(found)
@@ -281,7 +282,7 @@ class Copy:
             path.write_text(source)
 
     def leave_out(self, tests: set[str]) -> set[str]:
-        """Which of these tests fail without a mutation, too: they are asked no more."""
+        """Return which of these tests fail without a mutation, too: they are asked no more."""
         functions = {name: name.partition("[")[0] for name in tests if ".py" in name}
         said = self._pytest(sorted(set(functions.values())), ALL, limit_s=None).stdout if functions else ""
         wrong = {name.partition("[")[0] for name in _FAILED.findall(said)}
@@ -289,7 +290,7 @@ class Copy:
         return {name for name, function in functions.items() if function in wrong}
 
     def _stages(self, mutation: Mutation, *, slow: bool) -> Iterator[tuple[list[str], str]]:
-        """Which tests to ask, one after the other: first the one that caught it before."""
+        """Yield which tests to ask, one after the other: first the one that caught it before."""
         room = [f"tests/{mutation.room}"]
         if slow:
             yield room, SLOW
@@ -336,7 +337,7 @@ class Copy:
 
 
 def read(record: Path) -> list[Mutation]:
-    """The mutations of an earlier run that were caught. What was judged twice counts as it was judged last."""
+    """Return the mutations of an earlier run that were caught. What was judged twice counts as it was judged last."""
     judged = [Mutation(**json.loads(line)) for line in record.read_text().splitlines()]
     last = {replace(each, test=""): each for each in judged}
     return [each for each in last.values() if each.test]

@@ -46,14 +46,14 @@ class Expected:
 
 
 def answering(run: AnsweredRun) -> list[Comparison]:
-    """The comparisons of the metrics that the answer is about, with the intervals that hold for all together."""
+    """Return the comparisons of the metrics that the answer is about, with the intervals that hold for all together."""
     whole = [verdicts.together(comparison) for comparison in run.comparisons]
     return [c for c in whole if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
 
 
 def parts_of(run: AnsweredRun, comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
-    """The comparisons by the part of the question that they answer, parts in the order of the sweep. Where all of
-    several workloads answer one part, each workload is a part."""
+    """Return the comparisons by the part of the question that they answer, parts in the order of the sweep. Where all
+    of several workloads answer one part, each workload is a part."""
     parts: dict[str, list[Comparison]] = {}
     by_workload: dict[str, list[Comparison]] = {}
     name_of = _namer(run)
@@ -64,7 +64,7 @@ def parts_of(run: AnsweredRun, comparisons: Iterable[Comparison]) -> dict[str, l
 
 
 def _namer(run: AnsweredRun) -> Callable[[Comparison], str]:
-    """What tells the part of the question that a comparison of the run answers."""
+    """Return what tells the part of the question that a comparison of the run answers."""
     workloads, known = {workload.label: workload for workload in run.sweep.workloads}, not run.sweep.imported
 
     def part(each: Comparison) -> str:
@@ -74,8 +74,8 @@ def _namer(run: AnsweredRun) -> Callable[[Comparison], str]:
 
 
 def lines(run: AnsweredRun) -> list[AnswerLine]:
-    """The answer: a line for each part of the question, what in a part points another way, and how far it holds. Where
-    nothing is decided, that comes first."""
+    """Return the answer: a line for each part of the question, what in a part points another way, and how far it holds.
+    Where nothing is decided, that comes first."""
     found = answering(run)
     if not found:
         return [AnswerLine("", verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems)))]
@@ -96,7 +96,7 @@ def _more(parts: Sequence[str]) -> str:
 
 
 def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) -> list[AnswerLine]:
-    """The n that all have in common, at which level the intervals hold, and that ranges are no intervals."""
+    """Return the n that all have in common, at which level the intervals hold, and that ranges are no intervals."""
     count = sum(map(verdicts.has_blocks, run.comparisons))
     if count < 2:
         return []
@@ -108,8 +108,8 @@ def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) ->
 
 
 def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
-    """What each file system does in one part of the question, the strongest effect first; those to which the same
-    befell together."""
+    """Return what each file system does in one part of the question, the strongest effect first; those to which the
+    same befell together."""
     by_candidate: dict[str, list[Comparison]] = {}
     for each in verdicts.strongest_first(own):
         by_candidate.setdefault(each.candidate, []).append(each)
@@ -167,7 +167,7 @@ def _doubtful(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) ->
 
 
 def _weak(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
-    """The doubts about each comparison that has any."""
+    """Return the doubts about each comparison that has any."""
     return [found for each in own if (found := verdicts.doubts_about(each, doubts))]
 
 
@@ -188,7 +188,8 @@ def _against(own: Sequence[Comparison]) -> list[Comparison]:
 
 
 def expected(run: AnsweredRun) -> list[Expected]:
-    """Each expectation of the sweep that names a part of the question, held against the comparisons of that part."""
+    """Return each expectation of the sweep that names a part of the question, held against the comparisons of that
+    part."""
     found, name_of = answering(run), _namer(run)
     parts = {id(each): (each.workload, name_of(each)) for each in found}
     doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
@@ -205,7 +206,7 @@ def expected(run: AnsweredRun) -> list[Expected]:
 
 
 def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison], weak: int) -> Expected:
-    """One contradiction contradicts; it is confirmed only by every comparison."""
+    """Return the state of a claim: one contradiction contradicts it, and only all comparisons together confirm it."""
     against = [each for each in own if each.verdict not in (claim, "undecided")]
     unclear = [each for each in own if each.verdict == "undecided"]
     if not any(map(verdicts.has_interval, own)):

@@ -33,14 +33,14 @@ _DETAILS = {("kernel_config", "sha256"), ("kernel_build", "")}
 
 
 def by_area(facts: Facts) -> dict[str, dict[str, Any]]:
-    """Area to the facts in it; None for what is not known."""
+    """Return area to the facts in it; None for what is not known."""
     found = {area: {key: facts.get(key) for key in keys} for area, keys in AREAS.items()}
     found["device"] |= _disks(facts)
     return found
 
 
 def _disks(facts: Facts) -> dict[str, Any]:
-    """The disks of a box, without those that are made for a file system."""
+    """Return the disks of a box, without those that are made for a file system."""
     disks = [each for each in facts.get("block_devices") or [] if each.get("type") == "disk" and each.get("size_bytes")]
     own = [each for each in disks if not str(each.get("name")).startswith(("loop", "zram", "ram"))]
     settings = facts.get("disk_settings") or {}
@@ -52,12 +52,12 @@ def _disks(facts: Facts) -> dict[str, Any]:
 
 
 def is_detail(key: str, part: str) -> bool:
-    """Whether a fact, or one of its values, says only that something differs."""
+    """Return whether a fact, or one of its values, says only that something differs."""
     return (key, part) in _DETAILS
 
 
 def texts(facts: Facts) -> dict[str, str]:
-    """Every fact and every value of one as people read it, by its name; what is not known is left out."""
+    """Return every fact and every value of one as people read it, by its name; what is not known is left out."""
     found = [(key, part, value) for own in by_area(facts).values() for key, part, value in _single(own)]
     found.sort(key=lambda each: is_detail(each[0], each[1]))
     return {fact_name(key, part): fact_text(key, value, part) for key, part, value in found}

@@ -51,7 +51,7 @@ Metrics = Mapping[str, tuple[str, ...]]
 
 
 def measurement_frame(rows: Iterable[tuple[Trial, Measurement]]) -> pd.DataFrame:
-    """One row a measurement, columns as MEASUREMENT_COLUMNS; factors is a mapping of option to value."""
+    """Return one row a measurement, columns as MEASUREMENT_COLUMNS; factors is a mapping of option to value."""
     pairs = list(rows)  # column by column: a mapping for each of a hundred thousand rows would take seconds
     trials, measurements = [trial for trial, _ in pairs], [measurement for _, measurement in pairs]
     columns: dict[str, list[Any]] = {
@@ -79,12 +79,13 @@ def without_partial(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def factor_names(sweep: Sweep) -> list[str]:
-    """Every swept option, in the order of the sweep file."""
+    """Return every swept option, in the order of the sweep file."""
     return list(dict.fromkeys(name for workload in sweep.workloads for name in workload.factors))
 
 
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's own."""
+    """Return workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's
+    own."""
     present = _metrics_of(sweep, measurements)
     wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
     # Of a workload that others ran the options may not be known, by which a tool chooses.
@@ -93,7 +94,7 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
 
 
 def _metrics_of(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[str]]:
-    """Workload label to the metrics that any of its cells has."""
+    """Return workload label to the metrics that any of its cells has."""
     by_cell: dict[str, set[str]] = {}
     for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
         by_cell.setdefault(name, set()).add(metric)
@@ -104,7 +105,7 @@ def _metrics_of(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[str]]
 
 
 def _rows_of(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
-    """The rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
+    """Return the rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
     return zip(*(frame[name].tolist() for name in frame), strict=True)
 
 
@@ -129,7 +130,8 @@ def log_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[i
 
 
 def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
-    """The counted blocks of each cell in which its trial ran into the time limit; without the cells that have none."""
+    """Return the counted blocks of each cell in which its trial ran into the time limit; without the cells that have
+    none."""
     found: dict[str, set[int]] = {}
     for trial in trials:
         if trial.status == "timeout" and not trial.warmup:
@@ -138,7 +140,7 @@ def censored_blocks(trials: Iterable[Trial]) -> dict[str, frozenset[int]]:
 
 
 def late_trials(censored: Censored, cell: str, metric: str) -> int:
-    """How many counted trials of a cell ran into the time limit and so have no figure of this metric."""
+    """Return how many counted trials of a cell ran into the time limit and so have no figure of this metric."""
     return 0 if metric in OF_A_MOUNT else len(censored.get(cell, ()))
 
 
@@ -156,9 +158,9 @@ def worse_side(metrics: Sequence[Metric]) -> NDArray[np.float64]:
 def estimate_frame(
     sweep: Sweep, measurements: pd.DataFrame, *, run_id: str, box: str, censored: Censored = NONE_CENSORED
 ) -> pd.DataFrame:
-    """One row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A cell with
-    trials that ran into the time limit has a median over all of them in the place of its figure (stats.censored); one
-    without any other trial has rows without a figure.
+    """Return one row a cell, metric and label, with the columns of estimates.csv; cells in the order of the sweep. A
+    cell with trials that ran into the time limit has a median over all of them in the place of its figure
+    (stats.censored); one without any other trial has rows without a figure.
 
     The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
     covers what the design's level says. All samples are computed at once.
@@ -183,7 +185,7 @@ def estimate_frame(
 def _with_censored(
     sweep: Sweep, samples: _Samples, columns: Mapping[str, Any], censored: Censored, level: float
 ) -> dict[str, list[Any]]:
-    """The columns of the estimates that are others where a cell has censored trials."""
+    """Return the columns of the estimates that are others where a cell has censored trials."""
     if not censored:
         return {}
     names = ("n", "censored", "mean", "low", "high", "sd", "cv", "method")
@@ -243,8 +245,8 @@ PERCENTILE_COLUMNS = (
 def percentile_frame(
     sweep: Sweep, histograms: Mapping[str, Mapping[str, Sequence[Histogram]]], censored: Censored = NONE_CENSORED
 ) -> pd.DataFrame:
-    """The latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is. Where
-    trials ran into the time limit they are medians, as the figures of `estimate_frame`.
+    """Return the latency percentiles of each cell, in seconds: estimated from those of its trials, as every figure is.
+    Where trials ran into the time limit they are medians, as the figures of `estimate_frame`.
 
     `histograms`: cell to place in fio's report ('read.clat_ns') to the histogram of each counted trial. Columns as
     PERCENTILE_COLUMNS, cells in the order of the sweep; `workload` is its label. A percentile that one of the trials
@@ -275,7 +277,7 @@ def percentile_frame(
 
 
 def _about_cell(cell: Cell, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, str]:
-    """What a row of the estimates begins with."""
+    """Return what a row of the estimates begins with."""
     workload = cell.workload
     start = {"run_id": run_id, "box": box, "filesystem": cell.filesystem.name, "tool": workload.tool}
     return {**start, "workload": workload.name, **{name: workload.factors.get(name, "") for name in factors}}
@@ -309,7 +311,8 @@ class _Samples:
 
 
 def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
-    """Values with the same keys make one sample; within a cell, samples come in the order in which they first stood."""
+    """Return one sample for the values with the same keys; within a cell, samples come in the order in which they first
+    stood."""
     codes = np.zeros(len(measurements), dtype=np.int64)
     for key in keys:
         own, unique = pd.factorize(measurements[key])
@@ -338,9 +341,9 @@ def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, st
 
 
 def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
-    """The step of each sample: that of its tool, at the mean of its values, or that of the values themselves; of logs
-    from elsewhere, and of metrics that the tool does not round in a known way, at least that of the digits which the
-    figures of the run show."""
+    """Return the step of each sample: that of its tool, at the mean of its values, or that of the values themselves; of
+    logs from elsewhere, and of metrics that the tool does not round in a known way, at least that of the digits which
+    the figures of the run show."""
     means, found = (
         np.bincount(samples.ids, each, len(samples.sizes)) / samples.sizes for each in (samples.values, samples.steps)
     )
@@ -365,7 +368,7 @@ FILESYSTEM_STEPS = dict.fromkeys(OF_A_MOUNT, Step(absolute=1e-9))
 
 
 def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
-    """Every file system against the baseline, for every workload and every metric that the answer is about.
+    """Return every file system against the baseline, for every workload and every metric that the answer is about.
 
     p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
     (stats.adjusted says how); those of equivalence by Holm over the same family. Where a side has trials that ran
@@ -377,7 +380,7 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
 def latency_comparisons(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, *, answered: Metrics
 ) -> list[Comparison]:
-    """The median and the tail of latencies (COMPARED_PERCENTILES) of every file system against the baseline, as
+    """Return the median and the tail of latencies (COMPARED_PERCENTILES) of every file system against the baseline, as
     `comparisons`, where every trial of both sides has enough I/Os for them; without those that are `answered`.
 
     They are a family of their own: however many there are, they make nothing of the answer less certain.
@@ -393,7 +396,7 @@ def latency_comparisons(
 def _compared_together(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
 ) -> list[Comparison]:
-    """The comparisons of these metrics as one family."""
+    """Return the comparisons of these metrics as one family."""
     asked, ratios, late = compared(sweep, measurements, censored, metrics)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=sweep.rule)
@@ -410,9 +413,9 @@ def _compared_together(
 def compared(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, metrics: Metrics | None = None
 ) -> tuple[list[Question], Ratios, NDArray[np.int64]]:
-    """What a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in which a
-    side ran into the time limit; nothing without a baseline. `metrics`: of each workload, those of the answer where
-    none are given."""
+    """Return what a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in
+    which a side ran into the time limit; nothing without a baseline. `metrics`: of each workload, those of the answer
+    where none are given."""
     wanted = answer_metrics(sweep, measurements) if metrics is None else metrics
     asked = _asked(sweep, measurements, sweep.baseline, wanted) if sweep.baseline is not None else []
     blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
@@ -438,7 +441,8 @@ def _apart(sweep: Sweep, asked: Sequence[Question], blocks: NDArray[np.int64]) -
 
 
 def _censored_sides(asked: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
-    """The blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks) each."""
+    """Return the blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks)
+    each."""
     candidates, baselines = (np.zeros((len(asked), len(blocks)), dtype=bool) for _ in range(2))
     masks = {cell: np.isin(blocks, list(own)) for cell, own in censored.items()}
     for row, each in enumerate(asked if masks else ()):
@@ -463,7 +467,7 @@ class Question(NamedTuple):
         return Sides.of(self.workload, self.metric, self.label, baseline=self.baseline, candidate=self.candidate)
 
     def key(self, filesystem: str) -> tuple[str, str, str]:
-        """Cell, metric and label of one side."""
+        """Return cell, metric and label of one side."""
         return cell_id(filesystem, self.workload.label), self.metric, self.label
 
 
@@ -485,15 +489,17 @@ def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str, metrics: Met
 
 
 def _refused(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
-    """Whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not compared."""
+    """Return whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not
+    compared."""
     return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
 
 
 def _by_block(
     measurements: pd.DataFrame, sweep: Sweep, asked: Sequence[Question]
 ) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
-    """The blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN where
-    there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last counts.
+    """Return the blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN
+    where there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last
+    counts.
     """
     samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
     steps = np.append(_steps(sweep, samples), 0.0)

@@ -44,7 +44,7 @@ class CellCommand:
 
 
 def cell_commands(run: RunView) -> list[CellCommand]:
-    """Every command that trials ran, workloads in the order of the sweep."""
+    """Return every command that trials ran, workloads in the order of the sweep."""
     found: dict[str, dict[_Command, dict[str, int]]] = {workload.label: {} for workload in run.sweep.workloads}
     for row in run.trials.to_dict("records"):
         record = run.records.get(row["trial_id"])
@@ -98,7 +98,7 @@ class _Placed:
 
 
 def general(text: str, setup: Setup, info: Mapping[str, Any]) -> str:
-    """A command of a mount with placeholders for what is that mount's alone."""
+    """Return a command of a mount with placeholders for what is that mount's alone."""
     root = info.get("facts", {}).get("mount_root")
     for own, placeholder in (
         (f"{root}/{info.get('run_id')}" if root else "", RUN),
@@ -109,13 +109,13 @@ def general(text: str, setup: Setup, info: Mapping[str, Any]) -> str:
 
 
 def general_mountinfo(setup: Setup, info: Mapping[str, Any]) -> str:
-    """A line of mountinfo without what differs from mount to mount by itself: its own number and that of its parent,
-    the number of the device (proc(5))."""
+    """Return a line of mountinfo without what differs from mount to mount by itself: its own number and that of its
+    parent, the number of the device (proc(5))."""
     return general(" ".join(setup.mountinfo.split(" ")[3:]), setup, info)
 
 
 def line(argv: Sequence[str]) -> str:
-    """A command as a shell takes it, but for its placeholders."""
+    """Return a command as a shell takes it, but for its placeholders."""
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in argv)
 
 
@@ -125,5 +125,5 @@ def _is_plain(word: str) -> bool:
 
 
 def used(texts: Sequence[str]) -> dict[str, str]:
-    """The placeholders in some texts, with what they stand for."""
+    """Return the placeholders in some texts, with what they stand for."""
     return {name: meaning for name, meaning in MEANINGS.items() if any(name in text for text in texts)}

@@ -173,7 +173,7 @@ class _Pilot:
         return cls(sweep, values, answer_metrics(sweep, frame), answer_labels(sweep, frame), used, took)
 
     def rows(self, workload: Workload) -> list[MetricLabel]:
-        """The rows that the answer is about and that the pilot has."""
+        """Return the rows that the answer is about and that the pilot has."""
         wanted = [
             (metric, label)
             for metric in self.metrics[workload.label]
@@ -182,7 +182,7 @@ class _Pilot:
         return [row for row in wanted if list(self.samples(workload, row))]
 
     def rows_expected(self, workload: Workload) -> int:
-        """How many rows the answer will be about; one for a metric that the pilot lacks."""
+        """Return how many rows the answer will be about; one for a metric that the pilot lacks."""
         return sum(len(self.labels.get((workload.label, metric), ("",))) for metric in self.metrics[workload.label])
 
     def samples(self, workload: Workload, row: MetricLabel) -> Iterator[tuple[str, Mapping[int, float]]]:
@@ -214,15 +214,15 @@ class _Pilot:
             )
 
     def _ratios(self, workload: Workload, samples: Mapping[str, Mapping[int, float]]) -> dict[str, list[float]]:
-        """The log ratios to the baseline of each file system that has two or more."""
+        """Return the log ratios to the baseline of each file system that has two or more."""
         base = samples.get(self.sweep.baseline or "", {})
         compared = [name for name in _compared(self.sweep, workload) if name in samples]
         found = {name: list(log_ratios(samples[name], base).values()) for name in compared}
         return {name: logs for name, logs in found.items() if len(logs) > 1}
 
     def waited_for(self, workload: Workload, row: MetricLabel) -> list[float]:
-        """The spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms of
-        ratios. Where the pilot does not tell one, the largest that it tells."""
+        """Return the spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms
+        of ratios. Where the pilot does not tell one, the largest that it tells."""
         samples = dict(self.samples(workload, row))
         if self.sweep.design.until is not None and self.sweep.design.until.of == "comparisons":
             wanted = _compared(self.sweep, workload)
@@ -247,14 +247,14 @@ class _Pilot:
         return design.repeats if design.until is None else max(blocks.values())
 
     def expected_s(self, blocks: Mapping[str, float]) -> float:
-        """The whole run: what trials took in the pilot, and a guess for those that it does not hold."""
+        """Return the whole run: what trials took in the pilot, and a guess for those that it does not hold."""
         design, most = self.sweep.design, self._most(blocks)
         trials = sum((blocks[c.workload.label] + design.warmup) * self._trial_s(c) for c in self.sweep.cells)
         made = 1 if design.fresh_filesystem == "never" else most + design.warmup
         return float(trials + MOUNT_S * len(self.sweep.filesystems) * made)
 
     def block_s(self, workload: str) -> float:
-        """The trials of one block under a workload."""
+        """Return the trials of one block under a workload."""
         return sum(self._trial_s(cell) for cell in self.sweep.cells if cell.workload.label == workload)
 
     def _trial_s(self, cell: Cell) -> float:
@@ -280,9 +280,9 @@ class Ending(NamedTuple):
 
 
 def _planned_blocks(sweep: Sweep, workload: Workload, known: _Pilot, comparisons: int) -> Ending:
-    """Those of the design, or those at which its rule ends, which is when the last of its cells and metrics is precise:
-    simulated with normal figures of the spreads of the pilot, independent of one another. A cell that the pilot lacks
-    is like the noisiest. Where the pilot has no cell, the rule ends at its most."""
+    """Return those of the design, or those at which its rule ends, which is when the last of its cells and metrics is
+    precise: simulated with normal figures of the spreads of the pilot, independent of one another. A cell that the
+    pilot lacks is like the noisiest. Where the pilot has no cell, the rule ends at its most."""
     until = sweep.design.until
     if until is None:
         return Ending(sweep.design.repeats, sweep.design.repeats)

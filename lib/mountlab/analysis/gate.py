@@ -110,8 +110,8 @@ def judge(
     metrics: Sequence[str] = (),
     looks: Looks = "any",
 ) -> Gate:
-    """Each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times as bad.
-    `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
+    """Return each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times
+    as bad. `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
 
     A figure that the baseline has and the change has not, fails, unless the change says why it is missing. Raises
     ParameterError for a margin out of range, PlanError where a run is named twice, where the runs have no cell in
@@ -181,7 +181,7 @@ def _against(
     margin: float,
     looks: Looks,
 ) -> AgainstMargin:
-    """The figures that can be judged, all together."""
+    """Return the figures that can be judged, all together."""
     first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
     sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
     better = np.array([each.cell.workload.metric(each.metric).better == "higher" for each in present], dtype=bool)
@@ -221,7 +221,7 @@ def _no_ratio(figure: SharedFigure, outcome: GateOutcome, reason: str) -> Judged
 
 
 def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
-    """Why a run has no figure, where that is no failure of it: too few I/Os, or its time limit. Else ''."""
+    """Return why a run has no figure, where that is no failure of it: too few I/Os, or its time limit. Else ''."""
     if any(each.code == "timed-out" and each.subject == figure.cell.id for each in run.caveats):
         return "its trials ran into their time limit (timed-out)"
     ios = fewest_ios(run.measurements).get((figure.cell.id, figure.metric.partition("_")[0]))
@@ -231,7 +231,7 @@ def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
 
 
 def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
-    """The trials of the one run of a side; of several runs the geometric mean of each."""
+    """Return the trials of the one run of a side; of several runs the geometric mean of each."""
     own = [each for each in figure.values[part] if each]
     if len(figure.values) == 2:  # one run on each side
         return own[0]
@@ -239,7 +239,7 @@ def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
 
 
 def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The coarsest step of each figure among the runs of one side."""
+    """Return the coarsest step of each figure among the runs of one side."""
     return np.array([max(each.steps[part]) for each in figures])
 
 
@@ -263,7 +263,7 @@ def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Seq
 
 
 def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:
-    """An error; or trials that ran into their time limit, which a mean would leave out."""
+    """Return an error; or trials that ran into their time limit, which a mean would leave out."""
     return (caveat.severity == "error" or caveat.code == "timed-out") and figure.metric.startswith(caveat.metrics)
 
 

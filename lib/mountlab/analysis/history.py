@@ -148,7 +148,7 @@ class History:
         return [(runs, -math.expm1(-size)) for runs, size in found]
 
     def turns(self, change: Change) -> list[OtherChange]:
-        """What else changed where this change may lie, the likeliest first."""
+        """Return what else changed where this change may lie, the likeliest first."""
         different = {id(point.facts): point.facts for point in self.points}  # runs share what is the same
         names = dict.fromkeys(name for facts in different.values() for name in facts)
         found = [turn for name in names if (turn := self._turn(name, change)) is not None]
@@ -166,7 +166,7 @@ class History:
         return OtherChange(name, str(values[at - 1]), str(values[at]), at, only_there=not before & after)
 
     def verdict(self, change: Change) -> Verdict:
-        """Whether it became faster or slower."""
+        """Return whether it became faster or slower."""
         return "faster" if (change.ratio > 1) == self.key.more_is_better else "slower"
 
     @property
@@ -190,7 +190,7 @@ class Group:
 
 
 def histories(rows: Iterable[tuple[Key, HistoryPoint]]) -> list[History]:
-    """The figures of runs as histories, each with its changes."""
+    """Return the figures of runs as histories, each with its changes."""
     by_key: dict[Key, list[HistoryPoint]] = {}
     for key, point in rows:
         by_key.setdefault(key, []).append(point)
@@ -211,8 +211,8 @@ def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[HistoryPoint, ...
 
 
 def grouped(history: History, by: By) -> list[Group]:
-    """The runs of a history by kernel, operating system, year or month, in the order in which these first came. Each
-    run is one value."""
+    """Return the runs of a history by kernel, operating system, year or month, in the order in which these first came.
+    Each run is one value."""
     groups: dict[str, list[HistoryPoint]] = {}
     for point in history.points:
         groups.setdefault(_group_name(point, by), []).append(point)
@@ -225,7 +225,7 @@ def grouped(history: History, by: By) -> list[Group]:
 
 
 def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
-    """The ratio of each group but the first to the first, with intervals that hold together."""
+    """Return the ratio of each group but the first to the first, with intervals that hold together."""
     if len(means) < 2:
         return []
     table = table_of(means)

@@ -26,7 +26,7 @@ class Inside:
 
 
 def points_of(inside: Inside, workload: Workload) -> dict[str, Points]:
-    """Name of a quantity (plots.INSIDE) to its points, without those that were not seen."""
+    """Return name of a quantity (plots.INSIDE) to its points, without those that were not seen."""
     tool = {name: _later(points, _start_s(inside)) for name, points in _of_tool(inside.series, workload)}
     found = {**tool, **(dict(_of_box(inside.box)) if inside.box else {})}
     return {name: points for name, points in found.items() if len(points) > 1}
@@ -73,7 +73,8 @@ def _of_box(box: OverTime) -> Iterator[tuple[str, Points]]:
 def median_trials(
     sweep: Sweep, trials: pd.DataFrame, measurements: pd.DataFrame, answer_metrics: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Cell to its counted trial in the middle, by the first metric of the answer; of an even number the lower one."""
+    """Return cell to its counted trial in the middle, by the first metric of the answer; of an even number the lower
+    one."""
     good = trials[(trials["status"] == "ok") & ~trials["warmup"].astype(bool)]
     found = {}
     for cell in sweep.cells:

@@ -75,7 +75,8 @@ class Use:
 
 
 def filled(text: str) -> Filled | None:
-    """The three readings of a trial; None where one is missing, or the kernel does not show what they are made of."""
+    """Return the three readings of a trial; None where one is missing, or the kernel does not show what they are made
+    of."""
     parts = parts_by_heading(text)
     known = [reading for moment in MOMENTS if (reading := _reading(parts.get(moment, "")))]
     return Filled(*known) if len(known) == len(MOMENTS) else None
@@ -93,7 +94,7 @@ def _reading(text: str) -> Reading | None:
 
 
 def uses(cells: Iterable[Cell], trials: Iterable[Trial], read: Mapping[str, Filled]) -> Iterator[Use]:
-    """What each cell took, of the cells whose trials left files to take any.
+    """Yield what each cell took, of the cells whose trials left files to take any.
 
     `trials`: all of the run, in the order in which they ran. `read`: trial id to its readings.
     """

@@ -43,7 +43,8 @@ class Beside:
 
 
 def beside(run: Compared) -> list[Beside]:
-    """Every published row of a run's sweep with ours, which has the interval that holds together with all others."""
+    """Return every published row of a run's sweep with ours, which has the interval that holds together with all
+    others."""
     return [_beside(theirs, _ours(theirs, run), run) for theirs in run.published]
 
 
@@ -54,7 +55,8 @@ def _beside(theirs: PublishedFigure, ours: Comparison | None, run: Compared) -> 
 
 
 def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
-    """Whether both sides were measured in common blocks, and a figure that is not positive leaves no ratio in any."""
+    """Return whether both sides were measured in common blocks, and a figure that is not positive leaves no ratio in
+    any."""
     values = cells.by_block(cells.counted(run.measurements))
     sides = [[values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair] for pair in _pairs(theirs, run)]
     common = [(ours[block], other[block]) for ours, other in sides for block in ours.keys() & other.keys()]
@@ -62,7 +64,7 @@ def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
 
 
 def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effect: float) -> Agreement:
-    """Whether ours points where theirs does.
+    """Return whether ours points where theirs does.
 
     A claim that both are the same, within a bound of its own, is held against our interval; every other against our
     verdict. Without an interval nothing is decided.
@@ -96,7 +98,7 @@ def _within(ours: Comparison, bound: float) -> Agreement:
 
 
 def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
-    """Where a published row points: its claim, or the side of 1 on which its ratio lies."""
+    """Return where a published row points: its claim, or the side of 1 on which its ratio lies."""
     if theirs.claim is not None:
         return theirs.claim
     if 1 / (1 + smallest_effect) <= theirs.ratio <= 1 + smallest_effect:
@@ -111,10 +113,10 @@ def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
 
 
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
-    """One level of a factor against another, on the same file systems or on two: in each block the mean log ratio over
-    everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it allows for
-    the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as missing. Where a
-    trial ran into the time limit, it is the median over blocks with the sign test (stats.censored)."""
+    """Return one level of a factor against another, on the same file systems or on two: in each block the mean log
+    ratio over everything else that was swept, then a t interval over blocks. Its level is its own, not of a family; it
+    allows for the looks of a stopping rule. A block with a figure that is not positive has no ratio and counts as
+    missing. Where a trial ran into the time limit, it is the median over blocks with the sign test (stats.censored)."""
     pairs = _pairs(theirs, run)
     if not pairs:
         return None
@@ -144,7 +146,7 @@ def _mean_ratios(
     pairs: Sequence[tuple[Cell, Cell]],
     values: Mapping[tuple[str, str, str], Mapping[int, float]],
 ) -> dict[int, float]:
-    """The geometric mean of the ratios of all pairs, in each block in which every pair has one."""
+    """Return the geometric mean of the ratios of all pairs, in each block in which every pair has one."""
     logs: dict[int, list[float]] = {}
     for pair in pairs:
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
@@ -156,7 +158,7 @@ def _mean_ratios(
 def _late_blocks(
     theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared
 ) -> tuple[set[int], set[int]]:
-    """The blocks in which a candidate, and in which a baseline, ran into the time limit."""
+    """Return the blocks in which a candidate, and in which a baseline, ran into the time limit."""
     if theirs.metric in cells.OF_A_MOUNT:
         return set(), set()
     sides = ([run.censored.get(pair[place].id, frozenset()) for pair in pairs] for place in (0, 1))
@@ -170,7 +172,7 @@ def _step(
     run: Compared,
     values: Mapping[tuple[str, str, str], Mapping[int, float]],
 ) -> float:
-    """The step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
+    """Return the step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
     steps = cells.figure_steps(run.sweep, run.measurements)
     keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
     means = {key: fmean(values[key].values()) for key in keys if key in values}
@@ -178,7 +180,7 @@ def _step(
 
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
-    """The cells of the candidate and of the baseline that differ in nothing but what the row names."""
+    """Return the cells of the candidate and of the baseline that differ in nothing but what the row names."""
     named = {**theirs.factors, **theirs.baseline_factors}
     sides: list[dict[frozenset[tuple[str, str]], Cell]] = [{}, {}]  # by the levels of the other factors
     for cell in run.sweep.cells:

@@ -42,7 +42,7 @@ class Rank:
 
 
 def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]:
-    """The ranks of all file systems, for each workload and metric that the answer is about.
+    """Return the ranks of all file systems, for each workload and metric that the answer is about.
 
     All pairs are compared, and their verdicts hold together at the design's level. `workloads`: names of those that
     matter; None: all. Raises InputError for a name that the run does not have, and for fewer than two file systems.
@@ -62,8 +62,8 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
 
 
 def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
-    """Each pair once. There is a family of comparisons for each baseline but the last, and each of them gets its share
-    of the error (Bonferroni), so that all verdicts hold together."""
+    """Return each pair once. There is a family of comparisons for each baseline but the last, and each of them gets its
+    share of the error (Bonferroni), so that all verdicts hold together."""
     sweep = run.sweep
     level = 1 - (1 - sweep.design.level) / (len(names) - 1)
     design = replace(sweep.design, level=level)
@@ -97,7 +97,7 @@ def _ranked(key: Key, pairs: Sequence[Comparison], names: Sequence[str]) -> list
 
 
 def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
-    """One row a workload and metric, one column a file system: its ranks as text."""
+    """Return one row a workload and metric, one column a file system: its ranks as text."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for rank in found:
         row = rows.setdefault((rank.workload, metric_noun(rank.metric, rank.label)), {})
@@ -107,7 +107,7 @@ def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
 
 
 def choice_sentences(found: Sequence[Rank]) -> list[str]:
-    """One sentence for each workload and metric, and one on who is never beaten."""
+    """Return one sentence for each workload and metric, and one on who is never beaten."""
     groups: dict[Key, list[Rank]] = {}
     for rank in found:
         groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)

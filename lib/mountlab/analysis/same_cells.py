@@ -44,7 +44,7 @@ def aligned_to(sweep: Sweep, run: R) -> R:
 
 
 def _orders(workloads: Iterable[Workload]) -> dict[Same, Workload]:
-    """The first of all workloads that are the same."""
+    """Return the first of all workloads that are the same."""
     found: dict[Same, Workload] = {}
     for each in workloads:
         found.setdefault(same_workload(each.name, each.factors), each)

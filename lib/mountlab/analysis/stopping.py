@@ -31,7 +31,7 @@ MetricLabel = tuple[str, str]
 def decide(
     sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, left: Mapping[str, Stop]
 ) -> dict[str, Stop]:
-    """The cells that leave before block `before`, by id, beside those that have `left` earlier.
+    """Return the cells that leave before block `before`, by id, beside those that have `left` earlier.
 
     Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
     those of any block, `measurements` is cells.measurement_frame's, with percentiles that some trials lack.
@@ -55,7 +55,7 @@ def decide(
 
 
 def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[Stop]:
-    """Why each cell has no more trials, in the order of the sweep; [] where the design has no stopping rule.
+    """Return why each cell has no more trials, in the order of the sweep; [] where the design has no stopping rule.
 
     A cell whose run was interrupted before it could leave is 'not finished'.
     """
@@ -124,14 +124,14 @@ class _Look:
         return cls(sweep, until, before - 1, by_cell, counts, widths)
 
     def hopeless(self, cell: Cell) -> bool:
-        """Whether it cannot become precise any more: of a ratio either side may be the reason."""
+        """Return whether it cannot become precise any more: of a ratio either side may be the reason."""
         if self.until.of == "cells":
             return self._silent(cell.id)
         partners = self._partners(cell)
         return self._silent(cell.id) or (bool(partners) and all(map(self._silent, partners)))
 
     def _partners(self, cell: Cell) -> list[str]:
-        """The cells that it is compared with; none where the sweep leaves them out."""
+        """Return the cells that it is compared with; none where the sweep leaves them out."""
         same = [each for each in self.sweep.cells if each.workload.label == cell.workload.label]
         baseline = self.sweep.baseline
         if cell.filesystem.name == baseline:
@@ -139,7 +139,7 @@ class _Look:
         return [each.id for each in same if each.filesystem.name == baseline]
 
     def _silent(self, cell: str) -> bool:
-        """Whether it gave no figure, has no more trials, or can give too few until the last block."""
+        """Return whether it gave no figure, has no more trials, or can give too few until the last block."""
         n = self._n(cell)
         return (
             n == 0
@@ -151,9 +151,9 @@ class _Look:
         return self.counts.get(cell, 0)
 
     def precise(self, cell: Cell) -> bool:
-        """Whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that a file
-        system never shows (n/a) is not waited for. A cell with a trial that ran into its time limit is not precise: its
-        figure is a median, for which there is no rule."""
+        """Return whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that
+        a file system never shows (n/a) is not waited for. A cell with a trial that ran into its time limit is not
+        precise: its figure is a median, for which there is no rule."""
         if any(trial.status == "timeout" and not trial.warmup for trial in self.trials.get(cell.id, ())):
             return False
         of_ratios = self.until.of == "comparisons"
@@ -181,13 +181,13 @@ class _Look:
         return sum(trial.elapsed_s for trials in self.trials.values() for trial in trials)
 
     def next_block_s(self, cells: Sequence[Cell]) -> float:
-        """What one more block of these cells will take, by what each of them took so far."""
+        """Return what one more block of these cells will take, by what each of them took so far."""
         took = [[trial.elapsed_s for trial in self.trials.get(cell.id, ())] for cell in cells]
         return sum(sum(each) / len(each) for each in took if each)
 
 
 def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
-    """The counted rows that the answer is about."""
+    """Return the counted rows that the answer is about."""
     frame = counted(measurements)
     metrics, labels = answer_metrics(sweep, frame), answer_labels(sweep, frame)
     wanted = {
@@ -213,7 +213,7 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
-    """The level depends on how many comparisons the sweep makes, not on which of them have figures by now."""
+    """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
     asked, ratios, _ = compared(sweep, frame)
     design = sweep.design
     now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)

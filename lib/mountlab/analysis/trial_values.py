@@ -41,7 +41,7 @@ def trial_values(run: RunView) -> Values:
 
 
 def _value(rows: Mapping[str, tuple[float, float]]) -> TrialValue:
-    """The row of the whole where there is one; else what all rows say together."""
+    """Return the row of the whole where there is one; else what all rows say together."""
     if "" in rows or len(rows) == 1:
         return TrialValue(*rows.get("", next(iter(rows.values()))))
     multiples = [multiple for _, multiple in rows.values()]

@@ -29,19 +29,19 @@ _SENTENCES = 4
 
 
 def cell_id(filesystem: str, comparison: Comparison) -> str:
-    """The id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
+    """Return the id of the cell of one side of a comparison, as `model.Cell.id` makes it."""
     return cell_id_(filesystem, workload_label(comparison.workload, comparison.factors))
 
 
 def effect(comparison: Comparison) -> float:
-    """The size of an effect, whichever way it goes: |log ratio|. An unknown ratio sorts last, as -1."""
+    """Return the size of an effect, whichever way it goes: |log ratio|. An unknown ratio sorts last, as -1."""
     return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
 
 
 def together(comparison: Comparison) -> Comparison:
-    """The comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two one-sided
-    tests, which lies inside the margin; else the one that holds together with those of all others, which leaves out 1
-    exactly where the verdict is faster or slower."""
+    """Return the comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two
+    one-sided tests, which lies inside the margin; else the one that holds together with those of all others, which
+    leaves out 1 exactly where the verdict is faster or slower."""
     if comparison.verdict == "same" and not math.isnan(comparison.level_same):
         low, high, level = comparison.low_same, comparison.high_same, comparison.level_same
         return replace(comparison, low=low, high=high, level=level)
@@ -56,12 +56,12 @@ def compared_figures(comparison: Comparison) -> Figures:
 
 
 def has_interval(comparison: Comparison) -> bool:
-    """Whether both bounds are known: `why_no_interval` says when they are not. They may be infinite."""
+    """Return whether both bounds are known: `why_no_interval` says when they are not. They may be infinite."""
     return not (math.isnan(comparison.low) or math.isnan(comparison.high))
 
 
 def why_no_interval(comparison: Comparison) -> str:
-    """Why a comparison without an interval has none."""
+    """Return why a comparison without an interval has none."""
     return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
 
 
@@ -72,7 +72,7 @@ def pair_count(comparison: Comparison) -> str:
 
 
 def _kind(comparison: Comparison) -> str:
-    """What the ratio of a comparison with trials at the time limit is."""
+    """Return what the ratio of a comparison with trials at the time limit is."""
     return "median" if math.isfinite(comparison.ratio) else "only a bound" if comparison.n else "no ratio"
 
 
@@ -88,7 +88,7 @@ def counted_pairs(comparison: Comparison) -> str:
 
 
 def _unit_of(comparison: Comparison) -> str:
-    """What n counts."""
+    """Return what n counts."""
     return "box" if comparison.method == OVER_BOXES_METHOD else "block"
 
 
@@ -104,13 +104,14 @@ def verdict_text(verdict: Verdict, smallest_effect: float) -> str:
 
 
 def verdict_of(comparison: Comparison, smallest_effect: float) -> str:
-    """The same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no speed."""
+    """Return the same of one comparison; 'better' and 'worse' where the sweep defines the metric, which may be no
+    speed."""
     own = _OF_OWN_METRICS.get(comparison.verdict) if comparison.better else None
     return own or verdict_text(comparison.verdict, smallest_effect)
 
 
 def verdict_or_why(comparison: Comparison, smallest_effect: float) -> str:
-    """The verdict and what would decide it; or why there is none."""
+    """Return the verdict and what would decide it; or why there is none."""
     if not has_interval(comparison):
         return f"none: {why_no_interval(comparison)}"
     return verdict_of(comparison, smallest_effect) + needed(comparison)
@@ -127,7 +128,7 @@ def comparison_sentence(
     name_n: bool = True,
     doubts: Sequence[str] = (),
 ) -> str:
-    """One comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
+    """Return one comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
 
     'tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd op=write: faster; n = 5 blocks.'
     """
@@ -141,7 +142,7 @@ def comparison_sentence(
 
 
 def needed(comparison: Comparison) -> str:
-    """What it would take to decide, where that can be said: blocks, or less noise where these are too many."""
+    """Return what it would take to decide, where that can be said: blocks, or less noise where these are too many."""
     plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
     if comparison.needed:
         return f"; up to {number(comparison.needed, 0)} {plural} needed"
@@ -257,7 +258,7 @@ def _without_interval(comparison: Comparison, under: str) -> str:
 def answer(
     comparisons: Sequence[Comparison], *, smallest_effect: float, doubts: Mapping[str, Sequence[str]] | None = None
 ) -> list[str]:
-    """The answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
+    """Return the answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
 
     Each candidate gets a sentence on its strongest effect, and one on the strongest that points another way or
     is of another metric, so that a headline never hides a loss. Where nothing is decided, that comes first.
@@ -279,7 +280,7 @@ def answer(
 
 
 def nothing_compared(baseline: str | None, filesystems: int) -> str:
-    """Why there is no comparison at all."""
+    """Return why there is no comparison at all."""
     if filesystems < 2:
         return "There is one file system only, so nothing is compared; its means are below."
     if baseline is None:
@@ -288,7 +289,7 @@ def nothing_compared(baseline: str | None, filesystems: int) -> str:
 
 
 def doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> list[str]:
-    """The codes of the caveats that weaken one of its two cells."""
+    """Return the codes of the caveats that weaken one of its two cells."""
     cells = (cell_id(comparison.candidate, comparison), cell_id(comparison.baseline, comparison))
     return sorted(
         {code for cell in cells for code in doubts.get(doubt_key(cell, comparison.metric), doubts.get(cell, ()))}
@@ -296,7 +297,8 @@ def doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) ->
 
 
 def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons that get a sentence of their own: few, and one at least for each of the first candidates."""
+    """Return the comparisons that get a sentence of their own: few, and one at least for each of the first
+    candidates."""
     ordered = strongest_first(comparisons)
     if len(ordered) <= _SENTENCES + 1:
         return ordered
@@ -309,14 +311,15 @@ def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _telling(ordered: Sequence[Comparison], count: int) -> list[Comparison]:
-    """The strongest, then what adds most to it: another verdict, then another metric, then the next strongest."""
+    """Return the strongest, then what adds most to it: another verdict, then another metric, then the next
+    strongest."""
     first, rest = ordered[0], ordered[1:]
     rest = sorted(rest, key=lambda c: (c.verdict in (first.verdict, "undecided"), c.metric == first.metric, -effect(c)))
     return [first, *rest[: count - 1]]
 
 
 def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
-    """The largest effect in one line, without its interval: the title of a plot of ratios."""
+    """Return the largest effect in one line, without its interval: the title of a plot of ratios."""
     first = strongest_first(comparisons)[0]
     if first.verdict in ("faster", "slower"):
         value = compared_figures(first).value
@@ -328,12 +331,13 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
 
 
 def has_blocks(comparison: Comparison) -> bool:
-    """Whether any block has both sides, or one of them ran into the time limit."""
+    """Return whether any block has both sides, or one of them ran into the time limit."""
     return comparison.n > 0 or comparison.censored > 0
 
 
 def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
-    """How often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7 comparisons'."""
+    """Return how often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7
+    comparisons'."""
     baselines = listed(sorted({c.baseline for c in comparisons}))
     if all(each.verdict == "undecided" for each in comparisons):
         most = max(comparisons, key=lambda each: each.n)
@@ -374,7 +378,7 @@ def tally_of(group: Sequence[Comparison], smallest_effect: float) -> str:
 
 
 def workload_of(comparison: Comparison) -> str:
-    """The label of the workload of a comparison."""
+    """Return the label of the workload of a comparison."""
     return workload_label(comparison.workload, comparison.factors)
 
 
@@ -393,7 +397,7 @@ def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -
 
 
 def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
-    """How many published ratios point the same way as ours."""
+    """Return how many published ratios point the same way as ours."""
     found = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
     if not found:
         return "None of the published ratios was measured in this run."
@@ -421,7 +425,7 @@ def claim_text(theirs: PublishedFigure) -> str:
 
 
 def agreement_text(agreement: Agreement, why: str, *, signs: bool = False) -> str:
-    """How ours stands to what was published, or why it is not compared; with a sign for those who skim."""
+    """Return how ours stands to what was published, or why it is not compared; with a sign for those who skim."""
     if why:
         return f"not compared: {why}"
     return AGREEMENT_SIGNS[agreement].replace(" ", "\u00a0") if signs else agreement

@@ -119,7 +119,7 @@ class ItemOutcome:
 
 
 def parse_batch(raw: Mapping[str, Any], *, name: str, where: str) -> Batch:
-    """The batch of a file's mapping. Raises ParameterError for the first thing that is wrong."""
+    """Return the batch of a file's mapping. Raises ParameterError for the first thing that is wrong."""
     check_plain([name], where)  # results/batch-NAME-... gets it
     file = validated(BatchFile, raw, where)
     for group in file.groups:
@@ -210,7 +210,8 @@ def _shown(value: object) -> str:
 
 
 def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batch:
-    """The batch with an item for each box in the place of one whose sweep names several; `boxes_of` tells them."""
+    """Return the batch with an item for each box in the place of one whose sweep names several; `boxes_of` tells
+    them."""
     made = []
     for item in batch.items:
         boxes = boxes_of(item) if item.sweep and not item.box else ()
@@ -223,7 +224,7 @@ def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batc
 
 
 def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
-    """Items that are one and the same but for their box: of two or more each, in the order of the batch."""
+    """Return items that are one and the same but for their box: of two or more each, in the order of the batch."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         asked = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
@@ -233,7 +234,7 @@ def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
 
 
 def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | None) -> dict[str, Any]:
-    """What the item's notebook is executed with. `takes`: the names of its parameters.
+    """Return what the item's notebook is executed with. `takes`: the names of its parameters.
 
     Raises ParameterError for one that it does not have, where papermill would only warn.
     """
@@ -247,11 +248,11 @@ def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | N
 
 
 def on_box(item: Item, box: str) -> Item:
-    """The item as it is done on a box: of those that any box with a label may do, on this one."""
+    """Return the item as it is done on a box: of those that any box with a label may do, on this one."""
     return replace(item, box=box) if item.pool else item
 
 
 def unfinished(batch: Batch, outcomes: Mapping[str, ItemOutcome]) -> tuple[Item, ...]:
-    """The items that are still to be done: not begun, stopped, or failed. One that was left out is done with."""
+    """Return the items that are still to be done: not begun, stopped, or failed. One that was left out is done with."""
     finished = {name for name, outcome in outcomes.items() if outcome.state in ("done", "left out")}
     return tuple(item for item in batch.items if item.id not in finished)

@@ -37,7 +37,7 @@ class BoardRow:
 
 
 def lines(rows: Sequence[BoardRow], pools: Mapping[str, int], *, width: int) -> list[str]:
-    """A line a box, and one for the items that wait for any box of a label; none is longer than the terminal."""
+    """Return a line a box, and one for the items that wait for any box of a label; none is longer than the terminal."""
     names = max((len(row.box) for row in rows), default=0)
     texts = [f"{row.box:{names}} |{_bar(row)}| {row_text(row)}" for row in rows]
     texts += [f"{'':{names}} {text}" for text in _waiting(pools)]
@@ -68,7 +68,7 @@ def _waiting(pools: Mapping[str, int]) -> list[str]:
 
 
 def table(rows: Sequence[BoardRow], pools: Mapping[str, int], news: Sequence[str]) -> Html:
-    """The same for a notebook, with what was said last."""
+    """Return the same for a notebook, with what was said last."""
     head = [Column("Box"), Column("Items", "number"), Column("Now")]
     head += [Column(name, "number") for name in ("Trials", "Left", "Failed")]
     cells: list[list[html.Text]] = [

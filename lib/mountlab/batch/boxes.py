@@ -31,8 +31,8 @@ SWEEPS = ".sweeps"
 
 
 def batch_of(resolved: Resolved, results: Path = paths.RESULTS) -> Batch:
-    """A sweep with `boxes` as a batch. The sweep is kept below `results`, named by what is in it: the same sweep, begun
-    again, is the same batch, which goes on where it stopped."""
+    """Return a sweep with `boxes` as a batch. The sweep is kept below `results`, named by what is in it: the same
+    sweep, begun again, is the same batch, which goes on where it stopped."""
     sweep = resolved.sweep
     text = as_yaml({key: value for key, value in resolved.parameters.items() if key != "boxes"}).encode()
     path = results / SWEEPS / sha256(text).hexdigest()[:12] / f"{sweep.name}.yml"
@@ -93,12 +93,12 @@ def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
 
 
 def is_batch(path: Path | str) -> bool:
-    """Whether a directory is that of a batch."""
+    """Return whether a directory is that of a batch."""
     return (paths.found(path) / "batch.json").is_file()
 
 
 def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
-    """The runs of a batch that is one sweep on several boxes, and the boxes that have none, with the reason.
+    """Return the runs of a batch that is one sweep on several boxes, and the boxes that have none, with the reason.
 
     Raises StoreError for another batch.
     """
@@ -129,21 +129,21 @@ def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Pa
 
 
 def load_across(path: Path | str) -> Across:
-    """What the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes have
-    figures."""
+    """Return what the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes
+    have figures."""
     runs, missing = measured(path)
     return boxes.across_boxes([store.load_run(run) for run in runs], missing)
 
 
 def write_page(path: Path | str) -> Path:
-    """The page across boxes of such a batch, and its path. Raises as `load_across` does."""
+    """Return the page across boxes of such a batch, and its path. Raises as `load_across` does."""
     runs, missing = measured(path)
     return execute.write_across(runs, missing=missing, results=paths.found(path).resolve().parent)
 
 
 def write_pages(directory: BatchDirectory) -> dict[str, str]:
-    """The pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page, from
-    the directory of the batch, or to the reason why there is none."""
+    """Return the pages across boxes of every sweep of a batch that is run on two boxes or more: its label to the page,
+    from the directory of the batch, or to the reason why there is none."""
     results, pages = directory.path.parent, {}
     done = {name for name, outcome in directory.outcomes.items() if outcome.state == "done"}
     for items in over_boxes(directory.batch.items):

@@ -78,7 +78,7 @@ class WorkerStatus:
 
 
 def look(unfit: Callable[[], str]) -> WorkerStatus:
-    """Which machine this worker is on, and why it is not fit."""
+    """Return which machine this worker is on, and why it is not fit."""
     return WorkerStatus(socket.gethostname(), unfit())
 
 
@@ -190,13 +190,13 @@ class Cluster:
                 self.statuses[address] = _status(future)
 
     def gone(self) -> list[str]:
-        """The workers that have left since this was asked last: what they did the scheduler gives to others."""
+        """Return the workers that have left since this was asked last: what they did the scheduler gives to others."""
         there = set(self.workers)
         left, self._known = sorted(self._known - there), there
         return left
 
     def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
-        """The workers that may have a task; () for any, None where none of those that are there may."""
+        """Return the workers that may have a task; () for any, None where none of those that are there may."""
         if self.here:
             return ()
         self._hear()

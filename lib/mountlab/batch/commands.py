@@ -62,7 +62,7 @@ def run_batch(
 def resume_batch(
     path: Path, *, scheduler: str | None = None, at_once: int | None = None, execute: Execute | None = None
 ) -> tuple[Path, BatchView]:
-    """The same for a batch that was begun, by its directory."""
+    """Return the same for a batch that was begun, by its directory."""
     path = path.resolve()
     check(BatchDirectory(path).batch)
     return _work(held_again(path), path.parent, _ways(scheduler, at_once, execute))
@@ -88,7 +88,8 @@ def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: 
 
 
 def _page_so_far(directory: BatchDirectory) -> list[str]:
-    """A line with the page of a batch that was stopped; none where it cannot be made, or Ctrl-C is pressed again."""
+    """Return a line with the page of a batch that was stopped; none where it cannot be made, or Ctrl-C is pressed
+    again."""
     try:
         directory.finish("unfinished")
         page, _ = write_page(directory)
@@ -98,7 +99,7 @@ def _page_so_far(directory: BatchDirectory) -> list[str]:
 
 
 def plan(file: Path | None, begun: Path | None) -> tuple[Batch, list[Planned], float]:
-    """The batch of a file, or of a directory, what is to be done for it, and how many seconds that takes."""
+    """Return the batch of a file, or of a directory, what is to be done for it, and how many seconds that takes."""
     directory = BatchDirectory(begun.resolve()) if begun else None
     batch = directory.batch if directory else load_batch(file or Path())
     check(batch)

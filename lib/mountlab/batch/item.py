@@ -49,7 +49,7 @@ def in_a_kernel(job: ItemAttempt) -> ItemOutcome:
 
 
 def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
-    """The outcome of an item, and whether it was stopped; writes no journal, so that any process may do it."""
+    """Return the outcome of an item, and whether it was stopped; writes no journal, so that any process may do it."""
     start = time.monotonic()
     before = job.directory.run_of(job.item, job.results)
     pressed, problem = _attempt(job, before)
@@ -73,7 +73,7 @@ def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
 
 
 def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError | None]:
-    """Whether it was to stop meanwhile, and what went wrong."""
+    """Return whether it was to stop meanwhile, and what went wrong."""
     try:
         if before and info.read_info(before)["status"] == "complete":
             execute.write_report(before)
@@ -121,14 +121,15 @@ def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
 
 
 def _reason(problem: MountlabError) -> dict[str, str]:
-    """What was raised in the notebook, where a cell of it failed: its class, and its text without a traceback."""
+    """Return what was raised in the notebook, where a cell of it failed: its class, and its text without a
+    traceback."""
     cause = problem.__cause__
     name, text = getattr(cause, "ename", ""), getattr(cause, "evalue", "")
     return {"error": name or type(problem).__name__, "reason": f"{text}" if name and text else str(problem)}
 
 
 def _page(job: ItemAttempt, run: Path | None, problem: MountlabError | None) -> str:
-    """The page of an item, from the directory of the batch: the report of its run, or its notebook as a page."""
+    """Return the page of an item, from the directory of the batch: the report of its run, or its notebook as a page."""
     if run:
         return f"../{run.name}/report.html" if (run / "report.html").exists() else ""
     if problem:

@@ -263,8 +263,8 @@ class _Many:
             self.record(task, self.by_the_file(task.item, outcome))
 
     def patience(self, task: Task) -> _Wait | None:
-        """How long to wait for who is in the way: as long as the run of the item grows, and then until its box would
-        have given all back."""
+        """Return how long to wait for who is in the way: as long as the run of the item grows, and then until its box
+        would have given all back."""
         moment, patience_s = time.monotonic(), MARGIN_S
         if task.box:
             patience_s += paths.load_box(task.box).grace_s
@@ -276,7 +276,7 @@ class _Many:
         return wait if moment < wait.until else None
 
     def elsewhere(self, task: Task, outcome: ItemOutcome) -> bool:
-        """Whether an item goes to another box of its label: this one is lost, or cannot do it."""
+        """Return whether an item goes to another box of its label: this one is lost, or cannot do it."""
         if outcome.run and outcome.error not in UNREACHABLE:
             return False  # its trials failed, or its report: another box is no remedy
         if not self.queue.elsewhere(task):
@@ -286,7 +286,7 @@ class _Many:
         return True
 
     def by_the_file(self, item: Item, outcome: ItemOutcome) -> ItemOutcome:
-        """What no box of a label can do is left out where the batch file says so."""
+        """Return the outcome; "left out" for an item that no box of its label can do, if the batch file allows that."""
         undone = item.pool and item.optional and outcome.state == "failed" and not outcome.run and not outcome.notebook
         return replace(outcome, state="left out") if undone else outcome
 

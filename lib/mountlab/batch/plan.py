@@ -38,7 +38,8 @@ def check(batch: Batch) -> None:
 
 
 def parameters_for(item: Item) -> dict[str, Any]:
-    """What the notebook of an item is executed with. Raises ParameterError for a parameter that it does not have."""
+    """Return what the notebook of an item is executed with. Raises ParameterError for a parameter that it does not
+    have."""
     path = sweep_path(item)
     takes = parameters_of(notebook_path(item))
     return notebook_parameters(item, takes=takes, sweep_file=str(path) if path else None)
@@ -48,7 +49,7 @@ def parameters_for(item: Item) -> dict[str, Any]:
 
 
 def boxes_of(item: Item) -> list[str]:
-    """The boxes that may do an item; none where its notebook takes none."""
+    """Return the boxes that may do an item; none where its notebook takes none."""
     if item.pool:
         return labelled(item)
     if "box" not in parameters_of(notebook_path(item)):
@@ -58,7 +59,7 @@ def boxes_of(item: Item) -> list[str]:
 
 
 def labelled(item: Item) -> list[str]:
-    """The boxes with the label that an item asks for. Raises StoreError where there are none."""
+    """Return the boxes with the label that an item asks for. Raises StoreError where there are none."""
     labels = {box.name: box.label for box in map(paths.load_box, paths.box_names())}
     found = [name for name, label in labels.items() if label == item.pool]
     if not found:
@@ -102,12 +103,12 @@ class Places:
         return all(len(found) <= 1 for found in self.boxes.values()) and (not needed or bool(set.intersection(*needed)))
 
     def queue(self, items: Sequence[Item], *, at_once: int | None = None) -> Queue:
-        """Those of the items that are given here, all of them waiting."""
+        """Return those of the items that are given here, all of them waiting."""
         return Queue(items, self.boxes, self.machines, pinned=self.pinned, clients=self.clients, at_once=at_once)
 
 
 def places(items: Sequence[Item], *, directory: BatchDirectory | None, results: Path) -> Places:
-    """Where each item may be done; what has a run goes on where that is."""
+    """Return where each item may be done; what has a run goes on where that is."""
     boxes = {item.id: boxes_of(item) for item in items}
     pinned = {item.id: box for item in items if directory and (box := directory.box_of(item, results))}
     for item in items:
@@ -129,14 +130,14 @@ def _clients(item: Item) -> list[str]:
 def plan_batch(
     batch: Batch, *, directory: BatchDirectory | None = None, results: Path = paths.RESULTS
 ) -> list[Planned]:
-    """What is still to be done, and how long each item takes."""
+    """Return what is still to be done, and how long each item takes."""
     todo = unfinished(batch, directory.outcomes) if directory else batch.items
     items = tqdm(todo, desc="planning", bar_format=_PLANNING, file=drawn_on(sys.stderr), leave=False, delay=1.0)
     return [planned_anywhere(item, directory, results) for item in items]
 
 
 def planned_anywhere(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
-    """An item, planned for its box, or for the first of its boxes that can be reached."""
+    """Return an item, planned for its box, or for the first of its boxes that can be reached."""
     if not item.pool:
         return planned(item, directory, results)
     last = Planned(item)
@@ -148,7 +149,7 @@ def planned_anywhere(item: Item, directory: BatchDirectory | None, results: Path
 
 
 def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
-    """An item, planned for its box; why that cannot do it is in the plan."""
+    """Return an item, planned for its box; why that cannot do it is in the plan."""
     path = sweep_path(item)
     if path is None or "box" not in parameters_of(notebook_path(item)):
         return Planned(item)
@@ -169,7 +170,7 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
 
 
 def places_table(batch: Batch) -> html.Html:
-    """Where each item of a batch may be done, for a notebook."""
+    """Return where each item of a batch may be done, for a notebook."""
     spots = places(batch.items, directory=None, results=paths.RESULTS)
     rows: list[list[html.Text]] = []
     for item in batch.items:

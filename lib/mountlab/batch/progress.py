@@ -64,7 +64,7 @@ class Progress:
         self._bar.set_postfix_str(f"{left}{failed}", refresh=True)
 
     def _done(self) -> str:
-        """How many trials of the running item are done; its run is looked for until it is there."""
+        """Return how many trials of the running item are done; its run is looked for until it is there."""
         total = self._trials.get(self._running.id, 0) if self._running else 0
         if total and self._running:
             self._run = self._run or self._directory.run_of(self._running, self._results)
@@ -85,7 +85,7 @@ class Progress:
 
 
 def how_it_ended(item: Item, outcome: ItemOutcome) -> str:
-    """A line about an item that is done with."""
+    """Return a line about an item that is done with."""
     reason = f": {errors.in_one_line(outcome.reason)}" if outcome.reason else ""
     return f"{outcome.state}: {item.id} {item.label}{reason}"
 

@@ -21,7 +21,7 @@ DEFAULT_PORT = 22
 
 
 def machine_of(box: Box) -> str:
-    """What two boxes share that would measure each other: host and port, or the machine that starts them."""
+    """Return what two boxes share that would measure each other: host and port, or the machine that starts them."""
     if box.embedded is not None:
         return HERE
     return f"{box.host.rpartition('@')[2].lower()}:{box.port or DEFAULT_PORT}"
@@ -98,7 +98,7 @@ class Queue:
     # ── what may begin ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def ready(self, now: float) -> list[Task]:
-        """What may begin at this moment, which counts as running from here on."""
+        """Return what may begin at this moment, which counts as running from here on."""
         taken = {machine for task in self.running.values() for machine in task.machines}
         room = self._at_once - len(self.running) if self._at_once else len(self._number) + len(self._machines)
         tasks: list[Task] = []
@@ -139,7 +139,7 @@ class Queue:
         return all(self._number[item.id] <= self._number[other.id] for other in others)
 
     def _task(self, item: Item, taken: set[str]) -> Task | None:
-        """The item on a box of its own, free or not; or of several on one that is free, if any is."""
+        """Return the item on a box of its own, free or not; or of several on one that is free, if any is."""
         others = self._others.get(item.id, ())
         box = self._free_box(item, taken) if len(self._boxes[item.id]) > 1 else self._boxes[item.id][0]
         return None if box is None else Task((item,), box, self._machines[box], others)
@@ -192,12 +192,13 @@ class Queue:
                 boxes.remove(box)
 
     def of_box(self, box: str) -> int:
-        """How many items wait for this very box."""
+        """Return how many items wait for this very box."""
         return sum(self._boxes[item.id] == [box] and not item.pool for item in self.waiting)
 
 
 def makespan(queue: Queue, expected_s: Mapping[str, float]) -> float:
-    """How long all of it takes, where each item takes what is expected of it and boxes are planned for in no time."""
+    """Return how long all of it takes, where each item takes what is expected of it and boxes are planned for in no
+    time."""
     now = 0.0
     ends: dict[str, float] = {}
     while queue.pending:

@@ -39,7 +39,7 @@ def load_batch(path: Path | str) -> Batch:
 
 
 def _boxes_of(item: Item) -> tuple[str, ...]:
-    """The boxes that the sweep of an item names, where its notebook runs a sweep on a box."""
+    """Return the boxes that the sweep of an item names, where its notebook runs a sweep on a box."""
     path = sweep_path(item)
     if path is None or "box" not in parameters_of(notebook_path(item)):
         return ()
@@ -47,14 +47,14 @@ def _boxes_of(item: Item) -> tuple[str, ...]:
 
 
 def sweep_path(item: Item) -> Path | None:
-    """The file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
+    """Return the file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
     if item.sweep is None:
         return None
     return paths.sweep_path(item.sweep).absolute()
 
 
 def notebook_path(item: Item) -> Path:
-    """The file of the item's notebook, found in the same way. Raises StoreError where there is none."""
+    """Return the file of the item's notebook, found in the same way. Raises StoreError where there is none."""
     name = Path(f"{item.notebook}.ipynb")
     found = [path for path in (NOTEBOOKS / name.name, name.absolute(), disk.ROOT / name) if path.is_file()]
     inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
@@ -105,26 +105,26 @@ class BatchDirectory:
             ) from error
 
     def mark(self, item: Item) -> str:
-        """What the runs of an item have as `batch` in their run.json."""
+        """Return what the runs of an item have as `batch` in their run.json."""
         return f"{self.path.name}/{item.id}"
 
     def executed(self, item: Item) -> Path:
-        """Where the item's notebook is kept once it has been executed."""
+        """Return where the item's notebook is kept once it has been executed."""
         return self.path / "notebooks" / f"{item.id}.ipynb"
 
     def run_of(self, item: Item, results: Path) -> Path | None:
-        """The newest run that this item has made, finished or not: on its box, where it names one."""
+        """Return the newest run that this item has made, finished or not: on its box, where it names one."""
         mark, box = self.mark(item), None if item.pool else item.box
         runs = [path for path, found in self._marked(results) if found[0] == mark and box in (None, found[1])]
         return runs[-1] if runs else None
 
     def box_of(self, item: Item, results: Path) -> str:
-        """The box of that run; '' where there is none."""
+        """Return the box of that run; '' where there is none."""
         run = self.run_of(item, results)
         return self._marks[run / RUN][1] if run else ""
 
     def _marked(self, results: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
-        """Runs with their mark and their box, oldest first. Neither ever changes: each run is read once."""
+        """Yield runs with their mark and their box, oldest first. Neither ever changes: each run is read once."""
         for file in sorted(results.glob(f"[!.]*/{RUN}")):
             if file not in self._marks:
                 try:
@@ -161,7 +161,7 @@ class BatchDirectory:
         return self.path / "report.html"
 
     def write_item_page(self, item: Item, page: str) -> str:
-        """The page of an item that is no run, and its name."""
+        """Return the page of an item that is no run, and its name."""
         disk.replace_file(self.path / f"{item.id}.html", page.encode())
         return f"{item.id}.html"
 
@@ -170,7 +170,8 @@ class BatchDirectory:
 
 
 def read_view(path: Path | str) -> BatchView:
-    """A batch with what its runs say, as its page shows it. Figures are derived from the raw output once more."""
+    """Return a batch with what its runs say, as its page shows it. Figures are derived from the raw output once
+    more."""
     directory = BatchDirectory(paths.found(path).resolve())
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
@@ -189,7 +190,7 @@ def read_view(path: Path | str) -> BatchView:
 
 
 def newest_batch(results: Path = RESULTS) -> Path:
-    """The batch below results/ that was begun last. Raises StoreError where there is none."""
+    """Return the batch below results/ that was begun last. Raises StoreError where there is none."""
     found = [file.parent for file in results.glob("batch-*/batch.json")]
     if not found:
         said = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
@@ -198,7 +199,8 @@ def newest_batch(results: Path = RESULTS) -> Path:
 
 
 def _published(item: Item) -> list[PublishedFigure]:
-    """What others published of the workloads of an item that was not measured; nothing where its sweep file is gone."""
+    """Return what others published of the workloads of an item that was not measured; nothing where its sweep file is
+    gone."""
     path = sweep_path(item)
     if path is None or not path.is_file():
         return []
@@ -208,7 +210,7 @@ def _published(item: Item) -> list[PublishedFigure]:
 
 
 def cannot(planned: Planned) -> ItemOutcome:
-    """The outcome of an item that its box cannot do: left out where the batch file says so."""
+    """Return the outcome of an item that its box cannot do: left out where the batch file says so."""
     return ItemOutcome(
         item=planned.item.id,
         state="left out" if planned.item.optional else "failed",
@@ -230,7 +232,7 @@ def full_disk(item: Item, outcome: ItemOutcome, directory: BatchDirectory) -> Ke
 
 
 def now() -> str:
-    """The present moment, as files hold it."""
+    """Return the present moment, as files hold it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -308,7 +310,7 @@ def _as_kept(batch: Batch) -> dict[str, Any]:
 
 
 def parameters_of(notebook: Path) -> list[str]:
-    """The names of a notebook's parameters: what its cell tagged `parameters` assigns."""
+    """Return the names of a notebook's parameters: what its cell tagged `parameters` assigns."""
     import ast
 
     from nbformat import ValidationError, read

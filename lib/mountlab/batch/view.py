@@ -61,11 +61,11 @@ class BatchView:
     """The line that goes on with it."""
 
     def state(self, item: Item) -> ItemState | None:
-        """How its last attempt ended; None where there was none."""
+        """Return how its last attempt ended; None where there was none."""
         return self.outcomes[item.id].state if item.id in self.outcomes else None
 
     def having(self, *states: ItemState | None) -> list[Item]:
-        """The items in one of these states, in their order."""
+        """Return the items in one of these states, in their order."""
         return [item for item in self.batch.items if self.state(item) in states]
 
 
@@ -107,7 +107,7 @@ class Planned:
 
 
 def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
-    """What would run, and how long that takes in all."""
+    """Return what would run, and how long that takes in all."""
     rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
     whole = sum(each.expected_s for each in planned if not each.problem)
     running = sum(not each.problem for each in planned)
@@ -138,7 +138,7 @@ class Ahead:
             self._guessed_s, self._spent_s = self._guessed_s + guess, self._spent_s + elapsed_s
 
     def seconds(self, *, running_s: float = 0.0, running: str = "") -> float:
-        """What is left, with one item running for so long already."""
+        """Return what is left, with one item running for so long already."""
         factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
         own = self._waiting.get(running, 0.0) * factor
         return sum(self._waiting.values()) * factor - min(own, running_s)
@@ -180,7 +180,7 @@ def exit_code(view: BatchView) -> int:
 
 
 def entry(view: BatchView) -> dict[str, Any]:
-    """What the index of results shows of a batch."""
+    """Return what the index of results shows of a batch."""
     caveats: Counter[str] = sum((Counter(each.caveats) for each in view.results.values()), Counter())
     return {
         "kind": "batch",
@@ -197,7 +197,7 @@ def entry(view: BatchView) -> dict[str, Any]:
 
 
 def title(view: BatchView) -> Html:
-    """The title, and below it when and how long."""
+    """Return the title, and below it when and how long."""
     spent = sum(outcome.elapsed_s for outcome in view.outcomes.values())
     day = datetime.fromisoformat(view.created_at).strftime("%Y-%m-%d %H:%M %Z").strip()
     parts = (view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.duration_text(round(spent)))
@@ -205,7 +205,7 @@ def title(view: BatchView) -> Html:
 
 
 def answer(view: BatchView) -> Html:
-    """What became of the batch, then what each study says, in a sentence each."""
+    """Return what became of the batch, then what each study says, in a sentence each."""
     unfinished = view.having("failed", "stopped", None)
     alert: Text = ""
     if unfinished:
@@ -215,7 +215,7 @@ def answer(view: BatchView) -> Html:
 
 
 def items(view: BatchView) -> Html:
-    """One row an item: its state, what its run says, what there is to doubt, and the way to its report."""
+    """Return one row an item: its state, what its run says, what there is to doubt, and the way to its report."""
     head = [Column(name) for name in ("Item", "State", "Report", "What it says", "Caveats")]
     groups: dict[str, list[list[Text]]] = {}
     for item in view.batch.items:
@@ -225,7 +225,7 @@ def items(view: BatchView) -> Html:
 
 
 def over_boxes(view: BatchView) -> Html:
-    """The pages of the sweeps that were run on several boxes."""
+    """Return the pages of the sweeps that were run on several boxes."""
     if not view.across:
         return html.nothing("No sweep of this batch was run on several boxes.")
     return html.items(
@@ -262,7 +262,7 @@ def _links(outcome: ItemOutcome | None) -> Html:
 
 
 def published(view: BatchView) -> Html:
-    """What was published, study by study, and what we saw: computed from comparisons."""
+    """Return what was published, study by study, and what we saw: computed from comparisons."""
     rows = {item.id: _of_item(view, item) for item in view.batch.items}
     if not any(rows.values()):
         return html.paragraph("No sweep of this batch names published figures.")
@@ -283,8 +283,8 @@ def published(view: BatchView) -> Html:
 
 
 def _of_item(view: BatchView, item: Item) -> list[Beside]:
-    """What was published of an item's sweep, with ours. Of rows about a workload that this sweep does not have (of
-    another tool, in a preset) nothing is said where others of the same study were measured."""
+    """Return what was published of an item's sweep, with ours. Of rows about a workload that this sweep does not have
+    (of another tool, in a preset) nothing is said where others of the same study were measured."""
     if item.id in view.results:
         found = list(view.results[item.id].beside)
         measured = [each for each in found if each.agreement != "not measured"]
@@ -321,12 +321,12 @@ def _sides(theirs: PublishedFigure) -> str:
 
 
 def failures(view: BatchView) -> Html:
-    """What failed or was stopped, each with the whole reason and the notebook with the failed cell."""
+    """Return what failed or was stopped, each with the whole reason and the notebook with the failed cell."""
     return _reasons(view, view.having("failed", "stopped"), "Nothing failed.")
 
 
 def left_out(view: BatchView) -> Html:
-    """What the boxes cannot do: whole items, and parts of sweeps."""
+    """Return what the boxes cannot do: whole items, and parts of sweeps."""
     parts = [
         html.definitions({f"{item.id}: {name}": why for name, why in view.results[item.id].left_out.items()})
         for item in view.batch.items
@@ -345,5 +345,5 @@ def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
 
 
 def again(view: BatchView) -> Html:
-    """The line that resumes it; for a complete batch it only rewrites the page."""
+    """Return the line that resumes it; for a complete batch it only rewrites the page."""
     return html.code_block(view.command)

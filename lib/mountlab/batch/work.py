@@ -50,7 +50,7 @@ def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable
 
 
 def located(item: Item) -> Item:
-    """The item with paths that do not depend on the current directory: below the repository, or absolute."""
+    """Return the item with paths that do not depend on the current directory: below the repository, or absolute."""
     sweep = sweep_path(item)
     named = sweep is None or sweep.parent == paths.PARAMS / "sweeps"
     notebook = notebook_path(item)
@@ -66,7 +66,8 @@ def _anywhere(path: Path) -> str:
 
 
 def digests(items: Iterable[Item], boxes: Iterable[str]) -> dict[str, str]:
-    """Digests of the boxes, sweeps and notebooks of a batch, as this machine has them; '' for one that it has not."""
+    """Return digests of the boxes, sweeps and notebooks of a batch, as this machine has them; '' for one that it has
+    not."""
     return {name: _digest(path) for name, path in _files(items, boxes)}
 
 
@@ -90,7 +91,7 @@ def _digest(path: Path) -> str:
 
 
 def unfit(session: Session) -> str:
-    """Why this process cannot work for a session; '' where it can."""
+    """Return why this process cannot work for a session; '' where it can."""
     version = metadata.version("mountlab")
     if version != session.version:
         return f"it has Mountlab {version}, and the batch was begun with {session.version}"
@@ -111,20 +112,20 @@ def unfit(session: Session) -> str:
 
 
 def work_of(task: Task, session: Session, results: Path) -> Callable[[StopAsked], list[Planned] | ItemOutcome]:
-    """What a worker is to do for a task; it can be sent."""
+    """Return what a worker is to do for a task; it can be sent."""
     if task.planning:
         return partial(plan_for, task, session.batch, results)
     return partial(do, task, session.batch, results)
 
 
 def plan_for(task: Task, batch: Path, results: Path, asked: StopAsked) -> list[Planned]:
-    """Each item of a task, planned for its box."""
+    """Return each item of a task, planned for its box."""
     directory = BatchDirectory(batch)
     return [planned(item, directory, results) for item in task.items if not asked()]
 
 
 def do(task: Task, batch: Path, results: Path, asked: StopAsked) -> ItemOutcome:
-    """One item, done on its box. One that had no box before is planned first: not each of several can do it."""
+    """Return one item, done on its box. One that had no box before is planned first: not each of several can do it."""
     directory, item = BatchDirectory(batch), on_box(task.item, task.box)
     if asked():
         return ItemOutcome(item.id, "stopped", now(), 0.0, reason="stopped by Ctrl-C")

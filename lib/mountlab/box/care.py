@@ -127,7 +127,7 @@ def _output_root_row(box: Box, facts: Facts) -> CheckRow:
 
 
 def _refused_root_rows(connection: BoxConnection, facts: Facts) -> Iterator[CheckRow]:
-    """A root that a run would refuse."""
+    """Yield a root that a run would refuse."""
     try:
         check_roots(connection, facts["mount_root"], facts["output_root"])
     except UnsafeError as error:
@@ -192,12 +192,13 @@ _INSTALL = {
 
 
 def install_words(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
-    """The command that a person would type to install `packages`."""
+    """Return the command that a person would type to install `packages`."""
     return (*_INSTALL[manager], *packages)
 
 
 def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
-    """The command that we run, as root: without questions, and without starting services (only apt's packages do)."""
+    """Return the command that we run, as root: without questions, and without starting services (only apt's packages
+    do)."""
     if manager == "apt":
         return ("sh", "-c", resource("care_install.sh"), "mountlab-install", *packages)
     return install_words(manager, packages)
@@ -307,8 +308,9 @@ def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeo
 def clean_argv(
     mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
 ) -> tuple[str, ...]:
-    """The script that cleans below two roots as an argument list, for what runs it on the box by itself: script, name
-    and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left alone."""
+    """Return the script that cleans below two roots as an argument list, for what runs it on the box by itself: script,
+    name and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left
+    alone."""
     return ("sh", "-c", *_clean_words((mode, uid, "", mount_root, output_root), owner))
 
 
@@ -318,7 +320,7 @@ def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
-    """What care_clean.sh printed."""
+    """Return what care_clean.sh printed."""
     return [_leftover(line) for line in printed.splitlines()]
 
 
@@ -337,5 +339,5 @@ def _leftover(line: str) -> Leftover:
 
 @cache
 def resource(name: str) -> str:
-    """The text of a script beside this module."""
+    """Return the text of a script beside this module."""
     return files("mountlab.box").joinpath(name).read_text()

@@ -64,7 +64,7 @@ def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell
 
 
 def _calls(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple[str, str]]:
-    """What the box says after each slice: `reading AT SIZE`, or `claimed ...` and `already ...` at the end."""
+    """Yield what the box says after each slice: `reading AT SIZE`, or `claimed ...` and `already ...` at the end."""
     while True:
         done = connection.run(script_argv(CLAIM, device, erase, str(SLICE_S)), root=True, timeout_s=CALL_S)
         if not done.ok:

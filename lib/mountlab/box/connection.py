@@ -94,7 +94,7 @@ def checked(
 
 
 def shown(argv: Sequence[str]) -> str:
-    """A command as errors show it: of a script of many lines only how it begins."""
+    """Return a command as errors show it: of a script of many lines only how it begins."""
     return shlex.join(f"{word.strip().splitlines()[0]} ..." if "\n" in word.strip() else word for word in argv)
 
 
@@ -103,7 +103,7 @@ _SUDO = 'sudo -n env LC_ALL=C PATH="$PATH" '
 
 
 def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -> str:
-    """The one line that is sent for `argv`, whatever the login shell is (sh, csh, fish, ...).
+    """Return the one line that is sent for `argv`, whatever the login shell is (sh, csh, fish, ...).
 
     `timeout` runs below sudo, since an ordinary user could not stop a process of root. The shell stays above it and
     turns a death by signal into an exit status, which SSH libraries otherwise lose.
@@ -113,8 +113,8 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
 
 
 def endless_line(argv: Sequence[str], *, sudo: bool = False, heard: bool = False) -> str:
-    """The same for a command without a time limit, which reads what is sent to it. `heard`: somebody reads what it
-    says."""
+    """Return the same for a command without a time limit, which reads what is sent to it. `heard`: somebody reads what
+    it says."""
     said = "" if heard else " >/dev/null 2>&1"
     return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)}{said}")
 
@@ -161,7 +161,8 @@ class AnsweringStream(Stream):
         self.where = where
 
     def receive(self, timeout_s: float) -> bytes:
-        """What it has said since, at least one byte. Raises BoxLost where it has ended, or says nothing for so long."""
+        """Return what it has said since, at least one byte. Raises BoxLost where it has ended, or says nothing for so
+        long."""
         try:
             self._channel.settimeout(timeout_s)
             said = self._channel.recv(CHUNK)
@@ -174,14 +175,14 @@ class AnsweringStream(Stream):
         return bytes(said)
 
     def _complaint(self) -> str:
-        """What it said on standard error, where that has come already."""
+        """Return what it said on standard error, where that has come already."""
         if not self._channel.recv_stderr_ready():
             return "the channel closed"
         return str(self._channel.recv_stderr(CHUNK).decode("utf-8", "replace").strip())
 
 
 def needs_root(argv: Sequence[str], box: Box) -> PlanError:
-    """The error for a command that needs root on a box that gives none."""
+    """Return the error for a command that needs root on a box that gives none."""
     return PlanError(
         "this needs root on the box, and there is neither root nor password-less sudo",
         where=f"box {box.name}",
@@ -192,7 +193,7 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
 
 
 def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) -> BoxTimeout:
-    """The error for a command that the box stopped at its time limit. `said`: on standard error."""
+    """Return the error for a command that the box stopped at its time limit. `said`: on standard error."""
     return BoxTimeout(
         f"a command on the box did not end in {timeout_s:g} s and was stopped",
         where=where,
@@ -202,7 +203,7 @@ def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) ->
 
 
 def flood(argv: Sequence[str], where: str) -> FloodError:
-    """The error for a command that prints without end."""
+    """Return the error for a command that prints without end."""
     return FloodError(
         "a command on the box sent more than this machine is ready to hold, and was ended",
         where=where,

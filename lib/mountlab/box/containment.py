@@ -79,6 +79,6 @@ def spoilt(files: Mapping[str, bytes]) -> bool:
 
 
 def namespaces(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of contain.sh. Facts of before this was asked offer nothing."""
+    """Return the variables of contain.sh. Facts of before this was asked offer nothing."""
     known = facts.get(NAMESPACES) or {}
     return {variable: known.get(variable, "") for variable in OFFERS}

@@ -23,7 +23,7 @@ def key_values(text: str, separator: str) -> dict[str, str]:
 
 
 def parse_os(text: str) -> str:
-    """The name in /etc/os-release, unquoted."""
+    """Return the name in /etc/os-release, unquoted."""
     values = key_values(text, "=")
     for key in ("PRETTY_NAME", "NAME", "ID"):
         if key in values:
@@ -32,7 +32,7 @@ def parse_os(text: str) -> str:
 
 
 def parse_cpu_model(text: str) -> str:
-    """The processor's name from `lscpu` or /proc/cpuinfo."""
+    """Return the processor's name from `lscpu` or /proc/cpuinfo."""
     values = key_values(text, ":")
     for key in ("Model name", "model name", "cpu model", "cpu", "Model", "Hardware"):
         if values.get(key):
@@ -41,7 +41,7 @@ def parse_cpu_model(text: str) -> str:
 
 
 def meminfo(key: str) -> Callable[[str], int]:
-    """A parser of one line of /proc/meminfo, in bytes (its kB are KiB)."""
+    """Return a parser of one line of /proc/meminfo, in bytes (its kB are KiB)."""
 
     def parse(text: str) -> int:
         number, unit = key_values(text, ":").get(key, "").split()
@@ -58,7 +58,7 @@ def parse_free(text: str) -> int:
 
 
 def parse_holder(text: str) -> MountLine:
-    """The mount that holds the directory in the first line; the others are mountinfo."""
+    """Return the mount that holds the directory in the first line; the others are mountinfo."""
     directory, _, table = text.partition("\n")
     holding = [m for m in mount_lines(table) if f"{directory}/".startswith(f"{m.mountpoint.rstrip('/')}/")]
     if not holding:
@@ -84,7 +84,7 @@ def parse_virtualization(text: str) -> str:
 
 
 def parse_emulated(text: str) -> bool:
-    """Whether the processor is a program: Mountlab's own virtual box says so, QEMU's processor by its name, and
+    """Return whether the processor is a program: Mountlab's own virtual box says so, QEMU's processor by its name, and
     systemd finds 'qemu' where there is a hypervisor that is not KVM."""
     values = key_values(text, "=")
     if values.get("accelerator"):
@@ -110,7 +110,7 @@ def parse_power(text: str) -> str:
 
 
 def parse_used_swap(text: str) -> int:
-    """Bytes of swap that are in use, from /proc/meminfo."""
+    """Return bytes of swap that are in use, from /proc/meminfo."""
     return meminfo("SwapTotal")(text) - meminfo("SwapFree")(text)
 
 
@@ -135,7 +135,7 @@ def parse_links(text: str) -> dict[str, dict[str, Any]]:
 
 
 def _link(kind: str, speed: str, width: str) -> dict[str, Any] | None:
-    """One link; None where it does not tell its speed."""
+    """Return one link; None where it does not tell its speed."""
     number = re.match(r"\d+(\.\d+)?", speed)
     if not number or (kind == "pci" and not (width.isdecimal() and 0 < int(width) <= 32)):
         return None
@@ -154,7 +154,7 @@ def parse_words(text: str) -> list[str]:
 
 
 def parse_governor(text: str) -> str:
-    """The governor of all processors, or all that are in use."""
+    """Return the governor of all processors, or all that are in use."""
     return ", ".join(parse_words(text))
 
 

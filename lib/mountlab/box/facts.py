@@ -78,7 +78,7 @@ section() { sed "s/^/$1	/"; }
 
 
 def gather(connection: BoxConnection, programs: Iterable[Program]) -> Facts:
-    """Everything that FACTS lists, and path and version of each of `programs` that the box has.
+    """Return everything that FACTS lists, and path and version of each of `programs` that the box has.
 
     One round trip, as the user who logs in. Raises CommandError or BoxError when the box cannot run the script.
     """
@@ -103,8 +103,8 @@ def roots(connection: BoxConnection) -> tuple[str, str]:
 
 
 def gather_script(facts: Iterable[Fact], programs: Iterable[Program]) -> str:
-    """One script for all. Each line of output begins with the name of its fact and a tab: nothing a fact prints can
-    be taken for another's."""
+    """Return one script for all. Each line of output begins with the name of its fact and a tab: nothing a fact prints
+    can be taken for another's."""
     blocks = [_block(fact.name, fact.script) for fact in facts]
     blocks += [_block("programs", _program_script(program)) for program in programs]
     return "\n".join([ROOTS_SCRIPT, _FUNCTIONS, scripts.FUNCTIONS, *blocks, "exit 0", ""])
@@ -129,7 +129,7 @@ def _program_script(program: Program) -> str:
 
 
 def parse_sections(printed: str) -> Facts:
-    """Values of all facts from what `gather_script` printed."""
+    """Return values of all facts from what `gather_script` printed."""
     texts: dict[str, list[str]] = {name: [] for name in (*(fact.name for fact in FACTS), "programs")}
     for line in printed.split("\n"):
         name, tab, rest = line.partition("\t")
@@ -148,7 +148,7 @@ def _value(parse: Callable[[str], Any], lines: list[str]) -> Any:
 
 
 def show(name: str, value: object) -> str:
-    """A fact as a report shows it. Unknown names are shown as they are; None is 'unknown'."""
+    """Return a fact as a report shows it. Unknown names are shown as they are; None is 'unknown'."""
     if value is None:
         return UNKNOWN
     fact = _BY_NAME.get(name)

@@ -46,7 +46,7 @@ def check_host_keys(hop: Hop, ssh: str, where: str, private: list[Path] | None) 
 
 
 def known_hosts_files(config: Mapping[str, Any], host: str) -> list[Path]:
-    """Where the user's ssh configuration has them."""
+    """Return where the user's ssh configuration has them."""
     names = shlex.split(str(config.get("userknownhostsfile", USER_FILES)))
     names += shlex.split(str(config.get("globalknownhostsfile", SYSTEM_FILES)))
     tokens = {"%d": str(Path.home()), "%h": host, "%k": str(config.get("hostkeyalias", host))}
@@ -69,7 +69,7 @@ def _lines(file: Path) -> list[Listed]:
 
 
 def _revoked(config: Mapping[str, Any]) -> frozenset[str]:
-    """The keys of RevokedHostKeys. A list that cannot be read revokes all, as ssh has it."""
+    """Return the keys of RevokedHostKeys. A list that cannot be read revokes all, as ssh has it."""
     name = str(config.get("revokedhostkeys", "none"))
     if name == "none":
         return frozenset()
@@ -89,7 +89,7 @@ def _revoked(config: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _preferring(algorithms: Sequence[str]) -> Callable[..., Transport]:
-    """What makes a transport that asks first for the kinds of keys that are known."""
+    """Return what makes a transport that asks first for the kinds of keys that are known."""
 
     def make(sock: object, **settings: Any) -> Transport:
         transport = Transport(sock, **settings)

@@ -41,7 +41,7 @@ class Listed:
         return fingerprint(self.key)
 
     def is_for(self, server: str) -> bool:
-        """Whether one of its names is the server's, and none with a '!' is."""
+        """Return whether one of its names is the server's, and none with a '!' is."""
         patterns = self.names.split(",")
         matching = [pattern for pattern in patterns if _matches(server.lower(), pattern.removeprefix("!"))]
         return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
@@ -63,13 +63,13 @@ class KnownKeys:
         return key in self.revoked or any(each.key == key for each in everywhere if each.marker == "@revoked")
 
     def is_trusted(self, kind: str, key: str) -> bool:
-        """Whether the server may show this key."""
+        """Return whether the server may show this key."""
         everywhere = (*self.lines, *self.without_port)
         named = any((each.kind, each.key) == (kind, key) for each in everywhere if not each.marker)
         return named and not self.is_revoked(key)
 
     def of_kind(self, kind: str) -> tuple[Listed, ...]:
-        """The keys of a kind that the server should have shown."""
+        """Return the keys of a kind that the server should have shown."""
         return tuple(each for each in self.lines if each.kind == kind and not each.marker)
 
     @property
@@ -86,7 +86,7 @@ class KnownKeys:
 
 
 def read_known_hosts(text: str, where: str) -> list[Listed]:
-    """The lines of a file that name a key; others are passed over, as ssh does."""
+    """Return the lines of a file that name a key; others are passed over, as ssh does."""
     numbered = ((number, line.split()) for number, line in enumerate(text.splitlines(), start=1))
     return [line for number, words in numbered if (line := _line(words, f"{where}, line {number}"))]
 
@@ -101,7 +101,7 @@ def _line(words: list[str], place: str) -> Listed | None:
 
 
 def read_revoked(text: str) -> frozenset[str]:
-    """The keys of a file of public keys, one a line, with options before or a comment behind."""
+    """Return the keys of a file of public keys, one a line, with options before or a comment behind."""
     found = (re.search(r"(?:ssh|ecdsa|sk)-\S+\s+(\S+)", line) for line in text.splitlines() if not line.startswith("#"))
     return frozenset(match[1] for match in found if match)
 
@@ -129,7 +129,7 @@ def fingerprint(key: str) -> str:
 
 
 def summary(lines: Sequence[Listed]) -> str:
-    """Kinds, fingerprints and where they stand."""
+    """Return kinds, fingerprints and where they stand."""
     return "; ".join(f"{each.kind} {each.fingerprint} ({each.place})" for each in lines)
 
 

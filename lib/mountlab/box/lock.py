@@ -30,7 +30,7 @@ class Owner:
 
 
 def this_process(run_id: str) -> Owner:
-    """The owner that a run of this process has."""
+    """Return the owner that a run of this process has."""
     return Owner(socket.gethostname(), f"{os.getpid()}/{started(os.getpid())}", run_id)
 
 
@@ -46,7 +46,7 @@ def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 
 def state(owner: Owner) -> ProcessState:
-    """Whether the owner still runs, as far as this machine can tell."""
+    """Return whether the owner still runs, as far as this machine can tell."""
     if owner.host != socket.gethostname():
         return "unknown"
     pid, _, since = owner.process.partition("/")

@@ -34,13 +34,13 @@ Values = dict[str, Any]
 
 
 def lines(text: str) -> list[tuple[str, str]]:
-    """Name and value of each line, which a tab parts; the last tab where a name has one."""
+    """Return name and value of each line, which a tab parts; the last tab where a name has one."""
     parted = (line.rpartition("\t") for line in text.splitlines())
     return [(name, value.strip()) for name, tab, value in parted if tab]
 
 
 def known(values: Mapping[str, Any]) -> Values:
-    """The values that are there. Raises ValueError where none is."""
+    """Return the values that are there. Raises ValueError where none is."""
     found = {key: value for key, value in values.items() if value not in (None, "")}
     if not found:
         raise ValueError("nothing is known")
@@ -48,7 +48,7 @@ def known(values: Mapping[str, Any]) -> Values:
 
 
 def parse_values(text: str) -> Values:
-    """Names and values as they stand, numbers as numbers."""
+    """Return names and values as they stand, numbers as numbers."""
     return known({name: int(value) if re.fullmatch(r"-?\d{1,18}", value) else value for name, value in lines(text)})
 
 
@@ -56,7 +56,7 @@ def parse_values(text: str) -> Values:
 
 
 def _maker_texts(text: str) -> dict[str, str]:
-    """Names and values, without what a maker left as it was."""
+    """Return names and values, without what a maker left as it was."""
     return {name: " ".join(value.split()) for name, value in lines(text) if not _PLACEHOLDER.fullmatch(value)}
 
 
@@ -82,7 +82,7 @@ def parse_firmware(text: str) -> Values:
 
 
 def parse_different(text: str) -> str:
-    """What all processors say, or all that they say, in the order in which it comes."""
+    """Return what all processors say, or all that they say, in the order in which it comes."""
     return ", ".join(dict.fromkeys(text.split()))
 
 
@@ -90,7 +90,7 @@ def parse_different(text: str) -> str:
 
 
 def parse_mitigations(text: str) -> Values:
-    """Each weakness of processors that the kernel knows, and what it does about it, in the kernel's words."""
+    """Return each weakness of processors that the kernel knows, and what it does about it, in the kernel's words."""
     return known(dict(lines(text)))
 
 
@@ -132,21 +132,21 @@ def parse_idle(text: str) -> Values:
 
 
 def parse_smt(text: str) -> str:
-    """Whether a core runs several threads at a time."""
+    """Return whether a core runs several threads at a time."""
     return {"notsupported": "not supported", "notimplemented": "not supported", "forceoff": "off for good"}.get(
         text, text
     )
 
 
 def parse_numa(text: str) -> Values:
-    """How many NUMA nodes there are, and whether the kernel moves pages to where they are used."""
+    """Return how many NUMA nodes there are, and whether the kernel moves pages to where they are used."""
     said = dict(lines(text))
     balancing = {"0": "off", "1": "on", "2": "by memory tier"}.get(said.get("numa_balancing", ""))
     return known({"nodes": len(range_members(said["online"])) if "online" in said else None, "balancing": balancing})
 
 
 def range_members(text: str) -> list[int]:
-    """The numbers of a list of the kernel's: '0-2,5' are 0, 1, 2 and 5."""
+    """Return the numbers of a list of the kernel's: '0-2,5' are 0, 1, 2 and 5."""
     pairs = (part.partition("-")[::2] for part in text.strip().split(","))
     return [number for low, high in pairs for number in range(int(low), int(high or low) + 1)]
 
@@ -170,7 +170,7 @@ def _chosen(value: str) -> str:
 
 
 def parse_swap(text: str) -> Values:
-    """The areas of swap by kind and size, how zram compresses them, and whether zswap is before them."""
+    """Return the areas of swap by kind and size, how zram compresses them, and whether zswap is before them."""
     if "known" not in text.split():
         raise ValueError("no list of swap")
     areas = [line.split("\t")[1:] for line in text.splitlines() if line.startswith("area\t")]
@@ -187,7 +187,8 @@ def parse_swap(text: str) -> Values:
 
 
 def parse_reclaim(text: str) -> Values:
-    """What takes pages away from those who use them: the multi-generational LRU, DAMON, merging, demotion, the host."""
+    """Return what takes pages away from those who use them: the multi-generational LRU, DAMON, merging, demotion, the
+    host."""
     said = dict(lines(text))
     generations, balloon = said.get("lru_gen_enabled"), said.get("balloon_features", "")
     return known(
@@ -208,7 +209,7 @@ _REPORTING = 5
 
 
 def _damon(text: str, said: Mapping[str, str]) -> str | None:
-    """Whether DAMON watches memory, and what its schemes do with what they find."""
+    """Return whether DAMON watches memory, and what its schemes do with what they find."""
     found = lines(text)
     threads, states = said.get("kdamonds") or None, [value for name, value in found if name == "damon_state"]
     if not states and threads is None:
@@ -243,7 +244,7 @@ _SETTING_VALUE = re.compile(r"[\w.,:+=!$-]{1,64}")
 
 
 def parse_command_line(text: str) -> Values:
-    """The kernel's parameters and their values. What is behind `--` is for the first program and is left out.
+    """Return the kernel's parameters and their values. What is behind `--` is for the first program and is left out.
 
     A value is kept where it is a plain word or a small number, or where its parameter chooses how the kernel works: all
     others may be the id of a disk, an address, the name of a machine or a secret.
@@ -262,7 +263,8 @@ def _kept_value(name: str, value: str) -> str:
 
 
 def parse_kernel_config(text: str) -> Values:
-    """Each of KERNEL_OPTIONS, 'n' where the kernel is built without; last the hash of the whole configuration."""
+    """Return each of KERNEL_OPTIONS, 'n' where the kernel is built without; last the hash of the whole
+    configuration."""
     said = {name.removeprefix("CONFIG_"): value.strip('"') for line in text.splitlines()
             for name, equals, value in [line.partition("=")] if equals and line.startswith("CONFIG_")}  # fmt: skip
     digest = dict(lines(text)).get("sha256", "").split(" ")[0]
@@ -272,13 +274,13 @@ def parse_kernel_config(text: str) -> Values:
 
 
 def debug_options(facts: Mapping[str, Any]) -> list[str]:
-    """The DEBUG_OPTIONS that the kernel of a box was built with."""
+    """Return the DEBUG_OPTIONS that the kernel of a box was built with."""
     config = facts.get("kernel_config") or {}
     return [name for name in DEBUG_OPTIONS if config.get(name) == "y"]
 
 
 def memory_limit(facts: Mapping[str, Any]) -> int | None:
-    """The memory that the session's control group may use, where that is less than the box has."""
+    """Return the memory that the session's control group may use, where that is less than the box has."""
     limit, memory = (facts.get("session_limits") or {}).get("memory_bytes"), facts.get("memory_bytes")
     return limit if isinstance(limit, int) and (memory is None or limit < memory) else None
 
@@ -287,8 +289,8 @@ def memory_limit(facts: Mapping[str, Any]) -> int | None:
 
 
 def parse_limits(text: str) -> Values:
-    """What the session may use: the smallest limit of its control group and of those above it, 'no limit' where none of
-    them has one, nothing where the kernel does not tell."""
+    """Return what the session may use: the smallest limit of its control group and of those above it, 'no limit' where
+    none of them has one, nothing where the kernel does not tell."""
     found = lines(text)
     limited = {word for name, value in found if name.startswith("known_") for word in re.split(r"[ ,]", value)}
     memory = [value for name, value in found if name in ("memory.max", "memory.limit_in_bytes")]
@@ -305,7 +307,7 @@ def parse_limits(text: str) -> Values:
 
 
 def _allowed(said: Mapping[str, str]) -> str | None:
-    """The processors on which the session may run: 'all', or their numbers."""
+    """Return the processors on which the session may run: 'all', or their numbers."""
     allowed, online = said.get("allowed"), said.get("all_online")
     return ALL if allowed and allowed == online else allowed
 
@@ -316,7 +318,7 @@ def _least(values: Iterable[str], known: bool) -> int | str | None:
 
 
 def _least_quota(found: list[tuple[str, str]], known: bool) -> float | str | None:
-    """How many processors' time: quota by period, which the first version has in two files."""
+    """Return how many processors' time: quota by period, which the first version has in two files."""
     pairs = [value.split() for name, value in found if name == "cpu.max"]
     pairs += [
         [quota, period]

@@ -55,7 +55,7 @@ class ResidentShell:
         self._talk.send(resource("job.sh").encode())
 
     def ask(self, asked: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
-        """What job.sh says, with the command's output, and what the command said on standard error.
+        """Return what job.sh says, with the command's output, and what the command said on standard error.
 
         Raises FloodError where that is more than is held here.
         """
@@ -66,7 +66,7 @@ class ResidentShell:
         return output, said
 
     def _until(self, end: bytes, argv: Sequence[str], deadline: float) -> bytes:
-        """What comes before `end`, which comes last."""
+        """Return what comes before `end`, which comes last."""
         came = bytearray()
         while not came.endswith(end):
             came += self._talk.receive(max(0.0, deadline - self._clock()))

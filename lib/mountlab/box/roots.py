@@ -27,7 +27,7 @@ def check(connection: BoxConnection, mount_root: str, output_root: str) -> None:
 
 
 def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
-    """The error for what open.sh wrote to standard error."""
+    """Return the error for what open.sh wrote to standard error."""
     lines = said.strip().splitlines()
     found = next((line.removeprefix(REFUSED) for line in lines if line.startswith(REFUSED)), said.strip())
     advice = next((line.removeprefix(NEXT) for line in lines if line.startswith(NEXT)), "look at it on the box")
@@ -44,5 +44,5 @@ def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
 
 
 def kept(said: str) -> tuple[str, ...]:
-    """What a close or a removal left alone, since Mountlab did not make it, from what it printed."""
+    """Return what a close or a removal left alone, since Mountlab did not make it, from what it printed."""
     return tuple(line.removeprefix(KEPT) for line in said.splitlines() if line.startswith(KEPT))

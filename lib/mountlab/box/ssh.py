@@ -134,7 +134,7 @@ class SshBox:
         return self._execute(self.spoken(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
 
     def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
-        """What is sent for a command: with the rights 'helper' and as root the words of the helper."""
+        """Return what is sent for a command: with the rights 'helper' and as root the words of the helper."""
         if not root or self.rights != "helper":
             return argv
         return helper.spoken(argv, self.box, timeout_s=timeout_s)
@@ -158,7 +158,7 @@ class SshBox:
         return Stream(self._channel(argv, root=root, heard=False), lambda got: self._lost(argv, got))
 
     def talk(self, argv: Sequence[str], *, root: bool = False) -> AnsweringStream:
-        """The same of a command that answers."""
+        """Return the same of a command that answers."""
         return AnsweringStream(
             self._channel(argv, root=root, heard=True), lambda got: self._lost(argv, got), self._where
         )
@@ -272,7 +272,8 @@ class SshBox:
 
 
 def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
-    """An open SshBox: the machine that the user's ssh configuration calls `box.host`, or an embedded box's endpoint.
+    """Return an open SshBox: the machine that the user's ssh configuration calls `box.host`, or an embedded box's
+    endpoint.
 
     Raises BoxError (exit code 3) when it cannot be reached, HostKeyError when its key is unknown or has changed,
     ParameterError when the box file asks for rights that the login does not have.
@@ -326,8 +327,8 @@ def _from_user_config(box: Box, where: str) -> Connection:
 
 
 def ssh_names(box: Box) -> dict[str, list[str]]:
-    """What the user's ssh configuration makes of a box of the user's: 'host' and 'user' to the names of the box and of
-    the jump hosts before it. Nothing is connected to. Raises BoxError where the configuration cannot be read."""
+    """Return what the user's ssh configuration makes of a box of the user's: 'host' and 'user' to the names of the box
+    and of the jump hosts before it. Nothing is connected to. Raises BoxError where the configuration cannot be read."""
     if box.embedded:
         return {}
     hops = _hops(_from_user_config(box, box.name))
@@ -335,7 +336,7 @@ def ssh_names(box: Box) -> dict[str, list[str]]:
 
 
 def _hops(connection: Connection) -> list[Connection]:
-    """The connection and the jump hosts it goes through, nearest to the box first."""
+    """Return the connection and the jump hosts it goes through, nearest to the box first."""
     hops = []
     while isinstance(connection, Connection):
         hops.append(connection)
@@ -388,7 +389,7 @@ def _rights(box: Box, *, is_root: bool, has_sudo: bool, user: str) -> Rights:
 
 
 def _ssh_words(box: Box) -> str:
-    """The ssh command by which the user can try the same by hand."""
+    """Return the ssh command by which the user can try the same by hand."""
     return shlex.join(("ssh", *_ssh_arguments(box)))
 
 

@@ -61,7 +61,7 @@ class JobAnswer:
 
     @classmethod
     def of(cls, printed: bytes) -> tuple[JobAnswer, bytes] | None:
-        """The answer and what follows it; None for what is none."""
+        """Return the answer and what follows it; None for what is none."""
         line, newline, output = printed.partition(b"\n")
         words = line.removeprefix(HEADER).decode("ascii", "replace").split()
         if not newline or not line.startswith(HEADER) or len(words) < 2:
@@ -115,7 +115,7 @@ class SteadyBox:
         return answer or self._unkept(argv, timeout_s, root=root)
 
     def _asked(self, asked: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
-        """What a resident shell answers. One that was left in the middle of an answer is not asked again."""
+        """Return what a resident shell answers. One that was left in the middle of an answer is not asked again."""
         if root not in self._shells:
             self._shells[root] = ResidentShell(self._line, self._where(), root=root)
         try:
@@ -134,7 +134,7 @@ class SteadyBox:
         return self._line.ssh
 
     def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
-        """Where the box has no room to keep what a command says, run it as it is: what was made must be undone."""
+        """Run a command without keeping its output, for a box without room for that: its effects must be undone."""
         try:
             return self._line.run(argv, timeout_s=timeout_s, root=root)
         except BoxLost as error:
@@ -203,7 +203,8 @@ class SteadyBox:
     # --- a connection that is lost ------------------------------------------------------------------------------------
 
     def _steadily(self, attempt: Callable[[], T]) -> T:
-        """What `attempt` gives, repeated after each loss of the connection. Raises BoxLost when it stays lost."""
+        """Return what `attempt` gives, repeated after each loss of the connection. Raises BoxLost when it stays
+        lost."""
         at_once = 0
         while True:
             if self._lost is not None:  # what is undone at the end does not wait once more each
@@ -283,12 +284,12 @@ class _Heart:
 
 
 def beat_s(box: Box) -> float:
-    """The time between two signs of life."""
+    """Return the time between two signs of life."""
     return min(BEAT_S, box.grace_s / BEATS)
 
 
 def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
-    """The command that holds a lease, and that cleans the box as `box clean` does when it is over."""
+    """Return the command that holds a lease, and that cleans the box as `box clean` does when it is over."""
     return (
         "env",
         f"MOUNTLAB_LEASE={lease.run_id}",
@@ -298,7 +299,7 @@ def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
 
 
 def script_argv(name: str, *arguments: str) -> tuple[str, ...]:
-    """The argument list that runs one of the shell scripts beside this file."""
+    """Return the argument list that runs one of the shell scripts beside this file."""
     return ("sh", "-c", care.resource(name), name, *arguments)
 
 

@@ -142,7 +142,7 @@ def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, An
 
 
 def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
-    """The tool's own, with the names of all options that the sweep gives it in the place of '{options}'."""
+    """Return the tool's own, with the names of all options that the sweep gives it in the place of '{options}'."""
     names = sorted({name for workload in sweep.workloads if workload.tool == tool.name for name in workload.options})
     return tuple(part for word in tool.box_help for part in (names if word == "{options}" else (word,)))
 
@@ -156,7 +156,7 @@ def _directory_of(fs: Filesystem) -> str | None:
 
 
 def _directory(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> tuple[int, str]:
-    """The room in that directory, and the type of the file system that holds it."""
+    """Return the room in that directory, and the type of the file system that holds it."""
     directory = _directory_of(fs)
     if directory in (None, "."):
         return int(facts["mount_root_free_bytes"]), str(facts.get("mount_root_fstype"))
@@ -188,7 +188,7 @@ def _stop_at_twins(verdicts: list[_Verdict]) -> None:
 
 
 def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
-    """Every scratch device that is a block device, in the order of the sweep."""
+    """Yield every scratch device that is a block device, in the order of the sweep."""
     listed = connection.box.block_devices
     for fs in sweep.filesystems:
         if FAMILIES[fs.type].unavailable(fs, facts):

@@ -116,8 +116,8 @@ class Findings:
 
 
 def find_caveats(evidence: Evidence) -> Findings:
-    """All caveats, the checks that found nothing, and those that could not look. Of logs from elsewhere, only what a
-    figure can show is checked. With `strict` in the design a warning is an error."""
+    """Return all caveats, the checks that found nothing, and those that could not look. Of logs from elsewhere, only
+    what a figure can show is checked. With `strict` in the design a warning is an error."""
     looked = {code: _look(check, evidence) for code, check in CHECKS.own.items()}
     for entry, part in CHECKS.of_plugins():
         code = entry.name if entry.name not in looked else f"{entry.name} ({entry.distribution})"
@@ -139,7 +139,7 @@ def _look(check: Check, evidence: Evidence) -> tuple[list[Caveat], str | None]:
 def _look_of_plugin(
     entry: plugins.Entry, part: Check | PluginError, evidence: Evidence
 ) -> tuple[list[Caveat], str | None]:
-    """The same of a check of a plug-in: one that cannot be used, or that fails, could not look."""
+    """Return the same of a check of a plug-in: one that cannot be used, or that fails, could not look."""
     if isinstance(part, PluginError):
         return [], part.in_short
     try:
@@ -150,7 +150,7 @@ def _look_of_plugin(
 
 
 def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
-    """The caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
+    """Return the caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
     found = [caveat for check in CHECKS.own.values() for caveat in check.foreseen(sweep, facts)]
     for entry, part in CHECKS.usable():
         try:

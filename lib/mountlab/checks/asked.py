@@ -31,13 +31,13 @@ class Stream:
 
 
 def streams(workload: Workload) -> list[Stream]:
-    """What the workload reads and writes; [] where that is not known (tool: command, a text for filebench)."""
+    """Return what the workload reads and writes; [] where that is not known (tool: command, a text for filebench)."""
     reader = {"dd": _dd, "fio": _fio, "fs_mark": _fs_mark, "filebench": _filebench}.get(workload.tool)
     return list(reader(workload.options)) if reader else []
 
 
 def asks_direct(workload: Workload) -> bool:
-    """Whether all that it reads and writes is to go past the page cache."""
+    """Return whether all that it reads and writes is to go past the page cache."""
     known = streams(workload)
     return bool(known) and all(each.direct for each in known)
 
@@ -55,8 +55,8 @@ PARTS = (
 
 
 def part_of(workload: Workload, metric: str, design: Design, *, known: bool = True) -> str:
-    """The part of a question that a metric of a workload answers: one of PARTS for a rate of reading or writing, such a
-    part and the metric for a latency or an amount of it, and else the metric.
+    """Return the part of a question that a metric of a workload answers: one of PARTS for a rate of reading or writing,
+    such a part and the metric for a latency or an amount of it, and else the metric.
 
     'flushed writes', 'cold reads: median read completion latency', 'file rate'. `known`: whether all that was asked of
     the tool is; of logs from elsewhere it is not.
@@ -87,7 +87,7 @@ def _kind_of_write(each: Stream) -> str:
 
 
 def holds_bytes(workload: Workload) -> int:
-    """The most that it reads or writes in different places."""
+    """Return the most that it reads or writes in different places."""
     return TOOLS[workload.tool].space_bytes(workload)
 
 

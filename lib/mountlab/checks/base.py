@@ -129,11 +129,11 @@ class Evidence:
         ]
 
     def seen(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
-        """Each cell with the trials that count and whose counters were kept."""
+        """Return each cell with the trials that count and whose counters were kept."""
         return self.known_of(self.around)
 
     def known_of(self, known: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
-        """Each cell with those of its counted trials that are in `known`, and what is known of them."""
+        """Yield each cell with those of its counted trials that are in `known`, and what is known of them."""
         for cell in self.sweep.cells:
             own = [(each, known[each]) for each in self.counted.get(cell.id, ()) if each in known]
             if own:
@@ -234,7 +234,8 @@ class CaveatKind:
 def standing(
     code: str, foresee: Foresee, advice: str, *, severities: tuple[Severity, ...] = ("warning",), needs: str = ""
 ) -> Check:
-    """A check that needs the sweep, and the fact `needs` of the box, and so tells the same before and after a run."""
+    """Return a check that needs the sweep, and the fact `needs` of the box, and so tells the same before and after a
+    run."""
 
     def find(evidence: Evidence) -> Iterator[Doubt]:
         return foresee(evidence.sweep, evidence.facts)
@@ -260,24 +261,24 @@ def from_counters(name: str, why: str = _OLDER) -> Blind:
 
 
 def of_run(code: str, severity: Severity, message: str) -> Caveat:
-    """A caveat about all of several runs that are compared."""
+    """Return a caveat about all of several runs that are compared."""
     return Caveat(code=code, severity=severity, message=message, scope="run")
 
 
 def in_memory(fs: Filesystem) -> bool:
-    """Whether its files live in the page cache itself."""
+    """Return whether its files live in the page cache itself."""
     return FAMILIES[(fs.over or fs).type].in_memory
 
 
 def stays_in_memory(fs: Filesystem, facts: Facts) -> bool:
-    """The same, or whether it is a directory of such a file system: what is read of it cannot be cold."""
+    """Return the same, or whether it is a directory of such a file system: what is read of it cannot be cold."""
     lower = fs.over or fs
     directory = (lower.path or ".") if lower.type in ("dir", "bind") else None
     return in_memory(fs) or directory in facts.get("memory_directories", ())
 
 
 def fills_memory(fs: Filesystem) -> bool:
-    """Whether what is written to it takes memory of the box: it lives there, or on a zram device."""
+    """Return whether what is written to it takes memory of the box: it lives there, or on a zram device."""
     return in_memory(fs) or bool((fs.over or fs).zram_bytes)
 
 

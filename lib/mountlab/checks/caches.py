@@ -136,8 +136,8 @@ def device_bytes(
     chains: Mapping[str, Sequence[Device]],
     mounts: Mapping[str, str],
 ) -> dict[str, DeviceBytes]:
-    """Trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy device of
-    those on top of each other. `mounts`: trial id to its mount."""
+    """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
+    device of those on top of each other. `mounts`: trial id to its mount."""
     found = {}
     for trial_id, own in traffic.items():
         chain = chains.get(mounts.get(trial_id, ""), ())
@@ -147,7 +147,7 @@ def device_bytes(
 
 
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:
-    """What a device read, or wrote."""
+    """Return what a device read, or wrote."""
     return moved.read if side == "read" else moved.written
 
 
@@ -161,7 +161,7 @@ def _range(shares: list[float]) -> str:
 
 
 def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
-    """The beginning of the metrics of one side; '' (all of them) for a tool that does not tell sides apart."""
+    """Return the beginning of the metrics of one side; '' (all of them) for a tool that does not tell sides apart."""
     metrics = evidence.measurements.loc[evidence.measurements["cell"] == cell.id, "metric"]
     return side if any(metric.startswith(side) for metric in metrics) else ""
 
@@ -240,7 +240,7 @@ def direct_not_honoured(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _distinct(evidence: Evidence, cell: Cell, trial_id: str) -> float:
-    """Bytes of the files that a trial touched, at most."""
+    """Return bytes of the files that a trial touched, at most."""
     moved = sum(evidence.moved.get((trial_id, side), 0.0) for side in SIDES)
     return min(moved, float(holds_bytes(cell.workload)))
 
@@ -337,7 +337,8 @@ def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, floa
 
 
 def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
-    """What the facts know of the disk with this name, or of the one that the partition is on; {} where nothing."""
+    """Return what the facts know of the disk with this name, or of the one that the partition is on; {} where
+    nothing."""
     devices: dict[Any, Mapping[str, Any]] = {each["name"]: each for each in facts.get("block_devices") or ()}
     found = devices.get(name, {})
     return devices.get(found.get("parent"), {}) if found.get("type") == "part" else found
@@ -353,7 +354,7 @@ def _limits(name: str, facts: Facts) -> Iterator[tuple[float, str]]:
 
 
 def _bare(facts: Facts) -> bool:
-    """Whether the box is known to be no virtual machine."""
+    """Return whether the box is known to be no virtual machine."""
     return facts.get("virtualization") == "none"
 
 

@@ -85,7 +85,7 @@ def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
 
 
 def _own_words(words: Sequence[str], common: Container[int]) -> str:
-    """The words that are not common, with up to two plain ones before them; a unit stays with its figure."""
+    """Return the words that are not common, with up to two plain ones before them; a unit stays with its figure."""
     runs: list[list[str]] = []
     for place, word in enumerate(words):
         own, before = place not in common, place > 0 and place - 1 not in common
@@ -104,7 +104,8 @@ def _before(end: int, words: Sequence[str], common: Container[int]) -> list[str]
 
 
 def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
-    """Caveats by severity (errors first), code and whether it was asked for, in the order in which they were raised."""
+    """Return caveats by severity (errors first), code and whether it was asked for, in the order in which they were
+    raised."""
     rank = {"error": 0, "warning": 1, "note": 2}
     groups: dict[tuple[Severity, str, bool], list[Caveat]] = {}
     for caveat in caveats:
@@ -121,7 +122,7 @@ _SHOWN_IN_LINE, _LONGEST_SEEN = 1, 90
 
 
 def caveat_line(groups: Sequence[CaveatGroup]) -> str:
-    """All groups in one line; of the first, unless it is a note, also what was seen. Notes are counted only.
+    """Return all groups in one line; of the first, unless it is a note, also what was seen. Notes are counted only.
 
     'Do not use: Cache served (1 cell): the page cache answered. 9 notes.'
     """
@@ -141,8 +142,8 @@ def _in_line(texts: Sequence[str]) -> str:
 
 
 def doubts_by_cell(caveats: Iterable[Caveat], own_metrics: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Codes of the warnings and errors about each cell, by cell id and by doubt_key; notes do not weaken a number.
-    `own_metrics`: those that the sweep defines."""
+    """Return codes of the warnings and errors about each cell, by cell id and by doubt_key; notes do not weaken a
+    number. `own_metrics`: those that the sweep defines."""
     metrics = (*METRICS, *own_metrics)
     doubts: dict[str, list[str]] = {}
     for caveat in caveats:
@@ -155,7 +156,7 @@ def doubts_by_cell(caveats: Iterable[Caveat], own_metrics: Iterable[str] = ()) -
 
 
 def doubt_key(cell: str, metric: str) -> str:
-    """The key of what weakens one metric of a cell, in what `doubts_by_cell` gives."""
+    """Return the key of what weakens one metric of a cell, in what `doubts_by_cell` gives."""
     return f"{cell}\t{metric}"
 
 

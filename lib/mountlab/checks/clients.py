@@ -47,7 +47,8 @@ class Share:
 
 
 def shares(sweep: Sweep, measurements: pd.DataFrame) -> list[Share]:
-    """What each client did of each cell that two or more drive. Trials in which one has no such figure are left out."""
+    """Return what each client did of each cell that two or more drive. Trials in which one has no such figure are left
+    out."""
     good = measurements[~measurements["warmup"].astype(bool)]
     several = [cell for cell in sweep.cells if len(cell.workload.clients) > 1]
     return [share for cell in several for metric in RATES for share in _shares(cell, metric, good)]

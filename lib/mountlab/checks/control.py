@@ -76,13 +76,13 @@ def _level(evidence: Evidence, pairs: int) -> float:
 
 
 def _beyond(ratio: Ratio, margin: float) -> bool:
-    """Whether the whole interval lies outside of the zone that does not matter."""
+    """Return whether the whole interval lies outside of the zone that does not matter."""
     return math.log(ratio.low) > margin or math.log(ratio.high) < -margin
 
 
 def _pairs(evidence: Evidence) -> list[_Pair]:
-    """Samples of cells that are equal but for the state of the page cache, which a file in memory does not have, with
-    two blocks or more in common."""
+    """Return samples of cells that are equal but for the state of the page cache, which a file in memory does not have,
+    with two blocks or more in common."""
     found: dict[tuple[object, ...], dict[str, Sample]] = {}
     for sample in evidence.samples:
         if stays_in_memory(sample.cell.filesystem, evidence.facts):
@@ -98,7 +98,7 @@ def _step(evidence: Evidence, side: Sample) -> float:
 
 
 def _alike(cell: Cell) -> tuple[object, ...]:
-    """What is the same on both sides of a pair."""
+    """Return what is the same on both sides of a pair."""
     workload = cell.workload
     options = frozenset((name, value) for name, value in workload.options.items() if name != "cache")
     return cell.filesystem.name, workload.tool, options, workload.clients, workload.precondition

@@ -61,7 +61,7 @@ def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt
 
 
 def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity, str]:
-    """How sure it is that a layer stores less of such data, and which it is; '' where none is known."""
+    """Return how sure it is that a layer stores less of such data, and which it is; '' where none is known."""
     lower = fs.over or fs
     if lower.zram_bytes:
         return "warning", "zram compresses it"
@@ -124,7 +124,7 @@ def _replayed(cell: Cell, why: str, advice: str) -> Doubt:
 
 
 def _chooses(workload: Workload) -> bool:
-    """Whether the sweep says how a job of it is seeded."""
+    """Return whether the sweep says how a job of it is seeded."""
     return any(name in job.options for job in jobs_of(workload.options) for name in OWN)
 
 

@@ -40,7 +40,8 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
-    """What the lowest device moved that was not the trial's; 0 where it is within what a file system does for itself.
+    """Return what the lowest device moved that was not the trial's; 0 where it is within what a file system does for
+    itself.
 
     Below a loop image, what the loop device did not ask for. Of a file system right on a device, what moved in the
     direction in which the tool moved nothing: in the other, the journal and other programs look the same.
@@ -83,7 +84,7 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _names_below(evidence: Evidence, trial_id: str) -> list[str]:
-    """The names of the devices below a trial, and of the disks that they are on."""
+    """Return the names of the devices below a trial, and of the disks that they are on."""
     names = [evidence.device_names.get(device, "") for device in evidence.chain_of(trial_id)]
     disks = [str(disk_of(name, evidence.facts).get("name") or "") for name in names]
     controllers = [match[1] for name in names if (match := re.match(r"(nvme\d+)n\d", name))]
@@ -113,7 +114,7 @@ def lazy_init(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def asks_lazy_init(fs: Filesystem) -> bool:
-    """Whether the sweep wants the file system to be made with lazy initialisation."""
+    """Return whether the sweep wants the file system to be made with lazy initialisation."""
     lower = fs.over or fs
     return lower.type in EXT and any(map(LAZY.search, lower.mkfs))
 
@@ -160,7 +161,7 @@ def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 
 
 def _timed_at_mkfs(sweep: Sweep, metrics: Mapping[str, Sequence[str]]) -> Iterator[Cell]:
-    """The cells on ext whose mkfs is timed, of a sweep that asks for lazy initialisation."""
+    """Yield the cells on ext whose mkfs is timed, of a sweep that asks for lazy initialisation."""
     if any(map(asks_lazy_init, sweep.filesystems)):
         for cell in sweep.cells:
             kind = (cell.filesystem.over or cell.filesystem).type
@@ -219,7 +220,7 @@ def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
-    """Whether the lowest device says that it does not rotate, and is no memory."""
+    """Return whether the lowest device says that it does not rotate, and is no memory."""
     chain = evidence.chain_of(trial_id)
     disk = disk_of(evidence.device_names.get(chain[-1], ""), evidence.facts) if chain else {}
     in_ram = in_memory(cell.filesystem) or str(disk.get("name", "")).startswith(("zram", "ram", "pmem"))
@@ -227,7 +228,7 @@ def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
 
 
 def _no_device(evidence: Evidence) -> str | None:
-    """Why nothing is known of the devices; None also where there are none, and so nothing to disturb."""
+    """Return why nothing is known of the devices; None also where there are none, and so nothing to disturb."""
     needed = {number for chain in evidence.chains.values() for number in chain}
     known = {number for traffic in evidence.traffic.values() for number in traffic}
     return "the devices below were not counted" if needed and not needed & known else None

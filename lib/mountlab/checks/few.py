@@ -22,7 +22,7 @@ from the table of few trials in docs/calibration.md (test_calibration.py compare
 
 
 def rests_on(n: int) -> str:
-    """What the interval of n trials rests on, where these are too few to show it; '' for n < 2 and n >= 10.
+    """Return what the interval of n trials rests on, where these are too few to show it; '' for n < 2 and n >= 10.
 
     'n = 3 cannot show the shape of the spread: ... with two modes 64 % would.'
     """

@@ -19,7 +19,7 @@ CLOSE = 0.99
 
 
 def limit_s(workload: Workload) -> float | None:
-    """The time that ends each measurement of a workload; None where an amount of work does."""
+    """Return the time that ends each measurement of a workload; None where an amount of work does."""
     if workload.tool == "fio":
         limits = [job.options.get("runtime") for job in jobs_of(workload.options)]
         return max(float(each) for each in limits if each) if all(limits) else None
@@ -28,7 +28,8 @@ def limit_s(workload: Workload) -> float | None:
 
 
 def _measured_s(evidence: Evidence) -> Mapping[str, float]:
-    """Cell to the seconds that its trials measured, on average: by the tool's clock, else by the limit it was given."""
+    """Return cell to the seconds that its trials measured, on average: by the tool's clock, else by the limit it was
+    given."""
     rows = evidence.estimates
     elapsed = rows[(rows["metric"] == "elapsed") & (rows["label"] == "")]
     by_tool = dict(zip(elapsed["cell"], elapsed["mean"].astype(float), strict=True))

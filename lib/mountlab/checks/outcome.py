@@ -139,7 +139,7 @@ Parse = Callable[[Workload, ToolOutput], object]
 
 
 def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, parse: Parse) -> Outcome:
-    """Whether what came back is a measurement."""
+    """Return whether what came back is a measurement."""
     try:
         _check_script(files, ended)
         _check_bounds(files, ended)
@@ -247,27 +247,27 @@ def _check_left(files: Files) -> None:
 
 
 def never_ended(files: Files, whole_s: float) -> TimedOut:
-    """The outcome of a trial whose script, preparation included, did not end in its time and was stopped by the box
-    itself: a lost connection is another error. `files`: what it left."""
+    """Return the outcome of a trial whose script, preparation included, did not end in its time and was stopped by the
+    box itself: a lost connection is another error. `files`: what it left."""
     part = "its preparation" if "started_ns" not in files else "the tool" if "ended_ns" not in files else "its end"
     return TimedOut(f"ran longer than {whole_s:g} s in all, and was ended in {part} {LIMIT}")
 
 
 def is_late(reason: str) -> bool:
-    """Whether a reason, of a trial or of one attempt at it, is that it ran into the time limit. Journals of before
-    schema 4 tell this only there."""
+    """Return whether a reason, of a trial or of one attempt at it, is that it ran into the time limit. Journals of
+    before schema 4 tell this only there."""
     return reason.startswith("ran longer than ") and LIMIT in reason
 
 
 def in_vain(trials: Sequence[Trial], cell: str) -> bool:
-    """Whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such trials
-    would tell no more."""
+    """Return whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such
+    trials would tell no more."""
     own = [trial.status for trial in trials if trial.cell == cell]
     return len(own) >= IN_VAIN and set(own) == {"timeout"}
 
 
 def set_aside(trials: Iterable[Trial]) -> dict[str, str]:
-    """Cells that have no more trials, to the reason, from the trials of the journal."""
+    """Return cells that have no more trials, to the reason, from the trials of the journal."""
     return {
         trial.cell: f"{SET_ASIDE}{trial.trial_id} {trial.status}: {in_one_line(trial.reason)}"
         for trial in trials
@@ -279,13 +279,13 @@ def set_aside(trials: Iterable[Trial]) -> dict[str, str]:
 
 
 def kernel_words(files: Files) -> list[str]:
-    """What the kernel complained of while a trial ran that failed, without stamps."""
+    """Return what the kernel complained of while a trial ran that failed, without stamps."""
     lines = files.get("kernel", b"").decode(errors="replace").splitlines()
     return [text for line in lines if (text := _RECORD.sub("", line).strip())]
 
 
 def with_kernel(reason: str, words: Sequence[str]) -> str:
-    """A reason with the kernel's last words below it, as the evidence of an error has them."""
+    """Return a reason with the kernel's last words below it, as the evidence of an error has them."""
     if not words or KERNEL in reason:
         return reason
     lines = [KERNEL, *dict.fromkeys(words[-KERNEL_LINES:])]
@@ -293,7 +293,7 @@ def with_kernel(reason: str, words: Sequence[str]) -> str:
 
 
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
-    """Where memory ran out the failure is of that, whatever the tool made of it."""
+    """Return the error of a box out of memory, whatever the tool made of it; None where memory did not run out."""
     killed = [found[1] for line in kernel_words(files) if (found := _OUT_OF_MEMORY.search(line))]
     if not killed or isinstance(error, PlaceError):
         return None

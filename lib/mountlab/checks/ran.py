@@ -24,8 +24,8 @@ NEAR_LIMIT = 0.5
 def _by_cell(
     evidence: Evidence, *statuses: str, attempts: int = 0
 ) -> Iterator[tuple[Cell, pd.DataFrame, pd.DataFrame]]:
-    """Each cell with trials that ended so, after so many attempts or more: these trials, and all of the cell. Cells in
-    the order of these trials."""
+    """Yield each cell with trials that ended so, after so many attempts or more: these trials, and all of the cell.
+    Cells in the order of these trials."""
     trials = evidence.trials
     chosen = trials["status"].isin(statuses) & (trials["attempts"] >= attempts)
     for cell, group in trials[chosen].groupby("cell", sort=False):
@@ -50,7 +50,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _set_aside(trials: pd.DataFrame) -> int:
-    """How many trials of a cell were not run, since an earlier one had failed for good."""
+    """Return how many trials of a cell were not run, since an earlier one had failed for good."""
     return int(trials["reason"].astype(str).str.startswith(SET_ASIDE).sum())
 
 
@@ -312,7 +312,7 @@ def _no_ios(evidence: Evidence) -> str | None:
 
 
 def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
-    """Cell to metric to the labels of its rows."""
+    """Return cell to metric to the labels of its rows."""
     found: dict[str, dict[str, list[str]]] = {}
     rows = evidence.measurements[["cell", "metric", "label"]].drop_duplicates()
     for cell, metric, label in rows.itertuples(index=False):

@@ -40,7 +40,7 @@ Test = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def _p_values(found: Sequence[Sample], test: Test) -> list[float]:
-    """The p value of a test for each sample; NaN where there are too few trials."""
+    """Return the p value of a test for each sample; NaN where there are too few trials."""
     p = [math.nan] * len(found)
     by_length: dict[int, list[int]] = {}
     for i, sample in enumerate(found):
@@ -149,7 +149,7 @@ def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """The standard deviation; 0 for one value."""
+    """Return the standard deviation; 0 for one value."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
@@ -246,7 +246,7 @@ def drifting(evidence: Evidence) -> Iterator[Suspect]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """The medians of the first and of the last third."""
+    """Return the medians of the first and of the last third."""
     third = max(1, len(values) // 3)
     return median(values[:third]), median(values[-third:])
 
@@ -282,7 +282,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
-    """Whether what changes over the blocks cancels in the ratios that these samples are a side of."""
+    """Return whether what changes over the blocks cancels in the ratios that these samples are a side of."""
     inside = "Ratios are made inside a block, where what acts on both sides cancels"
     met = [each.cell.id for each in _not_paired(evidence) if any(_meet(each, one) for one in found)]
     apart = list(dict.fromkeys(met))
@@ -293,7 +293,7 @@ def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
 
 
 def _not_paired(evidence: Evidence) -> list[Sample]:
-    """The samples whose ratio to the baseline is not made by block."""
+    """Return the samples whose ratio to the baseline is not made by block."""
     baseline = evidence.sweep.baseline
     blocks = {(each.cell.id, each.metric, each.label): set(each.blocks) for each in evidence.samples}
     found = []
@@ -306,7 +306,7 @@ def _not_paired(evidence: Evidence) -> list[Sample]:
 
 
 def _meet(candidate: Sample, one: Sample) -> bool:
-    """Whether one sample is the candidate, or may be its baseline."""
+    """Return whether one sample is the candidate, or may be its baseline."""
     same = (candidate.cell.workload.label, candidate.metric, candidate.label)
     return same == (one.cell.workload.label, one.metric, one.label)
 
@@ -386,13 +386,13 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _levels_of_many(evidence: Evidence) -> list[float]:
-    """The level of each block where there are several samples; of a single one its own test tells all."""
+    """Return the level of each block where there are several samples; of a single one its own test tells all."""
     found = evidence.samples
     return _block_levels(found) if len(found) > 1 else []
 
 
 def _p(test: Test, levels: Sequence[float]) -> float:
-    """The p value of one row; NaN for an empty one."""
+    """Return the p value of one row; NaN for an empty one."""
     return float(test(np.array([levels]))[0]) if levels else math.nan
 
 
@@ -408,7 +408,7 @@ def _block_levels(found: Sequence[Sample]) -> list[float]:
 
 
 def _p_of_first(levels: Sequence[float]) -> float:
-    """Two-sided p of a t test of whether the first block belongs to the later ones, on logs."""
+    """Return the two-sided p of a t test of whether the first block belongs to the later ones, on logs."""
     first, later = math.log(levels[0]), np.log(levels[1:])
     sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
     if sd == 0:
@@ -454,14 +454,15 @@ def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:
-    """Whether a trial was steady inside, by what was logged of it; None where the log is too coarse, and for a cell
-    whose jobs do different things."""
+    """Return whether a trial was steady inside, by what was logged of it; None where the log is too coarse, and for a
+    cell whose jobs do different things."""
     rounds = rounds_of(series) if "jobs" not in cell.workload.options else []
     return shape.steady(rounds) if rounds else None
 
 
 def rounds_of(series: Sequence[Series]) -> list[float]:
-    """The bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too coarse."""
+    """Return the bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too
+    coarse."""
     own = [each for each in series if each.metric.endswith("_bandwidth") and len(each.points) >= FEWEST_POINTS]
     if not own:
         return []

@@ -127,7 +127,7 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
 
 
 def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str]) -> Iterator[str]:
-    """What is not the same: 'mount options (noatime; none)'."""
+    """Yield what is not the same: 'mount options (noatime; none)'."""
     aspects = (_aspects(fs), _aspects(baseline))
     memory = in_memory(fs) or in_memory(baseline)
     for name, own in aspects[0].items():

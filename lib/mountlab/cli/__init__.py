@@ -38,7 +38,7 @@ class _Version(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """All verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
+    """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = Parser(
         prog="mountlab",
         usage="mountlab VERB ...",

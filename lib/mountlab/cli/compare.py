@@ -42,7 +42,8 @@ def _compare(arguments: Arguments) -> int:
 
 
 def _compared(runs: Sequence[Any], *, over_boxes: bool) -> tuple[Any, Callable[..., str], Callable[..., Any]]:
-    """The comparison of two runs, of many, or of the boxes that they are from; what makes it text, and what data."""
+    """Return the comparison of two runs, of many, or of the boxes that they are from; what makes it text, and what
+    data."""
     from mountlab.analysis.compare import boxes as across
     from mountlab.analysis.compare import many, two
     from mountlab.report.views import boxes, compare, compare_many

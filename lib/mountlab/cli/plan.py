@@ -33,7 +33,7 @@ def _plan(arguments: Arguments) -> int:
 
 
 def _predicted(sweep: Any, pilot: Any, facts: Any) -> tuple[dict[str, Any], list[str]]:
-    """What an earlier run predicts, as data and as text."""
+    """Return what an earlier run predicts, as data and as text."""
     from mountlab.analysis.forecast import forecast
     from mountlab.report.views.forecast import forecast_json, forecast_text
 
@@ -42,7 +42,7 @@ def _predicted(sweep: Any, pilot: Any, facts: Any) -> tuple[dict[str, Any], list
 
 
 def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:
-    """The plan for each box; the exit code is that of the first box that cannot do it."""
+    """Return the plan for each box; the exit code is that of the first box that cannot do it."""
     from mountlab.batch import boxes
 
     planned = boxes.plans(resolved)

@@ -86,14 +86,14 @@ def _end(limit_s: float) -> None:
 
 
 def _with_text_keys(value: Any) -> Any:
-    """A value whose maps have keys that JSON knows."""
+    """Return a value whose maps have keys that JSON knows."""
     if isinstance(value, dict):
         return {str(key): _with_text_keys(each) for key, each in value.items()}
     return list(map(_with_text_keys, value)) if isinstance(value, list | tuple) else value
 
 
 def _table(answer: QueryResult) -> Iterator[str]:
-    """The first rows in columns; what would move a terminal's cursor is spelt out."""
+    """Yield the first rows in columns; what would move a terminal's cursor is spelt out."""
     shown = [[_cell(value) for value in row] for row in answer.rows[:_MOST_ROWS]]
     yield from aligned([list(map(_cell, answer.columns)), *shown])
     if len(answer.rows) > _MOST_ROWS:

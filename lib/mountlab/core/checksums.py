@@ -23,8 +23,8 @@ def sums_of(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def safe_parts(name: str) -> list[str]:
-    """The parts of the name of a file inside a bundle. Raises StoreError for one that would lead out of it, or that is
-    no plain name on every system."""
+    """Return the parts of the name of a file inside a bundle. Raises StoreError for one that would lead out of it, or
+    that is no plain name on every system."""
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts) or re.search(r"[\x00-\x1f\x7f\\:]", name):
         raise StoreError(
@@ -37,7 +37,7 @@ def safe_parts(name: str) -> list[str]:
 
 
 def manifest(sums: Mapping[str, str]) -> str:
-    """Names and SHA-256 sums as `sha256sum -c` reads them."""
+    """Return names and SHA-256 sums as `sha256sum -c` reads them."""
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
 
 

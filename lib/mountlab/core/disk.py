@@ -50,7 +50,7 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def shown(path: Path) -> str:
-    """A path as people know it: below the repository or the current directory where it is."""
+    """Return a path as people know it: below the repository or the current directory where it is."""
     for start in (Path.cwd(), ROOT):
         if path.is_relative_to(start):
             return str(path.relative_to(start))
@@ -289,8 +289,8 @@ def _remove(path: Path) -> None:
 
 
 def read_plain(path: Path | str, limit: int = LARGEST_FILE) -> bytes:
-    """The bytes of a plain file. Raises StoreError for what is none (a link, a pipe, a device: reading it could hang,
-    or show what lies elsewhere) and for one that is too large, OSError where it cannot be read."""
+    """Return the bytes of a plain file. Raises StoreError for what is none (a link, a pipe, a device: reading it could
+    hang, or show what lies elsewhere) and for one that is too large, OSError where it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -85,8 +85,8 @@ class MountlabError(Exception):
         return visible("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython asks for before it makes a traceback: the message says where, and a way through our own code
-        would only hide it."""
+        """Return what IPython asks for before it makes a traceback: the message says where, and a way through our own
+        code would only hide it."""
         return str(self).splitlines()
 
 
@@ -104,7 +104,7 @@ class Stopped(KeyboardInterrupt):
         self.next_step, self.in_python = next_step, in_python
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython asks for before it makes a traceback."""
+        """Return what IPython asks for before it makes a traceback."""
         return [f"{self.what[0].upper()}{self.what[1:]}. To go on:", self.in_python]
 
 
@@ -224,8 +224,8 @@ class MountlabWarning(UserWarning):
 
 
 def in_one_line(text: str) -> str:
-    """The text of an error for a place with room for a line: what happened, and what tells most of its evidence: a
-    refusal of our own scripts, else the last that the kernel logged, else the first line."""
+    """Return the text of an error for a place with room for a line: what happened, and what tells most of its evidence:
+    a refusal of our own scripts, else the last that the kernel logged, else the first line."""
     lines = text.splitlines() or [""]
     said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
     refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]

@@ -110,7 +110,7 @@ group."""
 
 
 def words_of(key: str) -> FactWords:
-    """The words for a fact, for 'disk NAME', or for any other key of what a run keeps."""
+    """Return the words for a fact, for 'disk NAME', or for any other key of what a run keeps."""
     found = FACT_WORDS.get(key)
     if found:
         return found
@@ -124,12 +124,12 @@ def fact_name(key: str, part: str = "") -> str:
 
 
 def part_name(key: str, part: str) -> str:
-    """What one value of a fact is called: in our words, or as the kernel and the user name it."""
+    """Return what one value of a fact is called: in our words, or as the kernel and the user name it."""
     return words_of(key).parts.get(part, part)
 
 
 def heading(name: str) -> str:
-    """A name at the beginning of a line."""
+    """Return a name at the beginning of a line."""
     return name[:1].upper() + name[1:]
 
 
@@ -141,8 +141,8 @@ def _plain(key: str) -> str:
 
 
 def fact_text(key: str, value: object, part: str = "") -> str:
-    """A fact, or one of its values, as people read it: bytes with a unit, lists with commas, what is not known as
-    'not known'."""
+    """Return a fact, or one of its values, as people read it: bytes with a unit, lists with commas, what is not known
+    as 'not known'."""
     if value is None or value == "":
         return "not known"
     if value in ({}, [], ()):

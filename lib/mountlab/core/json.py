@@ -8,7 +8,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A value, and all that it holds, as JSON knows it: what is infinite or not known is null."""
+    """Return a value, and all that it holds, as JSON knows it: what is infinite or not known is null."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

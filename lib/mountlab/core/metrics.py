@@ -67,8 +67,8 @@ class Metric:
 
 
 def higher_is_better(metric: str, better: Better | Literal[""] = "") -> bool:
-    """Rates and bandwidths: more is better. What was spent on them (times, shares of a processor, counts): less is.
-    `better`: of a metric that a sweep defines, its direction."""
+    """Return whether more is better: of rates and bandwidths it is, of what was spent on them (times, shares of a
+    processor, counts) it is not. `better`: of a metric that a sweep defines, its direction."""
     return better == "higher" if better else METRICS[metric] in ("B/s", "1/s")
 
 

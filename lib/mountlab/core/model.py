@@ -31,7 +31,7 @@ COLUMNS = frozenset({
 
 
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
-    """A package that has the same name with every package manager, but for those named."""
+    """Return a package that has the same name with every package manager, but for those named."""
     return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
 
 
@@ -54,7 +54,7 @@ class Program:
     """Whether its package starts services at each boot, which listen on every address: we do not install such."""
 
     def by_hand(self, manager: str | None) -> bool:
-        """Whether the owner of a box with this package manager installs it, as `hint` says, and not we."""
+        """Return whether the owner of a box with this package manager installs it, as `hint` says, and not we."""
         return self.services or (bool(self.hint) and manager not in self.packages)
 
 

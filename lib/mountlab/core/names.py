@@ -87,7 +87,7 @@ def metric_noun(metric: str, label: str = "") -> str:
 
 
 def metric_heading(metric: str, label: str = "") -> str:
-    """The noun of a metric as a heading: 'Write bandwidth'."""
+    """Return the noun of a metric as a heading: 'Write bandwidth'."""
     noun = metric_noun(metric, label)
     return noun[0].upper() + noun[1:]
 
@@ -105,5 +105,5 @@ def workload_label(workload: str, factors: Mapping[str, str]) -> str:
 
 
 def spoken_code(code: str) -> str:
-    """The code of a caveat as words."""
+    """Return the code of a caveat as words."""
     return code.replace("_", " ").replace("-", " ")

@@ -39,7 +39,7 @@ class Figures:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN."""
+    """Return a number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -48,13 +48,14 @@ def number(value: float, decimals: int) -> str:
 
 
 def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -> Figures:
-    """A mean and its interval, divided by `factor`: three significant digits, five where its interval is tight."""
+    """Return a mean and its interval, divided by `factor`: three significant digits, five where its interval is
+    tight."""
     return _figures(mean / factor, low / factor, high / factor, digits=_MEAN_DIGITS)
 
 
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
-    """A ratio and its interval: two significant digits, up to four where the interval is tight. An end beside 1 that
-    would be rounded onto it is shown as beside it: '<1.00', '>1'."""
+    """Return a ratio and its interval: two significant digits, up to four where the interval is tight. An end beside 1
+    that would be rounded onto it is shown as beside it: '<1.00', '>1'."""
     figures = _figures(ratio, low, high, digits=_RATIO_DIGITS)
     return replace(figures, low=_beside_one(low, figures.low), high=_beside_one(high, figures.high))
 
@@ -65,8 +66,8 @@ def _beside_one(end: float, shown: str) -> str:
 
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
-    """An interval so wide that its ends would need other decimals is shown as '<0.1' and by two digits, or as beyond a
-    million. Where there is no value its bounds tell the decimals."""
+    """Return value and interval as text. Where the interval is so wide that its ends would need other decimals, they
+    are shown as '<0.1' and by two digits, or as beyond a million. Without a value the bounds set the decimals."""
     known = next((each for each in (value, low, high) if math.isfinite(each)), value)
     decimals = max(_decimals(known, digits), min(_decimals_of_spread((high - low) / 2), _decimals(known, digits + 2)))
     smallest = 10.0**-decimals
@@ -80,19 +81,20 @@ def _vast(high: float) -> str:
 
 
 def _decimals(value: float, digits: int) -> int:
-    """Decimals that show `digits` significant digits of `value`; none for zero and for what is not finite."""
+    """Return decimals that show `digits` significant digits of `value`; none for zero and for what is not finite."""
     if not math.isfinite(value) or value == 0:
         return 0
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def _decimals_of_spread(half: float) -> int:
-    """Decimals for half an interval: one significant digit, two where the first is a 1 (0.12, not 0.1)."""
+    """Return decimals for half an interval: one significant digit, two where the first is a 1 (0.12, not 0.1)."""
     return _decimals(half, 2 if f"{half:e}".startswith("1") else 1)
 
 
 def align_decimals(texts: Sequence[str]) -> list[str]:
-    """The texts, filled up on the right so that the decimal points of a right-aligned column stand below each other."""
+    """Return the texts, filled up on the right so that the decimal points of a right-aligned column stand below each
+    other."""
     widest = max((len(_fraction(text)) for text in texts), default=0)
     return [text + _filler(len(_fraction(text)), widest) for text in texts]
 
@@ -107,7 +109,7 @@ def _filler(digits: int, widest: int) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value in base units with the unit that suits it: '598 MB/s'. Unknown units are shown as they are."""
+    """Return a value in base units with the unit that suits it: '598 MB/s'. Unknown units are shown as they are."""
     scale = scale_for(unit, abs(value))
     return f"{scale.show(value)}\u00a0{scale.unit}"
 
@@ -132,7 +134,7 @@ def percent(fraction: float) -> str:
 
 
 def _trimmed(value: float) -> int:
-    """Decimals for two significant digits, without a zero at the end."""
+    """Return decimals for two significant digits, without a zero at the end."""
     decimals = _decimals(value, 2)
     text = f"{value:.{decimals}f}"
     return decimals - (len(text) - len(text.rstrip("0"))) if "." in text else 0
@@ -167,7 +169,7 @@ def duration_text(seconds: float) -> str:
 
 
 def rough_duration(seconds: float) -> str:
-    """An expected duration without false precision: '8 s', '2 min 10 s', '47 min', '3 h 10 min'."""
+    """Return an expected duration without false precision: '8 s', '2 min 10 s', '47 min', '3 h 10 min'."""
     if not math.isfinite(seconds):
         return duration_text(seconds)
     if seconds < 1:
@@ -178,5 +180,5 @@ def rough_duration(seconds: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p value by two digits: '0.012'; '<0.0001' below that."""
+    """Return a p value by two digits: '0.012'; '<0.0001' below that."""
     return "<0.0001" if p < 1e-4 else number(p, _decimals(p, 2))

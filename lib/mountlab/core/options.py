@@ -78,7 +78,7 @@ def _fits(raw: object, option: Option) -> bool:
 
 
 def _plain(raw: object) -> bool:
-    """Whether JSON holds it as it is, so that it can be read again from there."""
+    """Return whether JSON holds it as it is, so that it can be read again from there."""
     if isinstance(raw, dict):
         return all(isinstance(key, str) and _plain(value) for key, value in raw.items())
     return isinstance(raw, (str, int)) or (isinstance(raw, float) and math.isfinite(raw))

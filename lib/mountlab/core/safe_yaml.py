@@ -45,7 +45,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, *, where: str) -> Raw:
-    """A mapping from YAML text. Raises ParameterError with file and line for anything else."""
+    """Return a mapping from YAML text. Raises ParameterError with file and line for anything else."""
     try:
         loaded = parse_value(text)
     except yaml.MarkedYAMLError as error:
@@ -63,7 +63,7 @@ def parse_yaml(text: str, *, where: str) -> Raw:
 
 
 def _not_valid(error: yaml.MarkedYAMLError, where: str) -> ParameterError:
-    """The error with the line and the column of the place where the text stops being YAML."""
+    """Return the error with the line and the column of the place where the text stops being YAML."""
     mark, begin = error.problem_mark or error.context_mark, error.context_mark
     place = f"{where}, line {mark.line + 1}, column {mark.column + 1}" if mark else where
     context = f", {error.context}" if error.context else ""
@@ -78,7 +78,7 @@ def _not_valid(error: yaml.MarkedYAMLError, where: str) -> ParameterError:
 
 
 def parse_value(text: str) -> Any:
-    """What a YAML text says. Raises what PyYAML does, and ParameterError for what would grow beyond bounds."""
+    """Return what a YAML text says. Raises what PyYAML does, and ParameterError for what would grow beyond bounds."""
     if len(text) > LONGEST:
         raise ParameterError("too long for a parameter file", got=f"{len(text)} characters", allowed=f"{LONGEST}")
     loader = _StrictLoader(text)
@@ -93,7 +93,7 @@ def parse_value(text: str) -> Any:
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as the YAML files of a run and of a bundle hold it: the same text for the same mapping."""
+    """Return a mapping as the YAML files of a run and of a bundle hold it: the same text for the same mapping."""
     return str(yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True))
 
 

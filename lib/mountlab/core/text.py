@@ -19,17 +19,18 @@ are written with, are none; nor are a tab, a new line, and a carriage return bef
 
 
 def visible(text: str) -> str:
-    """Text in which nothing hides: 'a[U+202E]b' for what would show as 'a' and, from right to left, what follows."""
+    """Return text in which nothing hides: 'a[U+202E]b' for what would show as 'a' and, from right to left, what
+    follows."""
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def one_line(text: str) -> str:
-    """The same on one line, for a name or a fact: with a new line in it, it could pass for a line of ours."""
+    """Return the same on one line, for a name or a fact: with a new line in it, it could pass for a line of ours."""
     return visible(text.replace("\r\n", "\n")).replace("\n", "[U+000A]")
 
 
 def lines_of(texts: Iterable[str]) -> str:
-    """Texts below each other, each of them on one line."""
+    """Return texts below each other, each of them on one line."""
     return "\n".join(map(one_line, texts))
 
 
@@ -46,7 +47,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 def plain_cell(value: Any) -> Any:
-    """A value for a CSV file that people open: text is visible, and no formula, as an apostrophe stands before it."""
+    """Return a value for a CSV file that people open: text is visible, and no formula, as an apostrophe stands before
+    it."""
     if not isinstance(value, str):
         return value
     return f"'{visible(value)}" if value.startswith(_FORMULA) else visible(value)
@@ -74,5 +76,5 @@ class Guarded:
 
 
 def drawn_on(stream: Any) -> Any:
-    """The stream on which a progress bar draws: it moves the cursor, which a guarded stream does not allow."""
+    """Return the stream on which a progress bar draws: it moves the cursor, which a guarded stream does not allow."""
     return stream.below if isinstance(stream, Guarded) else stream

@@ -67,7 +67,8 @@ def _how_to_write(text: object) -> str:
 
 
 def kernel_bytes(text: str) -> int | None:
-    """The number that the kernel and mkfs read in '64m', '65536K' or '0x100', in 1024s; None where it is not one."""
+    """Return the number that the kernel and mkfs read in '64m', '65536K' or '0x100', in 1024s; None where it is not
+    one."""
     match = _KERNEL_SIZE.match(text.strip())
     if not match:
         return None
@@ -76,7 +77,7 @@ def kernel_bytes(text: str) -> int | None:
 
 
 def parse_bytes(text: object, *, where: str = "") -> int:
-    """Bytes in a text like '64KiB', '1.5GiB' or '10MB'.
+    """Return bytes in a text like '64KiB', '1.5GiB' or '10MB'.
 
     Raises ParameterError for a bare number, an unknown unit, or a fraction of a byte.
     """
@@ -91,12 +92,12 @@ def parse_bytes(text: object, *, where: str = "") -> int:
 
 
 def parse_seconds(text: object, *, where: str = "") -> float:
-    """Seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
+    """Return seconds in a text like '60s', '500ms', '2min' or '1h'. Raises ParameterError as parse_bytes does."""
     return float(_parse(text, TIME_UNITS, "'60s'", where))
 
 
 def parse_percent(text: object, *, where: str = "") -> float:
-    """The share in '3%', '2.5 %', '0.03' or 0.03: 0.03, 0.025, 0.03, 0.03. Raises ParameterError as parse_bytes
+    """Return the share in '3%', '2.5 %', '0.03' or 0.03: 0.03, 0.025, 0.03, 0.03. Raises ParameterError as parse_bytes
     does."""
     share = as_share(text)
     share = float(share) if isinstance(share, str) and _BELOW_ONE.match(share) else share
@@ -115,7 +116,7 @@ def parse_percent(text: object, *, where: str = "") -> float:
 
 
 def as_share(value: object) -> object:
-    """The share in a text like '3%', as a number; every other value as it is."""
+    """Return the share in a text like '3%', as a number; every other value as it is."""
     match = _PERCENT.match(value) if isinstance(value, str) else None
     return float(Decimal(match[1]) / 100) if match else value
 
@@ -140,7 +141,8 @@ def check_level(level: object, *, where: str, least: float = LEVELS[0]) -> float
 
 
 def base_unit(unit: str) -> tuple[str, float] | None:
-    """The base unit of a unit, and what one of it is in that: ('B/s', 1048576.0) for 'MiB/s'; None for an unknown one.
+    """Return the base unit of a unit, and what one of it is in that: ('B/s', 1048576.0) for 'MiB/s'; None for an
+    unknown one.
 
     'KB' and 'K' are unknown: they are 1000 bytes to some programs and 1024 to others.
     """
@@ -158,7 +160,7 @@ def base_unit(unit: str) -> tuple[str, float] | None:
 
 
 def format_bytes(value: float) -> str:
-    """Bytes with the largest binary unit that keeps the number exact, so that parse_bytes(format_bytes(n)) == n.
+    """Return bytes with the largest binary unit that keeps the number exact, so that parse_bytes(format_bytes(n)) == n.
 
     Floats (means) are rounded to three significant digits instead.
     """
@@ -175,7 +177,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """Seconds with a readable unit: '35.7 s', '12.0 ms', '2 min 5 s'."""
+    """Return seconds with a readable unit: '35.7 s', '12.0 ms', '2 min 5 s'."""
     if not math.isfinite(value):
         return str(value)
     if value >= 120:
@@ -188,7 +190,7 @@ def format_seconds(value: float) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number to `digits` significant digits, never in exponent form, thousands separated by a thin space."""
+    """Return a number to `digits` significant digits, never in exponent form, thousands separated by a thin space."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "n/a")
     if value == 0:
@@ -218,7 +220,8 @@ _SCALES = {
 
 
 def scale_for(unit: str, largest: float) -> Scale:
-    """The display scale for a column of `unit` whose largest magnitude is `largest`; unknown units are shown as is."""
+    """Return the display scale for a column of `unit` whose largest magnitude is `largest`; unknown units are shown as
+    is."""
     for factor, name in _SCALES.get(unit, []):
         if abs(largest) >= factor:
             return Scale(factor, name)

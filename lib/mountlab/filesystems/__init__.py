@@ -39,10 +39,10 @@ _OWN["overlay"] = Overlay(FAMILIES)
 
 
 def kernel_types() -> dict[str, bool]:
-    """The types of all families that a kernel may know, and whether any box should."""
+    """Return the types of all families that a kernel may know, and whether any box should."""
     return {kind: family.expected for family in FAMILIES.values() for kind in family.kernel_types}
 
 
 def is_made(fs: Filesystem) -> bool:
-    """Whether mounting it makes it, what lies below it included."""
+    """Return whether mounting it makes it, what lies below it included."""
     return FAMILIES[fs.type].made and (fs.over is None or is_made(fs.over))

@@ -68,19 +68,19 @@ def _check_journal(fs: Filesystem, where: str) -> None:
 
 
 def programs(fs: Filesystem) -> tuple[Program, ...]:
-    """What the backing of this file system takes."""
+    """Return what the backing of this file system takes."""
     loop = (LOSETUP,) if fs.image_bytes or fs.journal_image_bytes else ()
     guard = GUARD_PROGRAMS if fs.device or fs.journal_device else ()
     return (*loop, *guard)  # modprobe is there wherever pmbd was found by modinfo
 
 
 def has_journal(fs: Filesystem) -> bool:
-    """Whether its journal is to lie outside of it."""
+    """Return whether its journal is to lie outside of it."""
     return fs.journal_image_bytes is not None or fs.journal_device is not None
 
 
 def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
-    """What makes {device} exist, and {journal} where there is one outside."""
+    """Return what makes {device} exist, and {journal} where there is one outside."""
     device: tuple[Step, ...]
     if fs.device is not None:
         device = (_scratch(place.device, place.device_id, "device"),)

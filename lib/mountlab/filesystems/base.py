@@ -65,7 +65,7 @@ class Family(ABC):
         """Raise ParameterError where the settings do not make sense together."""
 
     def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
-        """What this file system takes, its backing included."""
+        """Return what this file system takes, its backing included."""
         return self.programs
 
     @abstractmethod
@@ -73,19 +73,19 @@ class Family(ABC):
         """Commands that make the file system and mount it, in order, each with its undo."""
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
-        """The directory below which trials make their own directories."""
+        """Return the directory below which trials make their own directories."""
         return place.mountpoint
 
     def target_of(self, fs: Filesystem, place: Place) -> Target:
-        """What trials read and write."""
+        """Return what trials read and write."""
         return FILES
 
     def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
-        """The devices whose super blocks are read back."""
+        """Return the devices whose super blocks are read back."""
         return ()
 
     def mounted_as(self, fs: Filesystem) -> str:
-        """The type that /proc/self/mountinfo must show at the root, NOT_MOUNTED, ANYTHING or BLOCK_DEVICE."""
+        """Return the type that /proc/self/mountinfo must show at the root, NOT_MOUNTED, ANYTHING or BLOCK_DEVICE."""
         return self.kernel_types[0]
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
@@ -93,19 +93,19 @@ class Family(ABC):
         return ()
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
-        """What a workload may write into it; None where only the box can tell."""
+        """Return what a workload may write into it; None where only the box can tell."""
         return None
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
-        """Why this workload cannot run on it; None where it can."""
+        """Return why this workload cannot run on it; None where it can."""
         return None
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
-        """Why several boxes cannot drive it together; None where they can."""
+        """Return why several boxes cannot drive it together; None where they can."""
         return f"{fs.type} is seen by one box only; clients share nfs, or a directory (type: dir) that all of them see"
 
     def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
-        """Commands that bring a client what was made at `place` of the box; `own` is where on the client."""
+        """Return commands that bring a client what was made at `place` of the box; `own` is where on the client."""
         return ()
 
     def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
@@ -113,12 +113,12 @@ class Family(ABC):
         return self.root_of(fs, place)
 
     def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
-        """Why a box with these facts can never mount it; None where it may."""
+        """Return why a box with these facts can never mount it; None where it may."""
         return None
 
     def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Option to what is known beforehand to become of it on a box with these facts, where that is not what was
-        asked for."""
+        """Return option to what is known beforehand to become of it on a box with these facts, where that is not what
+        was asked for."""
         words = [word for option in fs.options for word in split_options(option)]
         kind = self.mounted_as(fs)
         return undocumented(kind, words) | foreseen(kind, words, str(facts.get("kernel") or ""))
@@ -145,21 +145,21 @@ def script_step(
     binds: str | None = None,
     undo: tuple[str, ...] | None = None,
 ) -> Step:
-    """A step that runs one of the shell scripts beside this file on the box."""
+    """Return a step that runs one of the shell scripts beside this file on the box."""
     return Step(argv=script_argv(script, *arguments), why=why, keep=keep, guard=guard, binds=binds, undo=undo)
 
 
 def borrow_step(
     place: Place, kind: str, *arguments: str, back: tuple[str, ...], why: str, binds: str | None = None
 ) -> Step:
-    """A step that takes something of the box's own for the time of a mount (borrow.sh). `back`: kind and name by which
-    it is given back."""
+    """Return a step that takes something of the box's own for the time of a mount (borrow.sh). `back`: kind and name by
+    which it is given back."""
     undo = script_argv("borrow.sh", "back", place.run_dir, *back)
     return script_step("borrow.sh", kind, place.run_dir, *arguments, why=why, binds=binds, undo=undo)
 
 
 def script_argv(script: str, *arguments: str) -> tuple[str, ...]:
-    """The argument list that runs one of the shell scripts beside this file."""
+    """Return the argument list that runs one of the shell scripts beside this file."""
     return ("sh", "-c", script_text(script), script, *arguments)
 
 
@@ -171,7 +171,7 @@ def script_text(script: str) -> str:
 
 
 def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, ...] | None = None) -> Step:
-    """A step whose duration, and what the kernel logged meanwhile, are kept."""
+    """Return a step whose duration, and what the kernel logged meanwhile, are kept."""
     return Step(argv=script_argv("timed.sh", *argv), why=why, keep=keep, undo=undo)
 
 

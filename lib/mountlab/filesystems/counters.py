@@ -98,8 +98,9 @@ def _wall_s(files: Mapping[str, str]) -> float | None:
 
 
 def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
-    """The least and the most that the tool can have taken by the clock that cannot be set. It was read before and after
-    each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by more."""
+    """Return the least and the most that the tool can have taken by the clock that cannot be set. It was read before
+    and after each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by
+    more."""
     words = files.get("uptime", "").split()[1:]
     if len(words) != 4 or any(_number(word) is None for word in words):
         return None
@@ -108,7 +109,8 @@ def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
 
 
 def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
-    """The same from snapshots, which earlier versions took some delays of the scheduler away from the wall clock."""
+    """Return the same from snapshots, which earlier versions took some delays of the scheduler away from the wall
+    clock."""
     words = [each.get("/proc/uptime", "").split(" ")[0] for each in (before, after)]
     numbers = [number for word in words if (number := _number(word)) is not None]
     return numbers[1] - numbers[0] if len(numbers) == 2 else None
@@ -117,8 +119,9 @@ def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | No
 def _time(
     wall: float | None, permitted: tuple[float, float] | None, uptime: float | None
 ) -> tuple[float | None, float | None]:
-    """How long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run, which
-    could not distinguish that from a machine that was busy. The wall clock is the finer one, unless it was set."""
+    """Return how long it took, and how far the wall clock was set meanwhile: not known to an earlier version's run,
+    which could not distinguish that from a machine that was busy. The wall clock is the finer one, unless it was
+    set."""
     if permitted is not None and wall is None:  # busybox prints no fractions of a second
         return sum(permitted) / 2, None
     if permitted is None or wall is None:
@@ -137,7 +140,8 @@ def _number(text: str) -> float | None:
 
 
 def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float | None]:
-    """Shares of the time of all processors (kernel: filesystems/proc.rst, /proc/stat; `user` holds `guest` already)."""
+    """Return shares of the time of all processors (kernel: filesystems/proc.rst, /proc/stat; `user` holds `guest`
+    already)."""
     earlier, later = _ticks(before), _ticks(after)
     passed = [late - early for early, late in zip(earlier, later, strict=False)]
     total = sum(passed)
@@ -159,7 +163,7 @@ def _ticks(snapshot: Mapping[str, str]) -> list[int]:
 
 
 def _own_seconds(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[float | None, float | None]:
-    """What the trial's programs took, in user mode and in all: the shell's `times` of its children."""
+    """Return what the trial's programs took, in user mode and in all: the shell's `times` of its children."""
     earlier, later = _children(before), _children(after)
     if earlier is None or later is None:
         return None, None
@@ -167,7 +171,7 @@ def _own_seconds(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[f
 
 
 def _children(snapshot: Mapping[str, str]) -> tuple[float, float] | None:
-    """The second line of `times` is of the children, in user mode and in the kernel: '0m1.50s 0m0.25s'."""
+    """Return the children's times in user mode and in the kernel: the second line of `times`, '0m1.50s 0m0.25s'."""
     lines = snapshot.get("times", "").splitlines()
     match = _TIMES.fullmatch(lines[1].strip()) if len(lines) > 1 else None
     if not match:

@@ -90,7 +90,7 @@ def over_time(files: Mapping[str, str]) -> OverTime | None:
 
 
 def _looks(text: str) -> Iterator[_Reading]:
-    """Each whole line; the last one may be cut off where the disk was full."""
+    """Yield each whole line; the last one may be cut off where the disk was full."""
     for line in text.splitlines(keepends=True):
         parts = line.strip().split(";")
         if not line.endswith("\n") or len(parts) < 4 or not parts[0].strip():
@@ -115,8 +115,8 @@ def _whole(text: str) -> list[int]:
 
 
 def _since_start(looks: Sequence[_Reading], files: Mapping[str, str]) -> list[float]:
-    """Seconds from the start of the tool to each look: by the wall clock where the shell has it and it was not set
-    meanwhile, else by the time since the box was started, whose steps are of 10 ms."""
+    """Return seconds from the start of the tool to each look: by the wall clock where the shell has it and it was not
+    set meanwhile, else by the time since the box was started, whose steps are of 10 ms."""
     if not looks:
         return []
     started = files.get("started_ns", "").strip()
@@ -136,7 +136,7 @@ def _length(files: Mapping[str, str]) -> float | None:
 
 
 def _inside(looks: Sequence[tuple[float, _Reading]], length: float | None) -> Iterator[tuple[float, _Reading]]:
-    """The looks around windows that lie in the time of the tool by at least a half."""
+    """Yield the looks around windows that lie in the time of the tool by at least a half."""
     end = math.inf if length is None else length
     windows = [
         (early, late)
@@ -192,7 +192,7 @@ _PARTS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
 
 
 def _processors(looks: Sequence[tuple[float, _Reading]]) -> Iterator[tuple[str, Points]]:
-    """The share of each kind of time in all that passed. iowait may fall; it is 0 then."""
+    """Yield the share of each kind of time in all that passed. iowait may fall; it is 0 then."""
     windows = [
         (at, [late - first for first, late in zip(early.ticks, look.ticks, strict=True)])
         for (_, early), (at, look) in pairwise(looks)

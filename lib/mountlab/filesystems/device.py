@@ -76,11 +76,11 @@ class DeviceFamily(Family):
         )
 
     def journal_steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        """What an external journal needs before the file system is made."""
+        """Return what an external journal needs before the file system is made."""
         return ()
 
     def mkfs_argv(self, fs: Filesystem, place: Place) -> tuple[str, ...]:
-        """The command that makes the file system on {device}, marked as ours by place.uuid."""
+        """Return the command that makes the file system on {device}, marked as ours by place.uuid."""
         raise NotImplementedError
 
     def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class DeviceFamily(Family):
         return super().foreseen(fs, facts) | ({} if has_dax or fs.pmbd else dict.fromkeys(asked, why))
 
     def sysfs_name(self, place: Place) -> str:
-        """The directory of this file system below /sys/fs, as borrow.sh takes it."""
+        """Return the directory of this file system below /sys/fs, as borrow.sh takes it."""
         return f"{self.type}:{DEVICE}"
 
     def _tunable(self, name: str, value: str, place: Place) -> Step:
@@ -121,8 +121,8 @@ class DeviceFamily(Family):
 
 
 def merged(words: tuple[str, ...], option: str, *ours: str) -> tuple[str, ...]:
-    """The user's mkfs options with our comma-separated arguments added to those of `option`, where the user has not
-    said otherwise: mkfs uses only the last one of most options."""
+    """Return the user's mkfs options with our comma-separated arguments added to those of `option`, where the user has
+    not said otherwise: mkfs uses only the last one of most options."""
     rest, theirs = [], []
     pending = iter(words)
     for word in pending:

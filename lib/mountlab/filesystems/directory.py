@@ -29,7 +29,7 @@ walk_own "$1"
 
 
 def made_directory(directory: str, place: Place, inside: str | None) -> Step:
-    """A new directory of our own with our marker; written down where it lies outside of the run's directory."""
+    """Return a new directory of our own with our marker; written down where it lies outside of the run's directory."""
     return Step(
         argv=("sh", "-c", MAKE, "make-dir", directory, place.run_dir),
         why=f"our own directory in {inside or 'the mount root'}",

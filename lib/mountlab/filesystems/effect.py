@@ -40,8 +40,8 @@ _ELSEWHERE = "shown as "
 def effects(
     fs: Filesystem, evidence: Files, control: Files | None = None, *, extra: Sequence[str] = ()
 ) -> list[OptionEvidence]:
-    """The state of each mount option, mkfs option and tunable that was asked for, of what the file system lies on, and
-    of every option that the kernel shows only with them.
+    """Return the state of each mount option, mkfs option and tunable that was asked for, of what the file system lies
+    on, and of every option that the kernel shows only with them.
 
     `evidence`: the files of this mount; `control`: those of the mount without options, None where there is none. Its
     `again-evidence.txt` is of a second making without options, which tells what differs at each making.
@@ -126,7 +126,7 @@ class _RequestedOption:
 
 
 def _requested(words: list[str]) -> Iterator[_RequestedOption]:
-    """Each option with the words that follow it: of two that contradict each other the last one wins."""
+    """Yield each option with the words that follow it: of two that contradict each other the last one wins."""
     for at, word in enumerate(words):
         key, _, value = word.partition("=")
         yield _RequestedOption(word, key, value.strip("\"'"), later=tuple(words[at + 1 :]))
@@ -157,7 +157,7 @@ _OPPOSITE_FLAGS = {"async": "sync"}
 def _mount(
     fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None
 ) -> tuple[list[tuple[_RequestedOption, Found]], list[str]]:
-    """Each option with its state, and what is shown beyond them."""
+    """Return each option with its state, and what is shown beyond them."""
     found = {each: _first_of(each, now, plain) for each in asked}
     new = _news(fs, asked, now, plain)
     open_ones = [each for each, state in found.items() if state is None]
@@ -173,7 +173,7 @@ def _mount(
 
 
 def _idle(asked: _RequestedOption, found: Found, now: _Seen) -> Found:
-    """The state of an option that the kernel shows and that does nothing here; else as it was found."""
+    """Return the state of an option that the kernel shows and that does nothing here; else as it was found."""
     state, says = found
     if (state not in _SHOWN and asked.key not in now.shown) or _means_absence(asked, now):
         return found
@@ -185,13 +185,13 @@ _SHOWN = ("in effect", "changed")
 
 
 def _first_of(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """The first rule that can tell; None where the kernel shows nothing under the option's name."""
+    """Return the first rule that can tell; None where the kernel shows nothing under the option's name."""
     rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
     return next((found for rule in rules if (found := rule(asked, now, plain))), None)
 
 
 def _by_family(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """What the kernel does for every file system alike, and therefore always shows."""
+    """Return what the kernel does for every file system alike, and therefore always shows."""
     shown = now.shown
     if (asked.key in _USER_SPACE or asked.key.lower().startswith("x-")) and not asked.brings:
         return ("in effect", "asks nothing of the kernel")
@@ -235,7 +235,7 @@ _OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checks
 
 
 def _by_negation(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """An option whose opposite the kernel shows wherever that is on."""
+    """Return an option whose opposite the kernel shows wherever that is on."""
     other = NEGATIONS.get(now.fstype, {}).get(asked.key) if not asked.value else None
     if other is None or asked.key in now.shown:
         return None
@@ -243,7 +243,7 @@ def _by_negation(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Fo
 
 
 def _by_name(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """The option under its own name, under that of another one which sets the same thing, or its opposite."""
+    """Return the option under its own name, under that of another one which sets the same thing, or its opposite."""
     if asked.key in now.shown:
         return _by_value(asked, now, plain)
     rival = RIVALS.get((now.fstype, asked.key), "")
@@ -268,7 +268,7 @@ def _by_value(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found
 
 
 def _by_absence(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """The opposite shows in the control and no longer shows here; or the kernel shows this value by showing nothing."""
+    """Judge by absence: the opposite shows in the control and not here, or the kernel shows this value by nothing."""
     if _means_absence(asked, now):
         rival = RIVALS.get((now.fstype, asked.key), "")
         shows = _shows(rival, now.shown[rival]) if rival in now.shown else ""
@@ -278,12 +278,12 @@ def _by_absence(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Fou
 
 
 def _means_absence(asked: _RequestedOption, now: _Seen) -> bool:
-    """Whether the kernel shows the value that was asked for by showing nothing."""
+    """Return whether the kernel shows the value that was asked for by showing nothing."""
     return asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ())
 
 
 def _by_order(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """A later option is known to turn this one off."""
+    """Judge by order: a later option may turn this one off."""
     why = undone(now.fstype, asked.key, asked.later)
     return ("ignored", f"nothing: {why}") if why else None
 
@@ -299,18 +299,18 @@ def _by_root(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found 
 
 
 def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """A file of that name in the file system's own directory below /sys."""
+    """Return a file of that name in the file system's own directory below /sys."""
     return _in_sysfs(now, asked.key, asked.value) if asked.value else None
 
 
 def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
-    """A line of the kernel's log that names the option and says that it was ignored."""
+    """Return a line of the kernel's log that names the option and says that it was ignored."""
     lines = [line for line in _naming(asked, now, plain) if _IGNORES.search(line) or "disabled" in line]
     return ("ignored", "; ".join(lines)) if lines else None
 
 
 def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list[str], only: bool) -> Found:
-    """An option that shows nowhere under its own name. `only`: nothing else made a difference to the control."""
+    """Return an option that shows nowhere under its own name. `only`: nothing else made a difference to the control."""
     if plain and asked.text in plain.alone:
         if known := _as_alone(plain.alone[asked.text], now, plain):
             return known
@@ -329,7 +329,7 @@ def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list
 
 
 def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | None:
-    """What an option brings when nothing else is asked for must be here too; None where it brings nothing."""
+    """Judge by the mount with this option alone: what it shows must show here too. None where it shows nothing."""
     brings = {key: value for key, value in alone.items() if plain.shown.get(key) != value}
     if not brings:
         return None
@@ -340,13 +340,13 @@ def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | Non
 
 
 def _as_in(plain: _Seen | None, now: _Seen, asked: _RequestedOption) -> bool:
-    """Whether the kernel shows this option as it does without it being asked for."""
+    """Return whether the kernel shows this option as it does without it being asked for."""
     names = (asked.key, *asked.opposites)
     return plain is not None and all(plain.shown.get(name) == now.shown.get(name) for name in names)
 
 
 def _news(fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None) -> list[str]:
-    """What shows, is not in the control, and bears the name of nothing that was asked for."""
+    """Return what shows, is not in the control, and bears the name of nothing that was asked for."""
     if plain is None:
         return []
     claimed = {name for each in asked for name in (each.key, *each.opposites, *each.brings)}
@@ -386,7 +386,8 @@ _ROUNDING = 0.01
 
 
 def _fits(asked: _RequestedOption, now: _Seen, *, fresh: bool) -> bool:
-    """Whether the value that is shown is the one that was asked for. `fresh`: it is not what the control shows."""
+    """Return whether the value that is shown is the one that was asked for. `fresh`: it is not what the control
+    shows."""
     stated = now.shown[asked.key]
     compare = COMPARE.get((now.fstype, asked.key))
     if compare and compare(asked.value, stated):
@@ -445,13 +446,13 @@ _SHORT = 4
 
 
 def _new_lines(now: _Seen, plain: _Seen | None) -> list[str]:
-    """The lines that the control's mount did not log."""
+    """Return the lines that the control's mount did not log."""
     usual = {_CHANGING.sub("#", line) for line in plain.log} if plain else set()
     return [line for line in now.log if _CHANGING.sub("#", line) not in usual]
 
 
 def _naming(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> list[str]:
-    """The new lines that name the option: DAX, compress, compression."""
+    """Return the new lines that name the option: DAX, compress, compression."""
     key = re.escape(asked.key)
     longer = "[a-z]*" if len(asked.key) > _SHORT else ""
     name = re.compile(rf"(?<![\w-]){key}{longer}(?![\w-])", re.IGNORECASE)
@@ -459,7 +460,7 @@ def _naming(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> list[st
 
 
 def _about(line: str, now: _Seen) -> bool:
-    """Whether a line is about this file system: others may log at the same time."""
+    """Return whether a line is about this file system: others may log at the same time."""
     kind = "ext" if now.fstype.startswith("ext") else now.fstype
     return any(word and word.lower() in line.lower() for word in (kind, now.device))
 
@@ -473,8 +474,8 @@ def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Found]]:
 
 
 def _in_sysfs(now: _Seen, name: str, value: str) -> Found | None:
-    """What the file below /sys that holds a setting says: queue/X of the device, any other name of the file system
-    itself. None where there is none."""
+    """Return what the file below /sys that holds a setting says: queue/X of the device, any other name of the file
+    system itself. None where there is none."""
     start = "/sys/class/block/" if name.startswith("queue/") else "/sys/fs/"
     path = next((path for path in now.settings if path.startswith(start) and path.endswith(f"/{name}")), None)
     if path is None:
@@ -491,7 +492,7 @@ def _chosen(text: str) -> str:
 
 
 def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str, Found]]:
-    """What the file system lies on: blocks of its image, compression of its device."""
+    """Yield what the file system lies on: blocks of its image, compression of its device."""
     image = images(evidence).get(file_system_device(evidence))
     if fs.image_bytes and fs.preallocate and image:
         state: OptionState = "in effect" if image.allocated >= image.size else "changed"

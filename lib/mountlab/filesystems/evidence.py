@@ -37,7 +37,7 @@ class MountLine:
 
 
 def mount_lines(mountinfo: str) -> list[MountLine]:
-    """Every line of /proc/self/mountinfo, octal escapes undone. Raises ParseError for a line it cannot read."""
+    """Return every line of /proc/self/mountinfo, octal escapes undone. Raises ParseError for a line it cannot read."""
     return [_mount_line(line) for line in mountinfo.splitlines() if line.strip()]
 
 
@@ -57,7 +57,7 @@ def _mount_line(line: str) -> MountLine:
 
 
 def unescape(text: str) -> str:
-    r"""A path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
+    r"""Return a path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
@@ -70,7 +70,7 @@ def device_number(st_dev: str) -> Device:
 
 
 def mount_of(evidence: Mapping[str, str]) -> MountLine:
-    """The mount that holds the directory of the evidence.
+    """Return the mount that holds the directory of the evidence.
 
     Inside a chroot the kernel lists no mount for the root: then type and options are unknown, the device is not. A
     block device without a file system has no mount either: its type is 'raw'.
@@ -101,12 +101,12 @@ _BETWEEN_OPTIONS = re.compile(r""",(?!\d)(?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
 
 
 def mount_options(evidence: Mapping[str, str]) -> dict[str, str]:
-    """Option to value ('' without one) from /proc/self/mountinfo."""
+    """Return option to value ('' without one) from /proc/self/mountinfo."""
     return _options(split_options(mount_of(evidence).options))
 
 
 def ext4_options(evidence: Mapping[str, str]) -> dict[str, str]:
-    """Option to value from /proc/fs/ext4/<device>/options, which shows defaults too."""
+    """Return option to value from /proc/fs/ext4/<device>/options, which shows defaults too."""
     parts = parts_by_heading(evidence["evidence.txt"])
     name = parts.get("name") or mount_of(evidence).source.rpartition("/")[2]
     lines = parts.get(f"/proc/fs/ext4/{name}/options", "").splitlines()
@@ -119,7 +119,7 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Each option that alone.sh mounted with, and what the kernel showed then."""
+    """Return each option that alone.sh mounted with, and what the kernel showed then."""
     found = {}
     for option, text in parts_by_heading(evidence.get("alone.txt", "")).items():
         first, *rest = text.splitlines() or [""]
@@ -129,7 +129,7 @@ def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def settings(evidence: Mapping[str, str]) -> dict[str, str]:
-    """Path to content of every file below /sys that was read: of the file system, and of its device's queue."""
+    """Return path to content of every file below /sys that was read: of the file system, and of its device's queue."""
     parts = parts_by_heading(evidence["evidence.txt"])
     return {path: text.strip() for path, text in parts.items() if path.startswith("/sys/")}
 
@@ -138,7 +138,7 @@ _STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
 
 
 def kernel_log(evidence: Mapping[str, str]) -> list[str]:
-    """What the kernel logged while this file system was mounted, without time stamps."""
+    """Return what the kernel logged while this file system was mounted, without time stamps."""
     text = parts_by_heading(evidence.get("mount.txt", "")).get("kernel", "")
     lines = (_STAMP.sub("", line).strip() for line in text.splitlines())
     return [line for line in lines if line and "callbacks suppressed" not in line]
@@ -154,7 +154,7 @@ class Loop:
 
 
 def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
-    """Every loop device of the box that has a backing file, by its number."""
+    """Return every loop device of the box that has a backing file, by its number."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("loops", "").splitlines()]
     return {
         number: Loop(number, dio == "1", device_number(backing) if backing else None)
@@ -163,7 +163,7 @@ def loops(evidence: Mapping[str, str]) -> dict[Device, Loop]:
 
 
 def file_system_device(evidence: Mapping[str, str]) -> Device:
-    """The block device that the file system lies on. btrfs shows a number of its own in mountinfo."""
+    """Return the block device that the file system lies on. btrfs shows a number of its own in mountinfo."""
     below = _below_overlay(evidence)
     return (
         below.device if below else parts_by_heading(evidence["evidence.txt"]).get("device") or mount_of(evidence).device
@@ -171,7 +171,8 @@ def file_system_device(evidence: Mapping[str, str]) -> Device:
 
 
 def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
-    """The mount that holds the upper directory of an overlay, which is where files are written; None for others."""
+    """Return the mount that holds the upper directory of an overlay, which is where files are written; None for
+    others."""
     line = mount_of(evidence)
     upper = _options(split_options(line.options)).get("upperdir") if line.fstype == "overlay" else None
     if not upper:
@@ -196,14 +197,14 @@ def device_chain(evidence: Mapping[str, str]) -> list[Device]:
 
 
 def counted_chain(evidence: Mapping[str, str]) -> list[Device]:
-    """The devices below, as far as their bytes can be held against those of a tool: [] where the device counts none,
-    and with DAX, where files are read and written past the block layer, and past the page cache."""
+    """Return the devices below, as far as their bytes can be held against those of a tool: [] where the device counts
+    none, and with DAX, where files are read and written past the block layer, and past the page cache."""
     return [] if uses_dax(evidence) or _counts_nothing(evidence) else device_chain(evidence)
 
 
 def unseen(evidence: Mapping[str, str]) -> str | None:
-    """Why the bytes on a device cannot be held against those of a tool; None where they can, and where there is no page
-    cache above a device: in memory, and with DAX."""
+    """Return why the bytes on a device cannot be held against those of a tool; None where they can, and where there is
+    no page cache above a device: in memory, and with DAX."""
     line = _below_overlay(evidence) or mount_of(evidence)
     if line.fstype in _IN_MEMORY or uses_dax(evidence):
         return None
@@ -213,19 +214,20 @@ def unseen(evidence: Mapping[str, str]) -> str | None:
 
 
 def uses_dax(evidence: Mapping[str, str]) -> bool:
-    """Whether every file is mapped from the device itself (dax=always; kernels before 5.10 say just dax)."""
+    """Return whether every file is mapped from the device itself (dax=always; kernels before 5.10 say just dax)."""
     return mount_options(evidence).get("dax") in ("", "always")
 
 
 def through_cache_below(evidence: Mapping[str, str]) -> bool:
-    """Whether the file system lies on a loop device that goes through the page cache of the file system below it."""
+    """Return whether the file system lies on a loop device that goes through the page cache of the file system below
+    it."""
     loop = loops(evidence).get(file_system_device(evidence))
     return loop is not None and not loop.direct_io
 
 
 def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
-    """The bytes that the device zeroes by one command, without writing them; 0 where it has no such command, None where
-    the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
+    """Return the bytes that the device zeroes by one command, without writing them; 0 where it has no such command,
+    None where the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
     stated = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
     return next((int(text) for text in stated if text.isdecimal()), None)
 
@@ -238,7 +240,7 @@ _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 
 
 def _mounted_on(text: str) -> str:
-    """The mount point in the last line of `df -P -k`; it and the source may hold spaces."""
+    """Return the mount point in the last line of `df -P -k`; it and the source may hold spaces."""
     match = _DF.search(text)
     if not match:
         raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
@@ -254,7 +256,7 @@ class Image:
 
 
 def images(evidence: Mapping[str, str]) -> dict[Device, Image]:
-    """The files behind the box's loop devices, by the number of the device."""
+    """Return the files behind the box's loop devices, by the number of the device."""
     rows = [line.split() for line in parts_by_heading(evidence["evidence.txt"]).get("images", "").splitlines()]
     return {row[0]: Image(int(row[1]), int(row[2])) for row in rows if len(row) == 3}
 
@@ -273,19 +275,19 @@ class DeviceBytes:
 
 
 def disk_rows(parts: Mapping[str, str]) -> dict[Device, list[str]]:
-    """The fields of each device in the /proc/diskstats section of a counter snapshot (kernel: admin-guide/iostats.rst);
-    the first are its number and its name."""
+    """Return the fields of each device in the /proc/diskstats section of a counter snapshot (kernel:
+    admin-guide/iostats.rst); the first are its number and its name."""
     rows = (line.split() for line in parts.get("/proc/diskstats", "").splitlines())
     return {f"{row[0]}:{row[1]}": row for row in rows if len(row) >= 10}
 
 
 def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
-    """Bytes by device from a counter snapshot."""
+    """Return bytes by device from a counter snapshot."""
     rows = disk_rows(parts_by_heading(snapshot))
     return {number: DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES) for number, row in rows.items()}
 
 
 def device_traffic(before: str, after: str) -> dict[Device, DeviceBytes]:
-    """Bytes that each device moved between two snapshots. A device that is in only one of them is left out."""
+    """Return bytes that each device moved between two snapshots. A device that is in only one of them is left out."""
     earlier, later = device_bytes(before), device_bytes(after)
     return {number: later[number] - earlier[number] for number in later if number in earlier}

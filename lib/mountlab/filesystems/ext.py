@@ -54,7 +54,7 @@ class Ext2(Ext4):
 
 
 def _block_size(fs: Filesystem) -> str:
-    """An external journal must have the block size of its file system, which mke2fs would otherwise guess."""
+    """Return the block size of a file system, for its external journal: mke2fs would otherwise guess another one."""
     given = [argument for word, argument in zip(fs.mkfs, fs.mkfs[1:], strict=False) if word == "-b"]
     return given[-1] if given else "4096"
 

@@ -17,8 +17,8 @@ WITHOUT_FSCK = ("tmpfs", "ramfs", "hugetlbfs", "overlay", "btrfs", "xfs", "pmfs"
 
 
 def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] = ()) -> str:
-    """Text to read and to copy: what must be done beforehand, the fstab line and the unit, for a mount on the directory
-    `at`. `doubts`: what the run found wrong with its options.
+    """Return text to read and to copy: what must be done beforehand, the fstab line and the unit, for a mount on the
+    directory `at`. `doubts`: what the run found wrong with its options.
 
     Raises ParameterError for a file system that the run did not mount, and for a bad path `at`.
     """
@@ -53,7 +53,7 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
 
 
 def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
-    """What is mounted, and the options that Mountlab set by itself."""
+    """Return what is mounted, and the options that Mountlab set by itself."""
     scratch = {each.name: each.device for each in box.scratch}
     own = tuple(option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option)
     if fs.type == "pmfs":
@@ -76,7 +76,7 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
 
 
 def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
-    """Comments: what the mount alone does not do. A command that destroys what is there says so."""
+    """Return comments: what the mount alone does not do. A command that destroys what is there says so."""
     scratch = {each.name: each.device for each in box.scratch}
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal=journal)
@@ -100,20 +100,20 @@ def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
 
 
 def _tunable(fs: Filesystem, name: str) -> str:
-    """The file of a tunable, with DEVICE for what the kernel will call the device (btrfs: its UUID)."""
+    """Return the file of a tunable, with DEVICE for what the kernel will call the device (btrfs: its UUID)."""
     if name.startswith("queue/"):
         return f"/sys/block/DEVICE/{name}"
     return f"/sys/fs/{'ext4' if fs.type.startswith('ext') else fs.type}/DEVICE/{name}"
 
 
 def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command inside of guard and clock; () where there is none."""
+    """Return the command inside of guard and clock; () where there is none."""
     return argv[argv.index("timed.sh") + 1 :] if "timed.sh" in argv else ()
 
 
 def _as_typed(words: tuple[str, ...], source: str, journal: str) -> str:
-    """A mkfs command on these devices, without our mark. mkfs.xfs and mkfs.btrfs keep their -f: the run's own file
-    system lies on the device."""
+    """Return a mkfs command on these devices, without our mark. mkfs.xfs and mkfs.btrfs keep their -f: the run's own
+    file system lies on the device."""
     kept: list[str] = []
     for word in words:
         if kept[-1:] == ["-U"] or word == "uuid=":  # with the option before it
@@ -124,7 +124,7 @@ def _as_typed(words: tuple[str, ...], source: str, journal: str) -> str:
 
 
 def _escaped(field: str) -> str:
-    r"""A field of fstab(5): blanks as \040."""
+    r"""Return a field of fstab(5): blanks as \040."""
     return field.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
 
 

@@ -50,13 +50,13 @@ def mark_argv(device: str, uuid: str = MARK_UUID) -> tuple[str, ...]:
 
 
 def formatted(argv: tuple[str, ...]) -> Iterator[str]:
-    """The scratch devices that a command writes a file system on, below the guard."""
+    """Return the scratch devices that a command writes a file system on, below the guard."""
     return (argv[place + 1] for place in _guards(argv))
 
 
 def permitting(argv: tuple[str, ...], cut_off: Iterable[str]) -> tuple[str, ...]:
-    """The same command, where it formats again what the same run was formatting when the box lost power: a mkfs that
-    was cut off has written over every signature, the mark included, and left none."""
+    """Return the same command, where it formats again what the same run was formatting when the box lost power: a mkfs
+    that was cut off has written over every signature, the mark included, and left none."""
     words = list(argv)
     for place in _guards(argv):
         if argv[place + 1] in cut_off:
@@ -99,7 +99,7 @@ def read_refusal(said: str) -> Refusal:
 
 
 def read_permission(said: str) -> tuple[str, str]:
-    """The device's identity, and what is on it, from what guard.sh wrote to standard error."""
+    """Return the device's identity, and what is on it, from what guard.sh wrote to standard error."""
     lines = said.strip().splitlines()
     identity = next((line.removeprefix(IDENTITY) for line in lines if line.startswith(IDENTITY)), "")
     return identity, " ".join(line for line in lines if not line.startswith(IDENTITY))

@@ -67,12 +67,12 @@ def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
 
 
 def commands_text(commands: Sequence[RanCommand]) -> str:
-    """Commands as COMMANDS holds them."""
+    """Return commands as COMMANDS holds them."""
     return json.dumps([asdict(each) for each in commands], indent=1)
 
 
 def read_commands(text: str) -> tuple[RanCommand, ...]:
-    """The commands in a file COMMANDS. Raises ParseError for what is none."""
+    """Return the commands in a file COMMANDS. Raises ParseError for what is none."""
     try:
         rows = json.loads(text)
         found = tuple(RanCommand(row["why"], tuple(row["argv"]), row["keep"]) for row in rows)
@@ -84,14 +84,14 @@ def read_commands(text: str) -> tuple[RanCommand, ...]:
 
 
 def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
-    """How a file system was made, from the files that its mount brought back. Raises ParseError."""
+    """Return how a file system was made, from the files that its mount brought back. Raises ParseError."""
     commands = read_commands(files[COMMANDS]) if COMMANDS in files else None
     line = mount_of(files).text
     return Setup(mount, filesystem, line, tuple(block_devices(files)), commands, tuple(sorted(files)))
 
 
 def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
-    """The devices of `device_chain`, each with the settings of its queue where they were recorded."""
+    """Return the devices of `device_chain`, each with the settings of its queue where they were recorded."""
     own = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
     parts, known = parts_by_heading(own["evidence.txt"]), _below(own)
     mounted = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
@@ -109,7 +109,8 @@ def _queue(known: Mapping[str, str]) -> tuple[str | None, int | None]:
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
-    """The device that holds the image of a loop device: its number, name, read-ahead and schedulers, between tabs."""
+    """Return the device that holds the image of a loop device: its number, name, read-ahead and schedulers, between
+    tabs."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
     return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) == 4}
 

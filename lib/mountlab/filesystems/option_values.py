@@ -18,7 +18,7 @@ _OVER_ALL_NODES = ("interleave", "weighted interleave")
 
 
 def same_policy(asked: str, shown: str) -> bool:
-    """Whether two memory policies are one (mm/mempolicy.c: mpol_parse_str): modes, flags and sets of nodes."""
+    """Return whether two memory policies are one (mm/mempolicy.c: mpol_parse_str): modes, flags and sets of nodes."""
     ours, theirs = _POLICY.match(asked.strip("\"'")), _POLICY.match(shown)
     if not ours or not theirs:
         return asked == shown
@@ -32,7 +32,7 @@ def same_policy(asked: str, shown: str) -> bool:
 
 
 def same_nodes(asked: str, shown: str) -> bool:
-    """Whether two lists of nodes name the same ones."""
+    """Return whether two lists of nodes name the same ones."""
     ours = nodes(asked)
     return ours is not None and ours == nodes(shown)
 
@@ -43,7 +43,7 @@ _MOST_NODES = 1 << 16
 
 
 def nodes(text: str) -> frozenset[int] | None:
-    """The nodes of a list such as 0-3,5 or 0-7:1/2 (of every two the first); None where it cannot be read."""
+    """Return the nodes of a list such as 0-3,5 or 0-7:1/2 (of every two the first); None where it cannot be read."""
     found: set[int] = set()
     for region in filter(None, text.split(",")):
         match = _REGION.match(region)
@@ -61,7 +61,7 @@ def nodes(text: str) -> frozenset[int] | None:
 
 
 def same_compression(asked: str, shown: str) -> bool:
-    """Whether two values of btrfs's compress= are one. Level 0 is the default level of zlib and zstd, 3."""
+    """Return whether two values of btrfs's compress= are one. Level 0 is the default level of zlib and zstd, 3."""
     return _level(asked) == _level(shown)
 
 
@@ -71,7 +71,7 @@ def _level(value: str) -> tuple[str, str]:
 
 
 def with_default(default: str) -> Compare:
-    """A comparison for an option whose 0 means the default."""
+    """Return a comparison for an option whose 0 means the default."""
     return lambda asked, shown: int(shown or default) == (int(asked) or int(default)) if asked.isdecimal() else False
 
 

@@ -81,5 +81,5 @@ class Overlay(Family):
 
 
 def _kept_apart(step: Step) -> Step:
-    """What is kept of the file system below gets names of its own: evidence-below.txt beside evidence.txt."""
+    """Return a step of the file system below with a file name of its own: evidence-below.txt beside evidence.txt."""
     return replace(step, keep=step.keep.replace(".txt", f"{BELOW}.txt")) if step.keep else step

@@ -37,7 +37,7 @@ class Pmfs(Family):
         return (f"init={fs.size_bytes}",)
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        """The driver reads its options in order: physaddr must come first, and init= formats."""
+        """Return the steps. The driver reads its options in order: physaddr must come first, and init= formats."""
         address = (place.device or f"{PREFIX}ADDRESS").removeprefix(PREFIX)
         own = (f"physaddr={address}", *self.own_options(fs))
         return (

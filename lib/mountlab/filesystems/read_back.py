@@ -14,7 +14,7 @@ from mountlab.filesystems.superblock import proved_by_difference
 
 
 def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
-    """Every option of `fs`, and of what lies below it, in the order in which they were asked for.
+    """Return every option of `fs`, and of what lies below it, in the order in which they were asked for.
 
     `control`: the files of the same file system made without options, where there is one.
     """
@@ -29,12 +29,12 @@ def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEv
 
 
 def _apart(files: Files) -> dict[str, str]:
-    """The files of the file system below an overlay, by the names that they would have without one."""
+    """Return the files of the file system below an overlay, by the names that they would have without one."""
     return {name.replace(f"{BELOW}.txt", ".txt"): text for name, text in files.items() if name.endswith(f"{BELOW}.txt")}
 
 
 def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
-    """Whether the loop device of an image passes by the page cache of the file system that holds the image."""
+    """Yield whether the loop device of an image passes by the page cache of the file system that holds the image."""
     if fs.image_bytes:
         loop = loops(files).get(file_system_device(files))
         actual = loop is not None and loop.direct_io
@@ -48,28 +48,28 @@ def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
 
 
 def ineffective(rows: list[OptionEvidence]) -> list[OptionEvidence]:
-    """Those that the kernel ignored or changed, or that do nothing here."""
+    """Return those that the kernel ignored or changed, or that do nothing here."""
     return [row for row in rows if row.state in NOT_IN_EFFECT]
 
 
 def became(row: OptionEvidence) -> str:
-    """What became of an option that is not in effect, to follow its name."""
+    """Return what became of an option that is not in effect, to follow its name."""
     return "is shown, but without effect here" if row.state == "without effect" else f"was {row.state}"
 
 
 def control_ids(filesystem: str) -> tuple[str, str]:
-    """The mount ids of a file system made without options, and of its second making."""
+    """Return the mount ids of a file system made without options, and of its second making."""
     return f"c-{filesystem}", f"again-{filesystem}"
 
 
 def wants_second_control(fs: Filesystem) -> bool:
-    """Whether an option of mkfs may have no proof but a difference from the control: a second making then tells which
-    lines differ at each making."""
+    """Return whether an option of mkfs may have no proof but a difference from the control: a second making then tells
+    which lines differ at each making."""
     return proved_by_difference(fs.type, fs.mkfs) or (fs.over is not None and wants_second_control(fs.over))
 
 
 def control_files(first: Files | None, second: Files | None) -> dict[str, str] | None:
-    """The files of a control: of its first making, and the evidence of its second where there is one."""
+    """Return the files of a control: of its first making, and the evidence of its second where there is one."""
     if first is None:
         return None
     return {**first, **{f"again-{name}": text for name, text in (second or {}).items() if name.startswith("evidence")}}

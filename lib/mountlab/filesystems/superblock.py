@@ -42,7 +42,7 @@ _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 
 
 def asked_of(words: tuple[str, ...], *, lists: str) -> list[MkfsSetting]:
-    """The words of a mkfs, taken apart. `lists`: the letters whose argument is a list of settings."""
+    """Return the words of a mkfs, taken apart. `lists`: the letters whose argument is a list of settings."""
     found: list[MkfsSetting] = []
     rest = list(words)
     while rest:
@@ -93,7 +93,7 @@ def ext(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> l
 
 
 def journal_features(parts: Parts) -> list[str] | None:
-    """The features of the journal of an ext3 or ext4; None where dumpe2fs names none."""
+    """Return the features of the journal of an ext3 or ext4; None where dumpe2fs names none."""
     stated = _header(parts.get("dumpe2fs", "")).get("journal features")
     return None if stated is None else stated.replace("(none)", "").split()
 
@@ -116,13 +116,13 @@ def _ext_one(asked: MkfsSetting, header: Mapping[str, str], parts: Parts) -> Fou
 
 
 def _named(key: str, header: Mapping[str, str]) -> str:
-    """The line of the dump whose name holds all the words of an option: stripe_width is 'RAID stripe width'."""
+    """Return the line of the dump whose name holds all the words of an option: stripe_width is 'RAID stripe width'."""
     words = set(re.split(r"[-_ ]", key.lower())) if key else {""}
     return next((name for name in header if words <= set(name.split())), "")
 
 
 def _feature(asked: str, aliases: Mapping[str, str], features: list[str]) -> Found:
-    """A feature that is set, or with ^ one that is not."""
+    """Return a feature that is set, or with ^ one that is not."""
     plain = asked.removeprefix("^")
     if plain == "none":
         return NOTHING
@@ -186,7 +186,8 @@ def _external(value: str, header: Mapping[str, str], parts: Parts) -> Found:
 
 
 def _lazy_tables(value: str, header: Mapping[str, str], parts: Parts) -> Found:
-    """Whether inode tables are still to be zeroed, by the flags of the groups. A file system without flags has none."""
+    """Return whether inode tables are still to be zeroed, by the flags of the groups. A file system without flags has
+    none."""
     match = re.match(r"(\d+) (\d+)", parts.get("itable", ""))
     if not match:
         return NOTHING
@@ -296,7 +297,7 @@ def _xfs_special(name: str, value: str, info: Mapping[str, str]) -> Found | None
 
 
 def _xfs_length(name: str, key: str, value: str, unit: int, info: Mapping[str, str]) -> Found:
-    """A length, shown in blocks. mkfs.xfs rounds the sizes of its parts down to whole stripes."""
+    """Return a length, shown in blocks. mkfs.xfs rounds the sizes of its parts down to whole stripes."""
     block = int(info.get("data.bsize", "0"))
     wanted, shown = _xfs_bytes(value, block, unit), int(info.get(key, "0")) * block
     rounded = name in _XFS_ROUNDED and wanted is not None and 0 <= wanted - shown < MIB
@@ -304,7 +305,8 @@ def _xfs_length(name: str, key: str, value: str, unit: int, info: Mapping[str, s
 
 
 def _xfs_bytes(value: str, block: int, unit: int) -> int | None:
-    """Bytes of a number of mkfs.xfs: with b in blocks, with s in sectors, with k, m, ... in bytes, else in `unit`."""
+    """Return bytes of a number of mkfs.xfs: with b in blocks, with s in sectors, with k, m, ... in bytes, else in
+    `unit`."""
     match = re.fullmatch(r"(\d+)([bs])", value)
     if match:
         return int(match[1]) * (block if match[2] == "b" else SECTOR_BYTES)
@@ -337,7 +339,7 @@ def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) ->
 
 
 def _btrfs_quota(asked: MkfsSetting, parts: Parts) -> Found | None:
-    """Whether quotas are on: then, and only then, the kernel makes a directory for them (5.9 and later)."""
+    """Return whether quotas are on: then, and only then, the kernel makes a directory for them (5.9 and later)."""
     if asked.key not in ("quota", "^quota") or asked.letter not in _BTRFS_FEATURE_LISTS:
         return None
     stated = next((text.strip() for path, text in parts.items() if path.endswith("/qgroups/enabled")), None)
@@ -348,7 +350,7 @@ def _btrfs_quota(asked: MkfsSetting, parts: Parts) -> Found | None:
 
 
 def _of_mkfs(dump: Mapping[str, str]) -> Mapping[str, str]:
-    """A super block without the flags that the kernel sets when it mounts."""
+    """Return a super block without the flags that the kernel sets when it mounts."""
     features = [each for each in dump.get("features", "").split() if each not in _SET_BY_KERNEL]
     return dump and {**dump, "incompat_flags": "", "features": " ".join(features)}
 
@@ -407,7 +409,7 @@ class Differences:
 
 
 def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mapping[str, str]) -> Differences:
-    """What proves an option: it differs from the control, and two makings without the option agree about it."""
+    """Return what proves an option: it differs from the control, and two makings without the option agree about it."""
     if not plain:
         return Differences()
     lines = tuple(
@@ -419,8 +421,8 @@ def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mappi
 
 
 def differs(asked: MkfsSetting, changes: Differences, everything: list[MkfsSetting]) -> Found:
-    """An option that no line names: in effect where a line differs from the control and states the value that was asked
-    for, or where nothing else was asked for that could have made the difference."""
+    """Return an option that no line names: in effect where a line differs from the control and states the value that
+    was asked for, or where nothing else was asked for that could have made the difference."""
     exact = [f"{key}: {value}" for key, value in changes.lines if asked.value and same(asked.value, value)]
     alone = [f"{key}: {value}" for key, value in changes.lines] if len(everything) == 1 else []
     says = exact[0] if exact else "shown as " + ", ".join(alone[:_PROOFS])
@@ -432,12 +434,12 @@ def differs(asked: MkfsSetting, changes: Differences, everything: list[MkfsSetti
 
 
 def proved_by_difference(fstype: str, words: tuple[str, ...]) -> bool:
-    """Whether a mkfs option may need the proof by difference, and so a control that is made twice."""
+    """Return whether a mkfs option may need the proof by difference, and so a control that is made twice."""
     return fstype in READERS and any(not _named_line(fstype, each) for each in asked_of(words, lists=_LISTS[fstype]))
 
 
 def _named_line(fstype: str, asked: MkfsSetting) -> bool:
-    """Whether a reader knows the line that tells this option, before it has seen the dump."""
+    """Return whether a reader knows the line that tells this option, before it has seen the dump."""
     if fstype == "xfs":
         name = f"{asked.letter.removeprefix('-')}.{asked.key}"
         return name in {**_XFS_KEYS, **_XFS_BYTES, **_XFS_SECTORS, **_XFS_WORDS} or asked.key in _XFS_LINES
@@ -465,7 +467,7 @@ READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts, Parts], list[tuple[M
 def read_back(
     fstype: str, words: tuple[str, ...], parts: Parts, control: Parts, again: Parts
 ) -> Iterator[tuple[str, Found]]:
-    """Each option of a mkfs as people write it, its state, and the words that tell it.
+    """Yield each option of a mkfs as people write it, its state, and the words that tell it.
 
     `control` and `again`: the sections of two makings without options; {} for one that there is not.
 

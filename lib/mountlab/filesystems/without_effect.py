@@ -28,7 +28,7 @@ class MountState:
     """The sections of evidence.txt."""
 
     def setting(self, ending: str) -> str | None:
-        """The text of the file below /sys whose path ends so; None where it was not read."""
+        """Return the text of the file below /sys whose path ends so; None where it was not read."""
         return next(
             (text.strip() for path, text in self.parts.items() if path.startswith("/sys/") and path.endswith(ending)),
             None,
@@ -47,7 +47,7 @@ class _About:
     """The file and function of the kernel, or its documentation."""
 
     def about(self, kind: str, name: str, value: str = "") -> bool:
-        """Whether the rule is about this option of this file system."""
+        """Return whether the rule is about this option of this file system."""
         return (kind in self.types or self.types == ANY) and bool({name, f"{name}={value}"} & {*self.options})
 
     @property
@@ -68,7 +68,7 @@ class Rule(_About):
     """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
 
     def holds(self, known: MountState, kernel: Version) -> bool:
-        """Whether the condition is met on this kernel; False where the evidence for it is missing."""
+        """Return whether the condition is met on this kernel; False where the evidence for it is missing."""
         beside = not self.beside or any(name in known.options for name in self.beside)
         return beside and kernel >= self.since and (self.where is None or self.where(known))
 
@@ -109,7 +109,7 @@ def _huge_pages_denied(known: MountState) -> bool:
 
 
 def _geometry(known: MountState, name: str) -> int | None:
-    """A number of xfs_info, such as sunit of the data section; None where it is missing."""
+    """Return a number of xfs_info, such as sunit of the data section; None where it is missing."""
     lines = [line for line in known.parts.get("xfs_info", "").splitlines() if not line.startswith(("log", "realtime"))]
     found = re.search(rf"\b{name}=\s*(\d+)", "\n".join(lines))
     return int(found[1]) if found else None
@@ -124,7 +124,7 @@ def _no_large_io(known: MountState) -> bool:
 
 
 def _small_inode_numbers(known: MountState) -> bool:
-    """Whether every inode number fits into 32 bits: group number, block in the group, inode in the block."""
+    """Return whether every inode number fits into 32 bits: group number, block in the group, inode in the block."""
     count, blocks, block, inode = (_geometry(known, name) for name in ("agcount", "agsize", "bsize", "isize"))
     if not (count and blocks and block and inode):
         return False
@@ -193,13 +193,13 @@ NOT_COMPRESSED = ("no", "none")
 
 
 def without_effect(kind: str, name: str, value: str, known: MountState, kernel: Version = ()) -> str | None:
-    """Why an option that the kernel shows does nothing here; None where no rule says so."""
+    """Return why an option that the kernel shows does nothing here; None where no rule says so."""
     rules = (rule for rule in RULES if rule.about(kind, name, value) and rule.holds(known, kernel))
     return next((rule.says for rule in rules), None)
 
 
 def undone(kind: str, name: str, later: Sequence[str]) -> str | None:
-    """Why an option is off again after the words that follow it; None where no rule says so."""
+    """Return why an option is off again after the words that follow it; None where no rule says so."""
     for rule in UNDONE:
         by = next((word for word in later if rule.about(kind, name) and _is_one_of(word, rule.by)), None)
         if by:
@@ -214,7 +214,7 @@ def _is_one_of(word: str, names: tuple[str, ...]) -> bool:
 
 
 def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
-    """Options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
+    """Return options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
     last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
     known = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
     found: dict[str, str] = {}

@@ -69,7 +69,7 @@ def _check_alone(run: str | Path, others: list[str]) -> None:
 
 
 def _parameters_of(cell: str) -> list[str]:
-    """Names assigned in a cell of parameters: papermill's own begins with '# Parameters', and so does ours."""
+    """Return names assigned in a cell of parameters: papermill's own begins with '# Parameters', and so does ours."""
     if not cell.startswith("# Parameters"):
         return []
     body = ast.parse(cell).body
@@ -106,8 +106,8 @@ def run(resolved: Resolved, *, box: str | None = None) -> Path:
 
 
 def load_result(path: Path | str) -> store.Run | Across:
-    """What `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError, and
-    PlanError where fewer than two boxes have figures."""
+    """Return what `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError,
+    and PlanError where fewer than two boxes have figures."""
     path = find.run_path(path)
     return everywhere.load_across(path) if everywhere.is_batch(path) else store.load_run(path)
 
@@ -149,7 +149,8 @@ class PageLink:
 
 
 def _seen_from_notebook(page: Path) -> str:
-    """The link from the running notebook to a page, as Jupyter's server resolves it; '' outside of such a session.
+    """Return the link from the running notebook to a page, as Jupyter's server resolves it; '' outside of such a
+    session.
 
     `mountlab lab` takes a directory as the server's root that holds both the notebooks and the results.
     """

@@ -21,7 +21,7 @@ heard while a cell runs (the Stop button of a sweep), and no server in the netwo
 
 
 def free_port(wanted: int | None = None) -> int:
-    """The port that is wanted, or the first free one from 8888 on. Raises InputError where it is taken."""
+    """Return the port that is wanted, or the first free one from 8888 on. Raises InputError where it is taken."""
     candidates = [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + PORTS)
     for port in candidates:
         with socket.socket() as probe:
@@ -37,14 +37,14 @@ def free_port(wanted: int | None = None) -> int:
 
 
 def server_root(results: Path = RESULTS) -> Path:
-    """The directory that JupyterLab shows: the repository, or what holds it and the results, where these lie elsewhere;
-    a link from a notebook to a report then always opens."""
+    """Return the directory that JupyterLab shows: the repository, or what holds it and the results, where these lie
+    elsewhere; a link from a notebook to a report then always opens."""
     return Path(os.path.commonpath([disk.ROOT, results.resolve()]))
 
 
 def command(port: int, *, browser: bool, root: Path | None = None, notebook: Path = TOUR) -> list[str]:
-    """What starts JupyterLab on a notebook below `root`. The token stays as Jupyter makes it, and only this machine can
-    connect."""
+    """Return what starts JupyterLab on a notebook below `root`. The token stays as Jupyter makes it, and only this
+    machine can connect."""
     root = (root or server_root()).resolve()
     opened = notebook.resolve().relative_to(root).as_posix()
     return [
@@ -62,23 +62,24 @@ def command(port: int, *, browser: bool, root: Path | None = None, notebook: Pat
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The kernel is that of this environment, whatever the user's home holds; our settings come before the system's."""
+    """Return the variables of JupyterLab: the kernel of this environment, whatever the user's home holds, and our
+    settings before the system's."""
     paths = [str(SETTINGS), *filter(None, [given.get("JUPYTER_CONFIG_PATH")])]
     return {**given, "JUPYTER_PREFER_ENV_PATH": "1", "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
 
 
 def is_remote(given: Mapping[str, str]) -> bool:
-    """Whether a person came by SSH and sees no browser that is started here."""
+    """Return whether a person came by SSH and sees no browser that is started here."""
     return bool(given.get("SSH_CONNECTION")) and not (given.get("DISPLAY") or given.get("WAYLAND_DISPLAY"))
 
 
 def tunnel(port: int) -> str:
-    """The line that makes the server's port one of the machine where the browser is."""
+    """Return the line that makes the server's port one of the machine where the browser is."""
     return f"ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}"
 
 
 def advice(port: int) -> Sequence[str]:
-    """What to tell before JupyterLab starts."""
+    """Return what to tell before JupyterLab starts."""
     return (
         "JupyterLab on the notebooks; Ctrl-C twice ends it.",
         f"From another machine, there:  {tunnel(port)}",

@@ -63,7 +63,7 @@ class RunEntry:
 
 
 def entries(results: Path = paths.RESULTS) -> list[RunEntry]:
-    """The runs below a directory, the newest first. What is no run of Mountlab's is passed over."""
+    """Return the runs below a directory, the newest first. What is no run of Mountlab's is passed over."""
     return [_entry(path, info) for path, info in runs_below(results)]
 
 
@@ -149,8 +149,8 @@ class RunBrowser:
 
 
 def browse(results: Path = paths.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
-    """The runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or the one
-    that is named here. Raises StoreError where there is none."""
+    """Return the runs below results/ to choose from: `browse().run` is the one that is chosen, at first the newest, or
+    the one that is named here. Raises StoreError where there is none."""
     return RunBrowser(results, find.run_path(chosen, results).resolve() if chosen else None)
 
 
@@ -248,7 +248,7 @@ class Explorer:
         self._widget = self._widgets() if person_is_there() else None
 
     def plot(self) -> Plot:
-        """What is picked, drawn. Raises InputError where there is nothing to draw."""
+        """Return what is picked, drawn. Raises InputError where there is nothing to draw."""
         return KINDS[self.kind](self.slice)
 
     def _drawn(self) -> Html:
@@ -296,5 +296,6 @@ def _one_of(name: str, allowed: Sequence[str], what: str) -> str:
 
 
 def explore(run: Run, *, metric: str | None = None, kind: str = "Every trial") -> Explorer:
-    """A run to look into: metric, kind of plot, file systems, workloads. Raises InputError for a name it has not."""
+    """Return a run to look into: metric, kind of plot, file systems, workloads. Raises InputError for a name it has
+    not."""
     return Explorer(run, metric, kind)

@@ -36,7 +36,8 @@ def log_limits(axes: Axes, low: float, high: float, *, way: str = "y") -> None:
 
 
 def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tuple[float, float]:
-    """Where an axis begins and ends: at the bounds of the intervals, but where these are vast nearer to the points.
+    """Return where an axis begins and ends: at the bounds of the intervals, but where these are vast nearer to the
+    points.
 
     On a log axis four times beyond the points, on a linear one as far again as they are spread. Intervals that go on
     are drawn with an arrowhead.
@@ -124,7 +125,7 @@ def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where
 
 
 def in_alt(lines: Sequence[str]) -> str:
-    """The lines as one sentence, the first of many."""
+    """Return the lines as one sentence, the first of many."""
     more = f"; and {len(lines) - _MOST_IN_ALT} more, in the tables" if len(lines) > _MOST_IN_ALT else ""
     return "; ".join(lines[:_MOST_IN_ALT]) + more + "."
 
@@ -142,7 +143,7 @@ def interval(axes: Axes, y: float, low: float, high: float, *, colour: str, widt
 
 
 def _unknown(low: float, high: float) -> bool:
-    """Whether an interval says nothing. One end may be open, where trials ran into their time limit."""
+    """Return whether an interval says nothing. One end may be open, where trials ran into their time limit."""
     return math.isnan(low) or math.isnan(high) or (low == -math.inf and high == math.inf)
 
 

@@ -29,7 +29,8 @@ def plot_bars(
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
-    """The mean of each cell as a bar that starts at 0, its interval as a whisker, its counted trials as dots over it.
+    """Return the mean of each cell as a bar that starts at 0, its interval as a whisker, its counted trials as dots
+    over it.
 
     `measurements` and `estimates`: frames of a Run; `filesystems` and `workloads` (labels): all of the sweep, in its
     order. A bar hides the distribution of its trials: `plot_trials` shows it. Raises InputError where no counted trial
@@ -57,7 +58,7 @@ def plot_bars(
 
 
 def _right(values: Sequence[float], means: Sequence[MeanPoint]) -> float:
-    """Where the axis ends: at the longest whisker, but where that is vast at half as far again as the data."""
+    """Return where the axis ends: at the longest whisker, but where that is vast at half as far again as the data."""
     highest = max(values)
     whiskers = [mean.high for mean in means if math.isfinite(mean.high)]
     return 1.03 * min(max([highest, *whiskers]), 1.5 * highest) if highest > 0 else 1.0

@@ -34,7 +34,7 @@ class Plot(Shown):
     """Names to explain below the title; empty where everything is labelled directly."""
 
     def svg(self) -> str:
-        """One <svg> element: the same text for the same data, with ids that no other plot has."""
+        """Return one <svg> element: the same text for the same data, with ids that no other plot has."""
         buffer = io.StringIO()
         with mpl.rc_context(STYLE):
             self.figure.savefig(
@@ -45,8 +45,8 @@ class Plot(Shown):
         return for_page(buffer.getvalue(), alt=self.alt)
 
     def save_bytes(self, form: str, *, width_in: float = WIDTH_IN) -> bytes:
-        """The figure for a paper: on white, in black, at this width in inches, text as paths (SVG) or with its fonts
-        (PDF); the same bytes for the same data. The title is left to the caption; keys are drawn above.
+        """Return the figure for a paper: on white, in black, at this width in inches, text as paths (SVG) or with its
+        fonts (PDF); the same bytes for the same data. The title is left to the caption; keys are drawn above.
 
         Text stays as large as on the page where there is room; a narrower picture is scaled down as a whole. Raises
         InputError for another form, and for a width that no page has.

@@ -34,9 +34,9 @@ class ClientPoint:
 
 
 def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Sequence[str]) -> Plot:
-    """Every client of every group on a log axis, with its interval and its trials, in the colour of its file system;
-    below `limit` it straggles, and is drawn full. Draws the bounds that it is given. `filesystems`: all of the sweep,
-    in its order. Raises InputError where there is no client."""
+    """Return every client of every group on a log axis, with its interval and its trials, in the colour of its file
+    system; below `limit` it straggles, and is drawn full. Draws the bounds that it is given. `filesystems`: all of the
+    sweep, in its order. Raises InputError where there is no client."""
     require(points, "client")
     groups: dict[str, list[ClientPoint]] = {}
     for point in points:

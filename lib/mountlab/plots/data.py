@@ -42,7 +42,7 @@ class MeanPoint:
 
 
 def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = ()) -> list[TrialPoint]:
-    """The trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
+    """Return the trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
     order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(_first_seen(measurements))
     placed = measurements.assign(place=order.rank(method="dense"))
     rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
@@ -67,7 +67,7 @@ def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
 
 
 def means_of(estimates: pd.DataFrame, measurements: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
-    """The estimates of one metric of the cells that were measured, in the unit of the scale."""
+    """Return the estimates of one metric of the cells that were measured, in the unit of the scale."""
     means, groups = [], groups_of(measurements)
     own = estimates[estimates["metric"] == metric].to_dict("records")
     for row in (each for each in own if _figure_of(each) in groups):
@@ -79,12 +79,12 @@ def means_of(estimates: pd.DataFrame, measurements: pd.DataFrame, metric: str, s
 
 
 def _figure_of(row: Mapping[Any, Any]) -> tuple[str, str]:
-    """The cell and the label of a row of a frame; a table that was read from CSV has NaN in the place of ''."""
+    """Return the cell and the label of a row of a frame; a table that was read from CSV has NaN in the place of ''."""
     return row["cell"], row["label"] if isinstance(row["label"], str) else ""
 
 
 def groups_of(measurements: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Cell and label of each row to its group: its workload, and the label where there is one."""
+    """Return cell and label of each row to its group: its workload, and the label where there is one."""
     groups = {}
     for row in measurements.drop_duplicates(["cell", "label"]).to_dict("records"):
         workload, (cell, label) = workload_label(row["workload"], row["factors"]), _figure_of(row)
@@ -93,7 +93,8 @@ def groups_of(measurements: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
-    """The unit in which the values of a metric are shown: that of the largest mean of a cell, as in the tables."""
+    """Return the unit in which the values of a metric are shown: that of the largest mean of a cell, as in the
+    tables."""
     part = measurements[measurements["metric"] == metric]
     counted = part[~part["warmup"].astype(bool)] if "warmup" in part else part
     means = (counted if len(counted) else part).groupby(["cell", "label"], dropna=False)["value"].mean()
@@ -103,14 +104,14 @@ def scale_of(measurements: pd.DataFrame, metric: str) -> Scale:
 def names_by_group(
     trials: Sequence[TrialPoint], filesystems: Sequence[str], workloads: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Groups in the order of the workloads, and in each the file systems that occur, in their order."""
+    """Return groups in the order of the workloads, and in each the file systems that occur, in their order."""
     present = {(trial.group, trial.filesystem) for trial in trials}
     groups = ordered({trial.group for trial in trials}, workloads)
     return {group: [name for name in filesystems if (group, name) in present] for group in groups}
 
 
 def ordered(groups: Iterable[str], workloads: Sequence[str]) -> list[str]:
-    """Groups as the workloads are ordered; those of one workload, and unknown ones, by name."""
+    """Return groups as the workloads are ordered; those of one workload, and unknown ones, by name."""
     places = {f"{workload} (": place for place, workload in enumerate(workloads)}
     known = {group: [place for start, place in places.items() if f"{group} (".startswith(start)] for group in groups}
     return sorted(known, key=lambda group: (min(known[group], default=len(places)), group))

@@ -35,7 +35,7 @@ def plot_distribution(
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
-    """The share of a cell's counted trials that gave at most so much: a step a trial, one panel a workload.
+    """Return the share of a cell's counted trials that gave at most so much: a step a trial, one panel a workload.
 
     Two modes, outliers and overlap show here, which a mean hides. `measurements`: a Run's frame; `filesystems` and
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.

@@ -55,8 +55,8 @@ def plot_heat(
     label: str = "",
     filesystems: Sequence[str],
 ) -> Plot:
-    """The means of a metric over two swept options (the first to the right), one panel a file system (and, with more
-    options, a combination of the others).
+    """Return the means of a metric over two swept options (the first to the right), one panel a file system (and, with
+    more options, a combination of the others).
 
     `estimates`: a Run's frame; `filesystems`: all of the sweep, in its order. Cells without a figure are hatched, and
     said. Raises InputError where no cell has a figure.
@@ -87,7 +87,7 @@ def plot_heat(
 def plot_ratio_heat(
     comparisons: Sequence[Comparison], metric: str, factors: tuple[str, str], *, workload: str, label: str = ""
 ) -> Plot:
-    """The ratios to the baseline over two swept options (the first to the right), one panel a file system.
+    """Return the ratios to the baseline over two swept options (the first to the right), one panel a file system.
 
     Orange is more than the baseline and purple less; a question mark stands where the verdict is undecided. Raises
     InputError where there is no ratio.

@@ -59,8 +59,8 @@ class Line:
 
 
 def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot:
-    """Each figure over the date of its run, with the interval from the trials inside the run, and its level between
-    changes; a change is an upright line, where it may be as well is shaded. One panel a line.
+    """Return each figure over the date of its run, with the interval from the trials inside the run, and its level
+    between changes; a change is an upright line, where it may be as well is shaded. One panel a line.
 
     Raises InputError where there is no run to draw.
     """
@@ -111,7 +111,7 @@ def _limits(axes: Axes, line: Line, values: Sequence[float], scale: Scale) -> No
 
 
 def _between(x: Sequence[float], place: int) -> float:
-    """Half way between a run and the one before."""
+    """Return the place half way between a run and the one before."""
     return (x[place - 1] + x[place]) / 2
 
 

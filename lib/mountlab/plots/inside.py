@@ -64,7 +64,8 @@ class InsideTrial:
 
 
 def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Sequence[str] = ()) -> Plot:
-    """Trials of one workload over time: one panel a quantity, one line a trial. Quantities that stay at zero have none.
+    """Return trials of one workload over time: one panel a quantity, one line a trial. Quantities that stay at zero
+    have none.
 
     `filesystems`: all of the sweep, in its order. Raises InputError where there is nothing to draw.
     """
@@ -114,7 +115,7 @@ def _title(name: str, scale: Scale, trials: Sequence[InsideTrial]) -> str:
 
 
 def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
-    """What the box was busiest with in each trial; without its counters, between what the first quantity was."""
+    """Return what the box was busiest with in each trial; without its counters, between what the first quantity was."""
     busiest: dict[str, list[str]] = {}
     for each in trials:
         shares = dict(_shares(each))
@@ -130,7 +131,7 @@ def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
 
 
 def _shares(trial: InsideTrial) -> Iterator[tuple[str, float]]:
-    """The mean share of time in which the device, and the processors, had something to do."""
+    """Yield the mean share of time in which the device, and the processors, had something to do."""
     if points := trial.points.get("device_busy"):
         yield "the device", _mean(points)
     if {"user", "system"} <= trial.points.keys():

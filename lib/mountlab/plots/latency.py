@@ -34,14 +34,15 @@ PLACES = {
 
 
 def nines(percent: float) -> float:
-    """Where a percentile stands: 90 at 1, 99 at 2, 99.9 at 3."""
+    """Return where a percentile stands: 90 at 1, 99 at 2, 99.9 at 3."""
     return -math.log10(1 - percent / 100)
 
 
 def plot_percentiles(
     percentiles: pd.DataFrame, place: str, *, filesystems: Sequence[str], workloads: Sequence[str] = ()
 ) -> Plot:
-    """Latency percentiles of each cell, on an axis of nines; the band is the interval over trials that the frame holds.
+    """Return latency percentiles of each cell, on an axis of nines; the band is the interval over trials that the frame
+    holds.
 
     `percentiles`: that of a Run; `place`: one of fio's report ('read.clat_ns'). `filesystems` and `workloads` (labels):
     all of the sweep, in its order. Raises InputError where nothing is known of the place.
@@ -110,7 +111,7 @@ def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The slowest and the fastest file system where they differ most, without intervals."""
+    """Return the slowest and the fastest file system where they differ most, without intervals."""
     found = []
     for workload, percent, at, ratio in _ranked(rows):
         ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
@@ -120,8 +121,8 @@ def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _ranked(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float, list[Mapping[str, Any]], float]]:
-    """Each workload, a percentile that all its file systems have, their rows of it, slowest first, and by how much the
-    slowest exceeds the fastest."""
+    """Yield each workload, a percentile that all its file systems have, their rows of it, slowest first, and by how
+    much the slowest exceeds the fastest."""
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         own = [row for row in rows if row["workload"] == workload]
         percent = _shared_percent(own)
@@ -131,7 +132,7 @@ def _ranked(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float, lis
 
 
 def _shared_percent(rows: Sequence[Mapping[str, Any]]) -> float:
-    """The 99th, or the highest below it that every file system has."""
+    """Return the 99th, or the highest below it that every file system has."""
     by_name = [{float(row["percent"]) for row in own} for own in _lines(rows).values()]
     shared = set.intersection(*by_name)
     return max((percent for percent in shared if percent <= _TELLING), default=float(rows[0]["percent"]))
@@ -147,7 +148,7 @@ def _latency(row: Mapping[str, Any]) -> str:
 
 
 def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *, filesystems: Sequence[str]) -> Plot:
-    """The share of all I/Os of a cell that took less than so long: one panel a workload, one line a file system.
+    """Return the share of all I/Os of a cell that took less than so long: one panel a workload, one line a file system.
 
     `latencies`: (workload, file system) to the histogram of all I/Os (`Run.latencies`); `noun`: what they are. It shows
     the shape; what is certain of it is in the percentiles. Raises InputError where there is none.
@@ -177,7 +178,7 @@ def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *,
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The first, the last, and those in between that rise by a step that can be seen; from (its place, 0)."""
+    """Return the first, the last, and those in between that rise by a step that can be seen; from (its place, 0)."""
     kept = [(points[0][0], 0.0)]
     for place, point in enumerate(points):
         if place == len(points) - 1 or point[1] - kept[-1][1] >= 1 / _MOST_POINTS:

@@ -106,7 +106,7 @@ def lay_out(figure: Figure, panel_in: float) -> None:
 
 
 def _across(grid: _Grid, upright_in: float, panel_in: float) -> tuple[list[float], float]:
-    """Where the columns begin, and how wide they are; `upright_in`: what the name of the y axes takes."""
+    """Return where the columns begin, and how wide they are; `upright_in`: what the name of the y axes takes."""
     guess = max(_FEWEST_IN, (WIDTH_IN - 1.0) / grid.columns - 0.3)
     step = guess + 0.3
     starts = [0.75 + column * step for column in range(grid.columns)]
@@ -131,7 +131,7 @@ def _across(grid: _Grid, upright_in: float, panel_in: float) -> tuple[list[float
 
 
 def _down(grid: _Grid, panel_in: float) -> tuple[list[float], float]:
-    """Where the rows begin, from the top, and how high the figure is."""
+    """Return where the rows begin, from the top, and how high the figure is."""
     beyond = {key: _Overhang.of(axes) for key, axes in grid.cells.items()}
     tops, at = [], EDGE_IN
     for row in range(grid.rows):
@@ -145,7 +145,7 @@ def _down(grid: _Grid, panel_in: float) -> tuple[list[float], float]:
 
 
 def _lines_in(text: str) -> float:
-    """How high a text of several lines is, with a little room above."""
+    """Return how high a text of several lines is, with a little room above."""
     return (LINE * TEXT_PT * (1 + text.count("\n")) + 2.0) / _PT if text else 0.0
 
 
@@ -203,5 +203,5 @@ def _half_in(text: str) -> float:
 
 
 def _inside(middle: float, half: float, whole: float) -> float:
-    """The middle of a text moved so that its ends stay inside."""
+    """Return the middle of a text moved so that its ends stay inside."""
     return min(max(middle, half + EDGE_IN), max(whole - half - EDGE_IN, half + EDGE_IN))

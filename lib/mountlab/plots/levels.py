@@ -25,7 +25,7 @@ class Levels:
     log: bool
 
     def place(self, name: str) -> float:
-        """Where a level stands."""
+        """Return where a level stands."""
         return self.places[self.names.index(name)]
 
     @property
@@ -48,7 +48,8 @@ def levels_of(names: Iterable[str]) -> Levels:
 
 
 def kind_of(names: Sequence[str]) -> LevelKind:
-    """What the levels of a factor are; a single one is as good as a word, since nothing runs from it to another."""
+    """Return what the levels of a factor are; a single one is as good as a word, since nothing runs from it to
+    another."""
     found = levels_of(names)
     return found.kind if len(found.names) > 1 else "word"
 

@@ -47,7 +47,7 @@ class Delivered:
 
 
 def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workloads: Sequence[str] = ()) -> Plot:
-    """The share of the tool's bytes that the device moved while the tool ran: a dot a trial, a row a cell.
+    """Return the share of the tool's bytes that the device moved while the tool ran: a dot a trial, a row a cell.
 
     At 100 % the device did all of it; to the left a cache answered for the rest, to the right the file system moved
     more than was asked. At the right the bytes, as means over the trials. `filesystems` and `workloads` (labels): all

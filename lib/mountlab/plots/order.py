@@ -32,7 +32,7 @@ def plot_run_order(
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
-    """Every trial of one metric in the order in which it ran, over the mean of its cell's counted trials.
+    """Return every trial of one metric in the order in which it ran, over the mean of its cell's counted trials.
 
     Steps, drift and warm-up show alike for fast and slow cells. Warm-up trials are hollow; bands are blocks.
     `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. `filesystems` and
@@ -64,7 +64,8 @@ def plot_run_order(
 
 
 def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
-    """The trials with `value` over the mean of their cell's counted trials; without those of cells that have none."""
+    """Return the trials with `value` over the mean of their cell's counted trials; without those of cells that have
+    none."""
     values: dict[tuple[str, str], list[float]] = {}
     for trial in trials:
         if not trial.warmup:
@@ -108,7 +109,7 @@ def _draw_order(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Ma
 
 
 def _departure(trials: Sequence[TrialPoint]) -> str:
-    """The counted trial that is furthest from the mean of its cell."""
+    """Return the counted trial that is furthest from the mean of its cell."""
     worst = max((t for t in trials if not t.warmup), key=lambda t: abs(t.value - 1))
     by = f"{'+' if worst.value >= 1 else numbers.MINUS}{numbers.percent(abs(worst.value - 1))}"
     return f"furthest from the mean of its cell is {by} ({worst.filesystem}, {worst.group}, block {worst.block})"

@@ -48,7 +48,8 @@ def plot_answer_over_runs(
     smallest_effect: float = 0.02,
     filesystems: Sequence[str],
 ) -> Plot:
-    """The ratio of each comparison in every run, one row a run below the name of the comparison; undecided is hollow.
+    """Return the ratio of each comparison in every run, one row a run below the name of the comparison; undecided is
+    hollow.
 
     `answers`: name of a comparison to the verdict of each run, None where it has none. The first that fit are
     drawn. `filesystems`: all of the sweep, in its order. Raises InputError where there is no ratio.
@@ -77,14 +78,14 @@ def _ratios(own: Sequence[Comparison | None], runs: Sequence[str]) -> dict[str, 
 
 
 def room_for(runs: int) -> int:
-    """How many comparisons of so many runs one picture has room for."""
+    """Return how many comparisons of so many runs one picture has room for."""
     return max(1, _MOST_ROWS // runs)
 
 
 def plot_over_runs(
     points: Sequence[Relative], runs: Sequence[str], *, title: str, filesystems: Sequence[str], noun: str = "run"
 ) -> Plot:
-    """Each figure in every run, over its mean over all runs, with the interval from the trials inside the run.
+    """Return each figure in every run, over its mean over all runs, with the interval from the trials inside the run.
 
     One panel a group (workload and metric). Where intervals of one line are far apart, runs differ by more than their
     trials explain. `filesystems`: all of the sweep, in its order; `noun`: what the runs stand for. Raises InputError

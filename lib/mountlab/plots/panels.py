@@ -62,7 +62,7 @@ def panel_figure(titles: Sequence[str], *, sharex: bool = True, sharey: bool = T
 
 
 def figure_of(panels: Mapping[str, Axes]) -> Figure:
-    """The figure that the panels are in."""
+    """Return the figure that the panels are in."""
     figure = next(iter(panels.values())).get_figure(root=True)
     if figure is None:
         raise ValueError("panels are in a figure")
@@ -77,12 +77,12 @@ def name_axes(panels: Mapping[str, Axes], *, x: str, y: str) -> None:
 
 
 def _scale_note(scales: Sequence[str]) -> str:
-    """Two ticks do not show that an axis is logarithmic."""
+    """Return the note that an axis is logarithmic: two ticks do not show it."""
     return " (log scale)" if set(scales) == {"log"} else ""
 
 
 def have_one_scale(values: Sequence[Sequence[float]]) -> bool:
-    """Whether panels with these values can share a scale: each would still take up a good part of it."""
+    """Return whether panels with these values can share a scale: each would still take up a good part of it."""
     flat = [value for own in values for value in own]
     change = math.log if spread(flat) else float
     spans = [change(max(own)) - change(min(own)) for own in values]
@@ -95,7 +95,7 @@ def own_x_scale(axes: Axes) -> None:
 
 
 def spread(values: Sequence[float]) -> bool:
-    """Whether values want a log axis."""
+    """Return whether values want a log axis."""
     return min(values) > 0 and max(values) / min(values) > _LOG_FROM
 
 
@@ -130,7 +130,7 @@ def _fraction(axes: Axes, y: float) -> float:
 
 
 def apart(places: Mapping[str, float], least: float) -> dict[str, float]:
-    """The places, in their order, at least so far from each other; as a whole they stay where they were, but for
+    """Return the places, in their order, at least so far from each other; as a whole they stay where they were, but for
     none below 0."""
     ordered = sorted(places, key=lambda name: places[name])
     moved: dict[str, float] = {}

@@ -35,7 +35,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def on_paper(figure: Figure, form: str, *, width_in: float, legend: Mapping[str, Mark]) -> bytes:
-    """The bytes of a file. `figure` stays as it is; `legend`: names to explain, and their marks."""
+    """Return the bytes of a file. `figure` stays as it is; `legend`: names to explain, and their marks."""
     copy, buffer, scale = deepcopy(figure), io.BytesIO(), min(1.0, width_in / WIDTH_IN)
     with mpl.rc_context({**STYLE, **_SETTINGS}):
         if legend:

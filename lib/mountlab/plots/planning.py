@@ -28,8 +28,8 @@ _LINES = tuple(Mark(INK, each.marker, each.glyph) for each in MARKS)
 def plot_smallest_difference(
     curves: Mapping[str, Mapping[int, float]], *, planned: Mapping[str, float], power: float
 ) -> Plot:
-    """The smallest ratio that so many blocks show with a chance of `power`, one line a name; a dot at the blocks that
-    are planned. Both axes are logarithmic. Raises InputError where no curve has a ratio that can be drawn.
+    """Return the smallest ratio that so many blocks show with a chance of `power`, one line a name; a dot at the blocks
+    that are planned. Both axes are logarithmic. Raises InputError where no curve has a ratio that can be drawn.
 
     `curves`: name to number of blocks to ratio (> 1; what is not finite, or above 10, is left out).
     """
@@ -66,7 +66,7 @@ def _difference_axes(axes: Axes, curves: Mapping[str, Mapping[int, float]]) -> N
 
 
 def _at_plan(curve: Mapping[int, float], planned: float) -> str:
-    """What the planned blocks show; where the line does not hold them, what the most of its blocks show."""
+    """Return what the planned blocks show; where the line does not hold them, what the most of its blocks show."""
     n = int(planned) if planned in curve else max(curve)
     return f"{n} blocks show {numbers.percent(curve[n] - 1)} or more"
 

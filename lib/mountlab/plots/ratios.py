@@ -22,8 +22,8 @@ _PUBLISHED = Mark(INK, "D", "◇")
 def plot_ratios(
     comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str]
 ) -> Plot:
-    """Ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow. The intervals are those
-    that hold for all comparisons together.
+    """Return ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow. The intervals are
+    those that hold for all comparisons together.
 
     `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
     no comparison has a ratio.
@@ -50,7 +50,7 @@ def plot_ratios(
 
 
 def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
-    """The workload, and the metric where the workload alone would not tell two rows of a candidate apart."""
+    """Return the workload, and the metric where the workload alone would not tell two rows of a candidate apart."""
     label = names.workload_label(comparison.workload, comparison.factors)
     same_workload = {
         (c.metric, c.label) for c in among if (c.workload, c.factors) == (comparison.workload, comparison.factors)

@@ -45,7 +45,8 @@ def plot_response(
     label: str = "",
     filesystems: Sequence[str],
 ) -> Plot:
-    """The mean and interval of a metric at each level of `factor`, and every counted trial as a small dot behind.
+    """Return the mean and interval of a metric at each level of `factor`, and every counted trial as a small dot
+    behind.
 
     Sizes stand on a log2 axis, numbers on a plain one unless they range wide, words one after the other. The other
     swept options of the workload (a name of the sweep) make panels. `measurements` and `estimates`: frames of a Run;
@@ -83,7 +84,8 @@ def _cells(
     workload: str,
     label: str,
 ) -> list[dict[str, Any]]:
-    """The rows of one metric of one workload, each with its level of the factor and the panel of its other options.
+    """Return the rows of one metric of one workload, each with its level of the factor and the panel of its other
+    options.
 
     `options`: cell to the swept options of its workload.
     """
@@ -166,7 +168,7 @@ def _scale_axes(
 
 
 def _ends(means: Sequence[Mapping[str, Any]], levels: Levels, scale: Scale) -> dict[str, float]:
-    """The mean of each file system at the last level that it has."""
+    """Return the mean of each file system at the last level that it has."""
     ordered = sorted(means, key=lambda row: levels.place(str(row["level_of_factor"])))
     return {str(row["filesystem"]): float(row["mean"]) / scale.factor for row in ordered}
 
@@ -184,7 +186,7 @@ def _changes(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:
 
 
 def _change(who: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> tuple[float, str]:
-    """How strong a change is, and the change in words."""
+    """Return how strong a change is, and the change in words."""
     values = [float(row["mean"]) for row in (first, last)]
     scale = scale_for(str(first["unit"]), max(values))
     shown = [numbers.mean_figures(value, math.nan, math.nan, factor=scale.factor).value for value in values]

@@ -35,7 +35,8 @@ class Course:
 def plot_series(
     courses: Sequence[Course], metric: str, unit: str, *, filesystems: Sequence[str], workloads: Sequence[str] = ()
 ) -> Plot:
-    """A metric over the time of each trial: one panel a workload, one line a trial, dotted where it was not steady.
+    """Return a metric over the time of each trial: one panel a workload, one line a trial, dotted where it was not
+    steady.
 
     `courses`: the trials, with values in base units. `filesystems` and `workloads` (labels): all of the sweep, in its
     order. Raises InputError where no trial has two points.
@@ -79,7 +80,7 @@ def thinned(points: Sequence[tuple[float, float]], most: int = _MOST_POINTS) -> 
 
 
 def _steadiness(courses: Sequence[Course]) -> list[str]:
-    """How many trials were steady; and those cells in which most were not."""
+    """Return how many trials were steady; and those cells in which most were not."""
     judged = [each for each in courses if each.steady is not None]
     if not judged:
         return ["it is unknown whether they were steady (fewer than ten windows, or jobs that do different things)"]

@@ -62,8 +62,8 @@ MARKS = (
 
 
 def colour_of(filesystems: Sequence[str]) -> dict[str, Mark]:
-    """One colour and one marker for each file system, by its place among all of the sweep. The eighth has the colour of
-    the first again, with another marker: 49 have marks of their own."""
+    """Return one colour and one marker for each file system, by its place among all of the sweep. The eighth has the
+    colour of the first again, with another marker: 49 have marks of their own."""
     return {name: _mark(place) for place, name in enumerate(dict.fromkeys(filesystems))}
 
 
@@ -73,8 +73,8 @@ def _mark(place: int) -> Mark:
 
 
 def marks_of(filesystems: Sequence[str], drawn: Iterable[str]) -> dict[str, Mark]:
-    """The marks of all file systems of a sweep, for a plot that draws some of them: marks by what happens to be drawn
-    would change from plot to plot. Raises InputError where one is drawn that is not of the sweep."""
+    """Return the marks of all file systems of a sweep, for a plot that draws some of them: marks by what happens to be
+    drawn would change from plot to plot. Raises InputError where one is drawn that is not of the sweep."""
     marks = colour_of(filesystems)
     unknown = sorted(set(drawn) - marks.keys())
     if unknown:

@@ -12,7 +12,7 @@ PAGE_INK = "currentColor"
 
 
 def for_page(document: str, *, alt: str) -> str:
-    """The <svg> element of a document, with page colours, page fonts, unique ids, and its alternative text."""
+    """Return the <svg> element of a document, with page colours, page fonts, unique ids, and its alternative text."""
     body = _WITHOUT.sub("", document[document.index("<svg") :]).strip()
     prefix = f"p{hashlib.sha256((alt + body).encode()).hexdigest()[:8]}-"
     body = _TAG.sub(lambda tag: _mend_tag(tag[0], prefix), body)

@@ -23,25 +23,26 @@ LINE = 1.25
 
 @lru_cache(maxsize=8192)
 def width_pt(text: str, size: float = TEXT_PT, weight: str = "normal") -> float:
-    """How wide a line of text is, in points."""
+    """Return how wide a line of text is, in points."""
     font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, False)
     return float(width)
 
 
 def one_line(text: str) -> str:
-    """A label on one line, of characters that can be drawn."""
+    """Return a label on one line, of characters that can be drawn."""
     return CONTROL.sub("\ufffd", _BLANKS.sub(" ", text).strip())
 
 
 def short(text: str, longest: int = LONGEST_LABEL) -> str:
-    """A label on one line and of a length that leaves room for the data; tables carry the whole name."""
+    """Return a label on one line and of a length that leaves room for the data; tables carry the whole name."""
     line = one_line(text)
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def fitted(text: str, room_pt: float, *, size: float = TEXT_PT, weight: str = "normal") -> str:
-    """A label on one line; one that is wider than its room without a part of its middle: names differ at their ends."""
+    """Return a label on one line; one that is wider than its room without a part of its middle: names differ at their
+    ends."""
     line = one_line(text)
     if width_pt(line, size, weight) <= room_pt:
         return line
@@ -56,7 +57,7 @@ def _without_middle(line: str, kept: int) -> str:
 
 
 def distinct(texts: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
-    """The labels; where one does not fit, all without the options that they share: cut they would be alike."""
+    """Return the labels; where one does not fit, all without the options that they share: cut they would be alike."""
     words = [one_line(text).split(" ") for text in texts]
     if len(texts) < 2 or all(fits(" ".join(own)) for own in words):
         return list(texts)
@@ -65,7 +66,7 @@ def distinct(texts: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
 
 
 def wrapped(text: str, room_pt: float, *, lines: int = 3, size: float = TEXT_PT, weight: str = "normal") -> str:
-    """A label on as many lines as it needs, but for `lines` at most: the last one is cut then."""
+    """Return a label on as many lines as it needs, but for `lines` at most: the last one is cut then."""
     found: list[str] = []
     for word in _parts(one_line(text), room_pt, size, weight):
         if found and width_pt(f"{found[-1]} {word}", size, weight) <= room_pt:
@@ -78,7 +79,7 @@ def wrapped(text: str, room_pt: float, *, lines: int = 3, size: float = TEXT_PT,
 
 
 def _parts(line: str, room_pt: float, size: float, weight: str) -> Iterator[str]:
-    """The words of a line; one that is wider than the room in pieces, after a sign where there is one."""
+    """Yield the words of a line; one that is wider than the room in pieces, after a sign where there is one."""
     for word in line.split(" "):
         while width_pt(word, size, weight) > room_pt and len(word) > 1:
             longest = next((n for n in range(len(word) - 1, 1, -1) if width_pt(word[:n], size, weight) <= room_pt), 1)

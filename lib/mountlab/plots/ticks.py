@@ -52,7 +52,7 @@ def _even_choices(low: float, high: float, most: int) -> Iterator[list[float]]:
 
 
 def tick_text(value: float) -> str:
-    """A tick as people write it: '0.5', '1', '2 000'; never 10^x."""
+    """Return a tick as people write it: '0.5', '1', '2 000'; never 10^x."""
     fraction = f"{value:.9f}".rstrip("0").partition(".")[2]
     return numbers.number(value, len(fraction))
 
@@ -69,7 +69,7 @@ class FittingLocator(Locator):
         return self.tick_values(low, high)
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
-        """The first choice that fits; where none does the last."""
+        """Return the first choice that fits; where none does the last."""
         inside: list[float] = []
         slack = 1e-9 * abs(vmax - vmin)
         for ticks in self._choices(vmin, vmax):
@@ -85,7 +85,7 @@ class FittingLocator(Locator):
         return self.axis
 
     def _places_pt(self, ticks: Sequence[float]) -> list[float]:
-        """How far each tick stands from the end of the axis where it begins, in points."""
+        """Return how far each tick stands from the end of the axis where it begins, in points."""
         axis = self._axis()
         change = axis.get_transform().transform
         low, high = (float(change(end)) for end in axis.get_view_interval())
@@ -98,7 +98,7 @@ class FittingLocator(Locator):
         return float(72 * (inside.width * wide if isinstance(axis, XAxis) else inside.height * high))
 
     def _halves_pt(self, ticks: Sequence[float]) -> list[float]:
-        """Half of what each text takes along the axis."""
+        """Return half of what each text takes along the axis."""
         axis = self._axis()
         size = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
         if isinstance(axis, XAxis):

@@ -29,7 +29,7 @@ def plot_trials(
     workloads: Sequence[str] = (),
     groups: Sequence[str] = (),
 ) -> Plot:
-    """Every counted trial of one metric as a dot, with the mean and interval of its cell from `estimates`.
+    """Return every counted trial of one metric as a dot, with the mean and interval of its cell from `estimates`.
 
     `measurements` and `estimates`: frames of a Run. Dots of a row stand apart in the order of their blocks.
     `filesystems` and `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has
@@ -56,8 +56,8 @@ def plot_trials(
 def counted_trials(
     measurements: pd.DataFrame, metric: str, filesystems: Sequence[str], groups: Sequence[str]
 ) -> tuple[list[TrialPoint], dict[str, Mark], Scale]:
-    """The trials that count, the mark of each file system, and the unit; the arguments are those of the plots. Raises
-    InputError where no counted trial has the metric."""
+    """Return the trials that count, the mark of each file system, and the unit; the arguments are those of the plots.
+    Raises InputError where no counted trial has the metric."""
     trials = [trial for trial in trials_of(measurements, metric, groups) if not trial.warmup]
     require(trials, f"counted trial with {metric}")
     marks = marks_of(filesystems, {trial.filesystem for trial in trials})
@@ -107,7 +107,7 @@ def span_title(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
 
 
 def trials_alt(means: Sequence[MeanPoint], metric: str, scale: Scale) -> str:
-    """The mean and interval of every cell, for those who do not see the plot."""
+    """Return the mean and interval of every cell, for those who do not see the plot."""
     lines = [f"{mean.filesystem}, {mean.group}: {mean.figures}, n = {mean.n}" for mean in means]
     what = f"Every trial of {names.metric_noun(metric)} in {scale.unit}, with mean and interval of each cell."
     return f"{what} {in_alt(lines)}" if lines else what

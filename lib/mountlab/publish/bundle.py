@@ -95,13 +95,13 @@ class Bundle:
 
 
 def said_in_index(runs: Sequence[PublishedRun]) -> dict[str, Any]:
-    """What follows from the figures of its runs in the entry of a bundle."""
+    """Return what follows from the figures of its runs in the entry of a bundle."""
     caveats = {severity: sum(run.caveats[severity] for run in runs) for severity in runs[0].caveats}
     return {"verdict": runs[0].sentences[0], "caveats": caveats, "runs": [run.run_id for run in runs]}
 
 
 def slug(title: str) -> str:
-    """A title as a part of a file name: 'Is tmpfs worth it?' gives 'is-tmpfs-worth-it'."""
+    """Return a title as a part of a file name: 'Is tmpfs worth it?' gives 'is-tmpfs-worth-it'."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60].strip("-") or "untitled"
 
 
@@ -134,7 +134,7 @@ def check_licence(name: str) -> str:
 
 
 def plain_name(name: str, where: str) -> str:
-    """A name that is used as one of a file. Raises StoreError where it would lead elsewhere."""
+    """Return a name that is used as one of a file. Raises StoreError where it would lead elsewhere."""
     if len(safe_parts(name)) != 1:
         raise StoreError("a name that would lead to another directory", where=where, got=repr(name))
     return name
@@ -191,7 +191,7 @@ class BundleCheck:
 
 
 def differences(run_id: str, table: str, published: str, recomputed: str) -> list[Difference]:
-    """Where two tables, as CSV text, differ in a printed figure; the order of their rows does not matter."""
+    """Return where two tables, as CSV text, differ in a printed figure; the order of their rows does not matter."""
     theirs, ours = _rows(published), _rows(recomputed)
     return [
         Difference(run_id, table, row, column, *pair)
@@ -209,7 +209,7 @@ def _pairs(a: Mapping[str, str] | None, b: Mapping[str, str] | None) -> Iterator
 
 
 def _rows(text: str) -> dict[str, dict[str, str]]:
-    """What tells a row from others, as text, to its figures."""
+    """Return what tells a row from others, as text, to its figures."""
     found, times = dict[str, dict[str, str]](), Counter[str]()
     for row in csv.DictReader(io.StringIO(text)):
         known = {str(key): str(value) for key, value in row.items()}
@@ -221,7 +221,7 @@ def _rows(text: str) -> dict[str, dict[str, str]]:
 
 
 def count_figures(text: str) -> int:
-    """The cells of a table that hold figures."""
+    """Return the cells of a table that hold figures."""
     return sum(value != "" for row in _rows(text).values() for value in row.values())
 
 
@@ -229,7 +229,7 @@ def count_figures(text: str) -> int:
 
 
 def without_outputs(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """A notebook as it is before it is run."""
+    """Return a notebook as it is before it is run."""
     return {**notebook, "cells": [_without_output(cell) for cell in notebook["cells"]]}
 
 
@@ -238,8 +238,8 @@ def _without_output(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_clock(notebook: Mapping[str, Any], replace: Callable[[str], str]) -> dict[str, Any]:
-    """An executed notebook without the times and places of its execution, so that it is the same each time; every text
-    in it has gone through `replace`."""
+    """Return an executed notebook without the times and places of its execution, so that it is the same each time;
+    every text in it has gone through `replace`."""
     recorded = notebook["metadata"].get("papermill", {})
     kept = {key: recorded[key] for key in ("parameters", "version") if key in recorded}
     metadata = {**notebook["metadata"], **({"papermill": kept} if kept else {})}
@@ -263,5 +263,5 @@ def _each_text(value: Any, replace: Callable[[str], str]) -> Any:
 
 
 def of_same_title(names: Iterable[str]) -> str:
-    """A title for runs of some sweeps: their names, each once."""
+    """Return a title for runs of some sweeps: their names, each once."""
     return ", ".join(dict.fromkeys(names))

@@ -30,7 +30,7 @@ TITLES = {
 
 
 def index_page(bundle: Bundle, files: Sequence[str]) -> str:
-    """The page of a bundle: each question with its answer and its files, what was replaced, how to check it all.
+    """Return the page of a bundle: each question with its answer and its files, what was replaced, how to check it all.
 
     `files`: the names of all files in it; what is not there is not linked.
     """
@@ -103,7 +103,7 @@ def _replaced(bundle: Bundle) -> Html:
 
 
 def replaced_sentences(bundle: Bundle) -> list[str]:
-    """What became of names and addresses."""
+    """Return what became of names and addresses."""
     if bundle.replaced is None:
         return [KEPT]
     lines = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
@@ -186,7 +186,7 @@ def citation(bundle: Bundle) -> dict[str, object]:
 
 
 def checked_text(checked: BundleCheck) -> str:
-    """What became of checksums and figures, for a terminal."""
+    """Return what became of checksums and figures, for a terminal."""
     return lines_of(_checked_lines(checked))
 
 

@@ -63,7 +63,7 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
 
 
 def description(bundle: Bundle) -> str:
-    """What the bundle is, in a sentence for each run."""
+    """Return what the bundle is, in a sentence for each run."""
     asked = " ".join(" ".join(run.question.split()) for run in bundle.runs)
     return f"Measurements of file systems, with raw output, figures and reports. {asked}"
 

@@ -100,7 +100,7 @@ def _check_distinct(runs: Sequence[Run]) -> None:
 
 
 def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
-    """A name that no bundle has: old ones are never overwritten."""
+    """Return a name that no bundle has: old ones are never overwritten."""
     day = max(str(run.info.get("finished_at") or run.info["created_at"]) for run in runs)[:10]
     base = f"bundle-{bundle.slug(title)}-{day}"
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
@@ -143,7 +143,8 @@ def _texts(run: Path) -> Iterator[str]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Every file below a directory, sorted. Raises StoreError for anything that is neither file nor directory."""
+    """Return every file below a directory, sorted. Raises StoreError for anything that is neither file nor
+    directory."""
     found = sorted(directory.rglob("*"))
     for path in found:
         kind = path.lstat().st_mode
@@ -237,7 +238,7 @@ def _derive(copy: Path) -> Run:
 
 
 def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Each run beside the first before it with which it has figures in common."""
+    """Yield each run beside the first before it with which it has figures in common."""
     for number, other in enumerate(copies):
         earlier = next((copy for copy in copies[:number] if _comparable(copy, other)), None)
         if earlier:
@@ -340,7 +341,7 @@ def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[
 
 
 def _changed(run: Run, again: Run, names: Pseudonyms | None) -> Iterator[object]:
-    """Where the figures of the copy are not those of the run."""
+    """Yield where the figures of the copy are not those of the run."""
     before, after = (tables.texts(each, *TABLES) for each in (run, again))
     for table, text in before.items():
         yield from bundle.differences(again.path.name, table, names.rows(text) if names else text, after[table])
@@ -351,7 +352,7 @@ _SAYS_AUTHORS = ("index.html", "README.md", "LICENSE", "CITATION.cff", "ro-crate
 
 
 def _left(place: Path, file: Path, names: Pseudonyms) -> set[str]:
-    """Kinds of identities that a file of the bundle still holds."""
+    """Return kinds of identities that a file of the bundle still holds."""
     name = _name(place, file)
     if name in _SAYS_AUTHORS or name.startswith(("environment/", "notebooks/")) or name == MANIFEST:
         return set()
@@ -362,7 +363,7 @@ def _left(place: Path, file: Path, names: Pseudonyms) -> set[str]:
 
 
 def _without_ours(name: str) -> str:
-    """The name of a file without the last part where that is ours, the same in every bundle."""
+    """Return the name of a file without the last part where that is ours, the same in every bundle."""
     return name if "/raw/" in name else name.rpartition("/")[0]
 
 

@@ -149,13 +149,13 @@ def _description(place: Path) -> dict[str, Any]:
 
 
 def _paths(place: Path, description: Mapping[str, Any]) -> list[Path]:
-    """The directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
+    """Return the directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
     ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
     return [place / "runs" / bundle.plain_name(str(run_id), DESCRIPTION) for run_id in ids]
 
 
 def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
-    """The same, each after a look at the names in it that are used as those of files."""
+    """Return the same, each after a look at the names in it that are used as those of files."""
     paths = _paths(place, description)
     for path in paths:
         _refuse_links(path)
@@ -202,7 +202,7 @@ def _other_versions(description: Mapping[str, Any]) -> Iterator[str]:
 
 
 def damaged(place: Path) -> list[Damage]:
-    """Every file that is damaged, missing or extra, by the checksums. Raises StoreError for links."""
+    """Return every file that is damaged, missing or extra, by the checksums. Raises StoreError for links."""
     _refuse_links(place)
     if not _is_regular(place / MANIFEST):
         return [Damage("missing", MANIFEST)]
@@ -223,8 +223,8 @@ def _sum(path: Path) -> str:
 
 
 def differing(run: Path, again: Run) -> list[Difference]:
-    """Where the published tables and the sweep of a run are not what its raw output and its run.json give. `again`: the
-    run as it is, with its figures from the raw output."""
+    """Return where the published tables and the sweep of a run are not what its raw output and its run.json give.
+    `again`: the run as it is, with its figures from the raw output."""
     texts = tables.texts(again, *TABLES, "caveats")
     found = [each for name, text in texts.items() for each in differences(run.name, name, _published(run, name), text)]
     parquet = run / "measurements.parquet"
@@ -240,8 +240,8 @@ def differing(run: Path, again: Run) -> list[Difference]:
 
 
 def _differing_or_why(run: Path) -> list[Difference]:
-    """The same; where no figures can be made of a damaged run, that is the one difference. Raises StoreError for names
-    that would lead elsewhere."""
+    """Return the same; where no figures can be made of a damaged run, that is the one difference. Raises StoreError for
+    names that would lead elsewhere."""
     try:
         names = _names(run)
     except DAMAGE as error:
@@ -260,7 +260,7 @@ def _lost(run: Path, error: BaseException) -> Difference:
 
 
 def _count(run: Path) -> int:
-    """How many figures a run publishes; none in a table that cannot be read."""
+    """Return how many figures a run publishes; none in a table that cannot be read."""
     try:
         return sum(bundle.count_figures(_published(run, table)) for table in TABLES)
     except csv.Error:
@@ -268,7 +268,7 @@ def _count(run: Path) -> int:
 
 
 def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
-    """Where the descriptions of a bundle, which its index shows, do not say what the figures say."""
+    """Yield where the descriptions of a bundle, which its index shows, do not say what the figures say."""
     runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
     for run, stated in zip(runs, description["runs"], strict=True):
         ours = json.loads(json.dumps(run.described()))
@@ -288,7 +288,7 @@ def _unlike(run_id: str, name: str, stated: Mapping[str, Any], ours: Mapping[str
 
 
 def parquet_text(path: Path) -> str:
-    """A Parquet file as CSV. Raises StoreError where it is none."""
+    """Return a Parquet file as CSV. Raises StoreError where it is none."""
     try:
         return tables.csv_text(pd.read_parquet(path))
     except (ValueError, OSError) as error:
@@ -368,7 +368,7 @@ def _unpack_one(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) ->
 
 
 def _top(place: Path, archive: Path) -> Path:
-    """The folder in an archive, or the archive's own root where the bundle lies there."""
+    """Return the folder in an archive, or the archive's own root where the bundle lies there."""
     inside = list(place.iterdir())
     if (place / DESCRIPTION).exists():
         return place

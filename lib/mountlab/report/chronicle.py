@@ -81,14 +81,14 @@ def write_changes(years: Years) -> list[Path]:
 
 
 def _ours(directory: Path) -> Iterator[str]:
-    """The directories that hold the page of a change and nothing else."""
+    """Yield the directories that hold the page of a change and nothing else."""
     for path in directory.iterdir() if directory.is_dir() else ():
         if path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= _FILES:
             yield path.name
 
 
 def _write_change(directory: Path, history: History, change: Change, years: Years) -> Path:
-    """The page of one change; it is left alone where it says the same already."""
+    """Return the page of one change; it is left alone where it says the same already."""
     entry = json.dumps(history_view.change_entry(history, change), indent=1).encode()
     sides = [disk.shown(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
     compare = f"mountlab compare {shlex.join(sides)}"

@@ -35,12 +35,12 @@ class Look:
 
 
 def html_of(value: object) -> str:
-    """A value as HTML, with the looks of JupyterLab."""
+    """Return a value as HTML, with the looks of JupyterLab."""
     return _look(value).page(value)._repr_html_()
 
 
 def text_of(value: object) -> str:
-    """A value as plain words, for terminals."""
+    """Return a value as plain words, for terminals."""
     return _look(value).text(value)
 
 

@@ -252,8 +252,8 @@ def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
 
 
 def export(executed: Path, *, title: str, kind: str = "report") -> str:
-    """An executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind` is what
-    the header calls it."""
+    """Return an executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind`
+    is what the header calls it."""
     from nbconvert.exporters import TemplateExporter
 
     # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses

@@ -111,7 +111,7 @@ def _check_unit(unit: str | None, base: str) -> None:
 
 
 def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
-    """Name to content of the files to write. Raises ParameterError for a pivot that the run cannot fill.
+    """Return name to content of the files to write. Raises ParameterError for a pivot that the run cannot fill.
 
     Values are in base units, but for those of a pivot with a unit.
     """
@@ -130,7 +130,8 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
 
 
 def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
-    """Name to content of the tables that people print, one each. Raises ParameterError as `export_files` does."""
+    """Return name to content of the tables that people print, one each. Raises ParameterError as `export_files`
+    does."""
     if pivot is not None:
         frames = pivot_tables(run.estimates, run.sweep, pivot)
         what = " or ".join(map(metric_noun, pivot.metrics))
@@ -149,9 +150,9 @@ def _pivot_name(pivot: Pivot) -> str:
 
 
 def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[str, pd.DataFrame]:
-    """One table for each of STATISTICS. The first columns say what a row is of: the file system and the workload where
-    there are several, the metric where a cell has several of them, the label where there is one, and the factors of the
-    rows joined by '-'."""
+    """Return one table for each of STATISTICS. The first columns say what a row is of: the file system and the workload
+    where there are several, the metric where a cell has several of them, the label where there is one, and the factors
+    of the rows joined by '-'."""
     own = estimates[estimates["metric"].isin(pivot.metrics)]
     if own.empty:
         got = ", ".join(pivot.metrics)
@@ -191,7 +192,7 @@ def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int
 
 
 def _levels(sweep: Sweep, name: str) -> list[str]:
-    """The levels of a factor in the order of the sweep; '' where a workload has no such factor."""
+    """Return the levels of a factor in the order of the sweep; '' where a workload has no such factor."""
     return list(dict.fromkeys(workload.factors.get(name, "") for workload in sweep.workloads))
 
 
@@ -262,7 +263,7 @@ def _sheet(book: Any, title: str, frame: pd.DataFrame) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A number as a spreadsheet knows it; None where there is none."""
+    """Return a number as a spreadsheet knows it; None where there is none."""
     if value is None or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, bool | int | float):

@@ -23,7 +23,7 @@ COLUMN_CM = 8.5
 
 
 def figure_files(run: RunView, form: str, *, width_cm: float) -> dict[str, bytes]:
-    """Name to content of each plot of a run, and of a text with what each of them shows.
+    """Return name to content of each plot of a run, and of a text with what each of them shows.
 
     Raises InputError for a width that no paper has, and where the run has nothing to plot.
     """

@@ -24,7 +24,7 @@ _SOON, _SIZE = 6, 0.05
 
 
 def changed(found: Sequence[History]) -> list[Changed]:
-    """Every change, the newest first."""
+    """Return every change, the newest first."""
     pairs = [(history, change) for history in found for change in history.changes]
     return sorted(pairs, key=lambda pair: (pair[0].points[pair[1].at].at, pair[0].key.cell), reverse=True)
 
@@ -51,7 +51,7 @@ def _moved(change: Change) -> str:
 
 
 def change_sentence(history: History, change: Change) -> str:
-    """What changed, by how much, since when, and how sure that is."""
+    """Return what changed, by how much, since when, and how sure that is."""
     figures = numbers.ratio_figures(change.ratio, change.low, change.high)
     noun = names.metric_noun(history.key.metric, history.key.label)
     over = f", corrected over {number_of_histories(history.family)} and all looks"
@@ -85,7 +85,7 @@ def _day(at: Any) -> str:
 
 
 def turn_sentences(history: History, change: Change) -> list[str]:
-    """What else changed there."""
+    """Return what else changed there."""
     turns = history.turns(change)
     if not turns:
         return ["Nothing that runs keep of box and tools changed there."]
@@ -101,7 +101,7 @@ def _turn_sentence(turn: OtherChange, change: Change) -> str:
 
 
 def sentences(found: Sequence[History]) -> list[str]:
-    """The answer: how many histories changed, the newest changes, and how often such an answer is false."""
+    """Return the answer: how many histories changed, the newest changes, and how often such an answer is false."""
     pairs = changed(found)
     runs = len({point.run for history in found for point in (*history.points, *history.left_out)})
     total = f"{number_of_histories(len(found))} over {numbers.counted(runs, 'run')}"
@@ -129,7 +129,7 @@ def _short_ones(found: Sequence[History]) -> Iterator[str]:
 
 
 def _left_out(found: Sequence[History]) -> Iterator[str]:
-    """The runs that do not count, and those that count by their mean, with the reason."""
+    """Yield the runs that do not count, and those that count by their mean, with the reason."""
     out = [(history, point) for history in found for point in history.left_out]
     limit = "with half or more of their trials at the time limit, or with a metric that a limit does not bound"
     no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
@@ -159,12 +159,13 @@ def _newest(pairs: Sequence[tuple[History, HistoryPoint]]) -> str:
 
 
 def soon(history: History) -> tuple[int, float] | None:
-    """The change from now on that is reported within six runs, or as few more as it takes, in four of five cases."""
+    """Return the change from now on that is reported within six runs, or as few more as it takes, in four of five
+    cases."""
     return next(((runs, size) for runs, size in history.visible if runs >= _SOON), None)
 
 
 def _outlook(found: Sequence[History]) -> Iterator[str]:
-    """How large a change would be found, and how late."""
+    """Yield how large a change would be found, and how late."""
     sizes = [each for history in found if (each := soon(history))]
     if not sizes:
         return
@@ -222,7 +223,7 @@ _GROUP_HEAD = ("", "runs", "mean of runs", "95 % interval", "to the first", "int
 
 
 def overview_row(history: History) -> tuple[str, ...]:
-    """Sweep, box, cell, metric, runs, first and last mean, the changes, and the change that would show soon."""
+    """Return sweep, box, cell, metric, runs, first and last mean, the changes, and the change that would show soon."""
     key, ends = history.key, (history.points[:1], history.points[-1:])
     size = soon(history)
     days = ", ".join(f"{history.points[c.at].at:%Y-%m-%d} × {numbers.number(c.ratio, 2)}" for c in history.changes)
@@ -233,7 +234,7 @@ def overview_row(history: History) -> tuple[str, ...]:
 
 
 def _run_rows(history: History) -> list[tuple[str, ...]]:
-    """The newest runs, the oldest of them first; a line where the level changed."""
+    """Return the newest runs, the oldest of them first; a line where the level changed."""
     rows: list[tuple[str, ...]] = [("run", "date", "kernel", "n", "mean", "95 % interval")]
     start = max(0, len(history.points) - _MOST_ROWS)
     if start:
@@ -257,7 +258,7 @@ def run_row(history: History, place: int) -> tuple[str, ...]:
 
 
 def group_row(group: Group) -> tuple[str, ...]:
-    """Name, runs, mean and interval of the runs, ratio to the first and its interval."""
+    """Return name, runs, mean and interval of the runs, ratio to the first and its interval."""
     one = group.estimate
     bounds = f"{numbers.quantity(one.low, one.unit)} to {numbers.quantity(one.high, one.unit)}" if one.n > 1 else "none"
     figures = numbers.ratio_figures(group.ratio, group.low, group.high)
@@ -270,7 +271,8 @@ _OF_KEY, _OF_POINT, _OF_ESTIMATE = (
 
 
 def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
-    """One row a run and figure below a row of names; `since`: the first run of its level, '' before any change."""
+    """Yield one row a run and figure below a row of names; `since`: the first run of its level, '' before any
+    change."""
     yield (*_OF_KEY, "run", "date", "kernel", *_OF_POINT, *_OF_ESTIMATE, "since")
     of_key, of_point, of_estimate = (attrgetter(*names) for names in (_OF_KEY, _OF_POINT, _OF_ESTIMATE))
     for history in found:
@@ -282,7 +284,7 @@ def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
 
 
 def history_json(found: Sequence[History]) -> dict[str, Any]:
-    """Everything that histories say, JSON-able: what is not known is null."""
+    """Return everything that histories say, JSON-able: what is not known is null."""
     made = [
         {
             **asdict(history.key),
@@ -302,7 +304,7 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
 
 
 def _runs_json(history: History) -> list[dict[str, Any]]:
-    """The runs; of facts with several values those values that differ between runs."""
+    """Return the runs; of facts with several values those values that differ between runs."""
     first = history.points[0].facts if history.points else {}
     steady = {name for name in first if ": " in name and len({point.facts.get(name) for point in history.points}) == 1}
     return [
@@ -316,7 +318,7 @@ def _runs_json(history: History) -> list[dict[str, Any]]:
 
 
 def change_json(history: History, change: Change) -> dict[str, Any]:
-    """One change, with what else changed there."""
+    """Return one change, with what else changed there."""
     before, after = history.points[change.at - 1], history.points[change.at]
     turns = [{**asdict(turn), "commits": turn.commits} for turn in history.turns(change)]
     return {

@@ -76,7 +76,7 @@ Text = str | Html
 
 
 def _shown(value: object) -> object:
-    """What Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
+    """Return what Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -195,12 +195,12 @@ def words_of(text: Text) -> str:
 
 
 def joined(*parts: Text) -> Html:
-    """Parts below each other, without the empty ones."""
+    """Return parts below each other, without the empty ones."""
     return _made("joined", [part for part in parts if part])
 
 
 def paragraph(text: Text, *, kind: str = "") -> Html:
-    """A paragraph; `kind` is the name of its style."""
+    """Return a paragraph; `kind` is the name of its style."""
     return _made("paragraph", text, kind)
 
 
@@ -215,74 +215,75 @@ def nothing(why: str) -> Html:
 
 
 def box(kind: str, *parts: Text) -> Html:
-    """Parts in a box of a style."""
+    """Return parts in a box of a style."""
     return _made("box", kind, joined(*parts))
 
 
 def heading(text: Text, *, level: int) -> Html:
-    """A heading, 1 for the page's own."""
+    """Return a heading, 1 for the page's own."""
     return _made("heading", text, level)
 
 
 def code(text: str) -> Html:
-    """A word as it is typed or shown by a machine, inside other text."""
+    """Return a word as it is typed or shown by a machine, inside other text."""
     return _made("code", text)
 
 
 def code_block(text: str) -> Html:
-    """Text as it is, in a box that scrolls inside itself, by keyboard too."""
+    """Return text as it is, in a box that scrolls inside itself, by keyboard too."""
     return _made("code_block", text)
 
 
 def items(texts: Iterable[Text]) -> Html:
-    """A list with a bullet for each text."""
+    """Return a list with a bullet for each text."""
     return _made("items", list(texts))
 
 
 def details(summary: Text, body: Text) -> Html:
-    """A part that the reader opens; printed as the reader left it."""
+    """Return a part that the reader opens; printed as the reader left it."""
     return _made("details", summary, body)
 
 
 def definitions(pairs: Mapping[str, Text], *, kind: str = "facts") -> Html:
-    """Names and what they are, as a definition list; `facts` are short, and stand in several columns."""
+    """Return names and what they are, as a definition list; `facts` are short, and stand in several columns."""
     return _made("definitions", list(pairs.items()), kind)
 
 
 def swatch(name: str, colour: str, glyph: str) -> Html:
-    """A name behind the mark that stands for it in the plots. The colour says nothing that the glyph does not."""
+    """Return a name behind the mark that stands for it in the plots. The colour says nothing that the glyph does
+    not."""
     return _made("swatch", name, colour, glyph)
 
 
 def columns(*parts: Text) -> Html:
-    """Parts side by side where there is room, below each other where there is none."""
+    """Return parts side by side where there is room, below each other where there is none."""
     return _made("columns", [part for part in parts if part])
 
 
 def link(target: str, text: Text) -> Html:
-    """A link within the page."""
+    """Return a link within the page."""
     return _made("link", target, text)
 
 
 def aside(text: Text, more: Text) -> Html:
-    """Text with more of it in small behind it."""
+    """Return text with more of it in small behind it."""
     return _made("aside", text, more)
 
 
 def beside(path: str, text: Text) -> Html:
-    """Text that links to a file of the run, once the page stands beside it (`execute.write_report`): a notebook may be
-    anywhere, and shows the text alone. `path`: from the directory of the run."""
+    """Return text that links to a file of the run, once the page stands beside it (`execute.write_report`): a notebook
+    may be anywhere, and shows the text alone. `path`: from the directory of the run."""
     return _made("beside", _in_address(path), text)
 
 
 def with_links_beside(page: str) -> str:
-    """A page that stands in the directory of its run, with what is `beside` it linked."""
+    """Return a page that stands in the directory of its run, with what is `beside` it linked."""
     return page.replace('<a data-beside="', '<a href="')
 
 
 def download(name: str, csv: str, text: Text) -> Html:
-    """A link that saves a CSV which the page holds itself. Its text stands in the address as it is but for what an
-    address cannot hold: so the page can be searched, and what tells a machine be replaced in it."""
+    """Return a link that saves a CSV which the page holds itself. Its text stands in the address as it is but for what
+    an address cannot hold: so the page can be searched, and what tells a machine be replaced in it."""
     return _made("download", name, f"data:text/csv;charset=utf-8,{_in_address(csv)}", text)
 
 
@@ -293,7 +294,8 @@ def _in_address(text: str) -> str:
 
 
 def narrowed(body: Html, *, label: str) -> Html:
-    """A table with a field above it that leaves the rows with certain words; without a script there is no field."""
+    """Return a table with a field above it that leaves the rows with certain words; without a script there is no
+    field."""
     return _made("narrowed", label, body)
 
 
@@ -303,23 +305,23 @@ def labelled(subject: Text, message: Text) -> Html:
 
 
 def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
-    """A drawing below its title and the keys to its marks."""
+    """Return a drawing below its title and the keys to its marks."""
     return _made("figure", title, keys, drawing)
 
 
 def plot(drawing: Plot) -> Html:
-    """A plot below its title and the keys to its marks."""
+    """Return a plot below its title and the keys to its marks."""
     keys = [swatch(name, mark.on_page, mark.glyph) for name, mark in drawing.legend.items()]
     return figure(drawing.title, Html(drawing.svg()), keys=keys)
 
 
 def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
-    """Two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
+    """Return two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
     return _made("stacked", above, below, star)
 
 
 def starred(text: Text) -> Html:
-    """Text before the star that says 'best'."""
+    """Return text before the star that says 'best'."""
     return _made("starred", text)
 
 
@@ -353,7 +355,7 @@ class Rows:
 
 
 def table(head: Head, groups: Sequence[Rows], *, caption: Text) -> Html:
-    """A table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide.
+    """Return a table with caption and scoped headings, in a box that scrolls sideways by itself where it is too wide.
 
     Raises ValueError for a row that has more or fewer cells than there are columns.
     """
@@ -365,7 +367,7 @@ def table(head: Head, groups: Sequence[Rows], *, caption: Text) -> Html:
 
 
 def grouped_table(head: Head, rows: Iterable[tuple[Text, Sequence[Text]]], *, caption: Text) -> Html:
-    """A table whose rows lie below the heading that comes with each."""
+    """Return a table whose rows lie below the heading that comes with each."""
     groups: dict[Text, list[Sequence[Text]]] = {}
     for heading, row in rows:
         groups.setdefault(heading, []).append(row)
@@ -373,7 +375,7 @@ def grouped_table(head: Head, rows: Iterable[tuple[Text, Sequence[Text]]], *, ca
 
 
 def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
-    """The groups with the decimal points of each column of numbers aligned over the whole table."""
+    """Return the groups with the decimal points of each column of numbers aligned over the whole table."""
     flat = [list(row) for group in groups for row in group.rows]
     for place, column in enumerate(head):
         plain = [row for row in flat if column.kind == "number" and isinstance(row[place], str)]
@@ -387,28 +389,29 @@ def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
 
 
 def caveat_box(group: CaveatGroup) -> Html:
-    """The caveats of one code: what was seen and what to do, and whom it is about."""
+    """Return the caveats of one code: what was seen and what to do, and whom it is about."""
     return _made("caveat", group.severity, SEVERITY_WORDS[group.severity], group.heading, caveat_body(group))
 
 
 def caveat_body(group: CaveatGroup) -> Html:
-    """What the caveats of one code say: the message once, and what differs from subject to subject as a table."""
+    """Return what the caveats of one code say: the message once, and what differs from subject to subject as a
+    table."""
     alike = len({caveat.message for caveat in group.caveats}) == 1
     return _one_message(group.caveats) if alike else _many_messages(group)
 
 
 def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
-    """Groups of caveats as a list: what it is, and beside it what was seen."""
+    """Return groups of caveats as a list: what it is, and beside it what was seen."""
     return definitions({group.heading: caveat_body(group) for group in groups}, kind="notes")
 
 
 def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
-    """The caveats in one line, for readers who read no further; their own heading has them in full."""
+    """Return the caveats in one line, for readers who read no further; their own heading has them in full."""
     return paragraph(labelled(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
 
 
 def _one_message(caveats: Sequence[Caveat]) -> Html:
-    """The message that all share, once, and whom it is about."""
+    """Return the message that all share, once, and whom it is about."""
     subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
     if len(subjects) == 1:
         return paragraph(labelled(subjects[0], caveats[0].message))
@@ -419,7 +422,7 @@ def _one_message(caveats: Sequence[Caveat]) -> Html:
 
 
 def _many_messages(group: CaveatGroup) -> Html:
-    """The first in full; of all what differs from one to the next, behind a summary where they are many."""
+    """Return the first in full; of all what differs from one to the next, behind a summary where they are many."""
     first, rows = group.caveats[0], group.differing
     of_each = [Rows([[subject, seen] for subject, seen in rows])]
     each = table(["Where", "Seen"], of_each, caption=f"{group.heading}: what was seen in each")

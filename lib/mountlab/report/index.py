@@ -73,7 +73,7 @@ _LIST: Any = html.ENVIRONMENT.from_string(
 
 
 def body(entries: Sequence[IndexEntry]) -> Html:
-    """The page between its header and its end: the newest first, with filters where a script may run."""
+    """Return the page between its header and its end: the newest first, with filters where a script may run."""
     title = html.heading("What was measured, and what it said", level=1)
     if not entries:
         return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
@@ -93,7 +93,7 @@ def _broken(entries: Sequence[IndexEntry]) -> html.Text:
 
 
 def _row(entry: IndexEntry) -> dict[str, Any]:
-    """An entry as the list shows it."""
+    """Return an entry as the list shows it."""
     present = {severity: entry.caveats.get(severity, 0) for severity in SEVERITIES if entry.caveats.get(severity)}
     link = str(_LIST.link(f"{entry.path}/{entry.page}")) if entry.page and not entry.problem else ""
     return {
@@ -115,7 +115,7 @@ def _unknown(entry: IndexEntry) -> bool:
 
 
 def _choices(entries: Sequence[IndexEntry]) -> list[tuple[str, str, dict[str, str]]]:
-    """What the list can be narrowed by: name, label, and the values that occur."""
+    """Return what the list can be narrowed by: name, label, and the values that occur."""
     known = [entry for entry in entries if not _unknown(entry)]
     verdicts = {each for entry in known for each in entry.verdicts or ("none",)}
     words = {each: SEVERITY_WORDS[each] for each in SEVERITIES if any(entry.caveats.get(each) for entry in entries)}

@@ -31,7 +31,8 @@ class Kernels:
         self._last: Any = None
 
     def manager(self, connection: Path) -> type:
-        """A kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of another.
+        """Return a kernel manager for this very interpreter: a kernelspec `python3` in the user's home may be of
+        another.
 
         `connection` is the file that tells the kernel its ports. It is removed at the end; what a crash leaves there
         the next one writes over.
@@ -180,7 +181,7 @@ class KernelServer:
         return self._kernel
 
     def has_answer(self) -> bool:
-        """Whether `answer` would return at once."""
+        """Return whether `answer` would return at once."""
         return bool(select.select([self._answers], [], [], 0)[0])
 
     def answer(self) -> int:

@@ -32,7 +32,8 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
 
 
 def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """The cells before the first heading, and then those of each heading; hidden ones go with what is before them."""
+    """Return the cells before the first heading, and then those of each heading; hidden ones go with what is before
+    them."""
     parts: list[list[Cell]] = [[]]
     for cell in cells:
         hidden = "notebook-only" in cell["metadata"].get("tags", [])
@@ -43,7 +44,7 @@ def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def _holds_others(at: int, parts: Sequence[Sequence[Cell]], said: Mapping[int, str | None]) -> bool:
-    """Whether a part of level 2 has one of level 3 in it that shows something: then its heading stays."""
+    """Return whether a part of level 2 has one of level 3 in it that shows something: then its heading stays."""
     if _level(parts[at]) > _TOP:
         return False
     within = takewhile(lambda each: _level(parts[each]) > _TOP, range(at + 1, len(parts)))
@@ -60,7 +61,7 @@ def _title(part: Sequence[Cell]) -> str:
 
 
 def _nothing_in(part: Sequence[Cell]) -> str | None:
-    """What a part says instead of showing something; None where it shows something, or has no heading."""
+    """Return what a part says instead of showing something; None where it shows something, or has no heading."""
     shown = [_shown(output) for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
     empty = [text for text in shown if text.startswith(NOTHING)]
     if not _title(part) or not shown or len(empty) < len(shown):
@@ -69,6 +70,6 @@ def _nothing_in(part: Sequence[Cell]) -> str | None:
 
 
 def _shown(output: Mapping[str, Any]) -> str:
-    """The HTML of an output; what has none (a warning, plain text) shows something."""
+    """Return the HTML of an output; what has none (a warning, plain text) shows something."""
     found = output.get("data", {}).get("text/html", "")
     return "".join(found).replace(JUPYTERLAB_STYLE, "").strip()

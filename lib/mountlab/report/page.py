@@ -37,7 +37,8 @@ class Heading:
 
 
 def page(body: Html, *, title: str, kind: str = "report") -> str:
-    """A whole page. Its headings get ids; those of the second level are its contents where there are three or more.
+    """Return a whole page. Its headings get ids; those of the second level are its contents where there are three or
+    more.
 
     `kind` stands in the header beside the name of Mountlab.
     """
@@ -58,7 +59,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
 
 
 def with_ids(body: Html) -> tuple[Html, list[Heading]]:
-    """The body with an id of its own for each heading, and the headings.
+    """Return the body with an id of its own for each heading, and the headings.
 
     'Every trial' has the id 'Every-trial'; a second one 'Every-trial-2'.
     """
@@ -81,7 +82,7 @@ def _new_id(text: str, taken: set[str]) -> str:
 
 
 def policy() -> str:
-    """What a page may load and run: nothing but what is in it, and of scripts only ours."""
+    """Return what a page may load and run: nothing but what is in it, and of scripts only ours."""
     ours = b64encode(sha256(_template("page.js").encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{ours}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "

@@ -52,7 +52,7 @@ def mean_text(mean: float, low: float, high: float, *, factor: float = 1.0) -> s
 
 
 def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTable]:
-    """One table for each metric and label, with a row for each cell in the order of the sweep."""
+    """Return one table for each metric and label, with a row for each cell in the order of the sweep."""
     found = {}
     for (metric, label), own in estimates.groupby(["metric", "label"], sort=False):
         unit = str(own["unit"].iloc[0])
@@ -84,7 +84,7 @@ def _known(mean: float, low: float, high: float, factor: float) -> str:
 
 
 def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> PaperTable:
-    """Every comparison, with the interval that holds together with those of all others, and the verdict."""
+    """Return every comparison, with the interval that holds together with those of all others, and the verdict."""
     rows = [_comparison(verdicts.together(each), sweep.design.smallest_effect) for each in comparisons]
     caption = f"Ratios with {sweep.design.level:.0%} intervals that hold for all {len(rows)} comparisons together"
     head = ("workload", "metric", "compared", "ratio", "interval", "n", "verdict")
@@ -101,7 +101,8 @@ def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
 
 
 def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: str | None) -> PaperTable:
-    """A pivot of `what` as one table: `frames` as `export.pivot_tables` makes them, in `base` units or in `unit`."""
+    """Return a pivot of `what` as one table: `frames` as `export.pivot_tables` makes them, in `base` units or in
+    `unit`."""
     means = frames["mean"]
     cells = [name for name in means if pd.api.types.is_float_dtype(means[name])]
     scale = Scale(1.0, unit) if unit else scale_for(base, float(means[cells].abs().max().max()))
@@ -129,7 +130,7 @@ def _cell(mean: float, low: float, high: float, n: float, late: float, *, factor
 
 
 def written(table: PaperTable, form: str) -> str:
-    """A table in a format of FORMATS."""
+    """Return a table in a format of FORMATS."""
     return latex(table) if form == "latex" else markdown(table)
 
 
@@ -143,13 +144,13 @@ _LATEX = {
 
 
 def latex_text(text: str) -> str:
-    r"""Text on one line that LaTeX prints as it is: '\input{x}' is what stands on the page."""
+    r"""Return text on one line that LaTeX prints as it is: '\input{x}' is what stands on the page."""
     plain = "".join(char for char in " ".join(text.split(" ")) if char.isprintable() or char in _LATEX)
     return re.sub(r"-(?=-)", "-{}", "".join(_LATEX.get(char, char) for char in plain))
 
 
 def latex(table: PaperTable) -> str:
-    r"""A `table` with `tabular` inside, for a document with \usepackage{booktabs}."""
+    r"""Return a `table` with `tabular` inside, for a document with \usepackage{booktabs}."""
     columns = "".join("r" if place in table.numbers else "l" for place in range(len(table.head)))
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage{textcomp}",
@@ -177,13 +178,13 @@ _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|&~$@"
 
 
 def markdown_text(text: str) -> str:
-    """Text on one line that Markdown shows as it is: no markup, no HTML, no cell of a table."""
+    """Return text on one line that Markdown shows as it is: no markup, no HTML, no cell of a table."""
     plain = re.sub(r"[\x00-\x1f\x7f]", " ", text).translate(_MARKDOWN)
     return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\g<0>", plain)  # else an address would be a link
 
 
 def markdown(table: PaperTable) -> str:
-    """A table below its caption, as GitHub and JupyterLab show it."""
+    """Return a table below its caption, as GitHub and JupyterLab show it."""
     rows = [[markdown_text(cell) for cell in row] for row in table.rows]
     align = ["right" if place in table.numbers else "left" for place in range(len(table.head))]
     head = [markdown_text(name) for name in table.head]

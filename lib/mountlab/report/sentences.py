@@ -51,7 +51,7 @@ OPTION_STATES: dict[OptionState, str] = {
 
 
 def stop_text(stop: Stop) -> str:
-    """Why a cell has no more trials: 'precise after 7 blocks'."""
+    """Return why a cell has no more trials: 'precise after 7 blocks'."""
     blocks = counted(stop.blocks, "block")
     if stop.reason == "could not":
         because = f": {in_one_line(stop.why)}" if stop.why else ""

@@ -32,7 +32,7 @@ def altered(path: Path) -> list[Problem]:
 
 
 def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
-    """Where raw output is not what it was when it was written; that of excluded trials is not looked at."""
+    """Return where raw output is not what it was when it was written; that of excluded trials is not looked at."""
     accepted = _accepted_raw(kept.info)
     counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}

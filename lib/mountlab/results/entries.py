@@ -84,7 +84,7 @@ def entry_of_run(
 
 
 def comparison_of(row: CsvRow) -> Comparison:
-    """A row of comparisons.csv as the comparison that it was written from."""
+    """Return a row of comparisons.csv as the comparison that it was written from."""
     known: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind == "float"}
     known |= {name: row[name] for name, kind in _TYPES.items() if kind == "str"}
     if row["verdict"] not in get_args(Verdict):
@@ -111,7 +111,7 @@ def _blocks(compared: Sequence[Comparison]) -> str:
 
 
 def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: bool) -> str:
-    """The strongest verdict, as the report tells it."""
+    """Return the strongest verdict, as the report tells it."""
     if not derived:
         return ""
     if not compared:
@@ -123,7 +123,7 @@ def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: 
 
 
 def entry_of_json(path: str, raw: Any) -> IndexEntry:
-    """What an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
+    """Return what an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
     known = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
     if not known:
         got = raw.get("kind") if isinstance(raw, dict) else raw

@@ -63,7 +63,7 @@ class Years:
     built: Built
 
     def notes(self) -> list[str]:
-        """What a reader should know of what is not there, or is there more than once."""
+        """Return what a reader should know of what is not there, or is there more than once."""
         built = self.built
         undated, copies = built.runs - built.dated, len(built.copies)
         names = {(h.key.sweep, h.key.box, h.key.cell, h.key.metric, h.key.label) for h in self.histories}
@@ -87,7 +87,8 @@ def doubts(built: Built) -> list[str]:
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
-    """The histories below a directory of results, as `read_years` does. Raises InputError where there is none."""
+    """Return the histories below a directory of results, as `read_years` does. Raises InputError where there is
+    none."""
     years, own = _read(results, wanted, say)
     if not years.histories:
         got = _said(years.wanted)
@@ -96,8 +97,8 @@ def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say
 
 
 def read_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
-    """The same; none where nothing was measured. Filters of sweep, box, kernel and dates choose runs; those of cell and
-    metric choose what is shown, after changes were looked for: they are the same whatever is shown.
+    """Return the same; none where nothing was measured. Filters of sweep, box, kernel and dates choose runs; those of
+    cell and metric choose what is shown, after changes were looked for: they are the same whatever is shown.
 
     Raises InputError for a filter that no run fits, and as `catalog.build` does.
     """
@@ -124,15 +125,15 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
 
 
 def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
-    """The histories below a directory of results, oldest run first: what a notebook asks for. `wanted` are names as in
-    `Wanted`; dates as a person types them. Raises as `load_years` does."""
+    """Return the histories below a directory of results, oldest run first: what a notebook asks for. `wanted` are names
+    as in `Wanted`; dates as a person types them. Raises as `load_years` does."""
     dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := wanted.get(name))}
     names: dict[str, Any] = {name: value for name, value in wanted.items() if name not in ("since", "until")}
     return load_years(Path(results) if results else None, Wanted(**names, **dates)).histories
 
 
 def moment(text: str) -> datetime:
-    """A date, or a date and a time, as a person types it; UTC where no zone is said. Raises InputError."""
+    """Return a date, or a date and a time, as a person types it; UTC where no zone is said. Raises InputError."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError as error:
@@ -142,7 +143,7 @@ def moment(text: str) -> datetime:
 
 
 def _where(wanted: Wanted) -> tuple[str, list[object]]:
-    """Which runs, as SQL over `runs AS r`."""
+    """Return which runs, as SQL over `runs AS r`."""
     parts: list[tuple[str, object | None]] = [
         ("r.sweep = ?", wanted.sweep),
         ("r.box = ?", wanted.box),
@@ -160,7 +161,7 @@ def _plain(at: datetime | None) -> datetime | None:
 
 
 def _in_family(key: Key, wanted: Wanted) -> bool:
-    """Those of the answer are always looked at together; others only where their metric is asked for."""
+    """Return whether a figure is looked at: those of the answer always, others where their metric is asked for."""
     compared = key.metric in METRICS or key.better in ("higher", "lower")
     return compared and (key.answer or key.metric == wanted.metric)
 
@@ -172,7 +173,7 @@ def _is_shown(key: Key, wanted: Wanted, cells: Collection[str]) -> bool:
 
 
 def _directions(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], Better]:
-    """What was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
+    """Return what was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
     wanted = {(row["asked"], row["metric"]) for row in rows if row["metric"] not in METRICS}
     if not wanted:
         return {}
@@ -182,7 +183,8 @@ def _directions(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], B
 
 
 def _names(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
-    """Sweep, box and cell to the name of the cell in its first run: later ones may have another order of factors."""
+    """Return sweep, box and cell to the name of the cell in its first run: later ones may have another order of
+    factors."""
     first: dict[tuple[Any, ...], str] = {}
     found: dict[tuple[str, str, str], str] = {}
     for row in sorted(rows, key=lambda row: (row["created_at"], row["run"])):
@@ -240,12 +242,12 @@ def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
 
 
 def _texts(kept: Sequence[str | None]) -> dict[str, str]:
-    """The facts of _KEPT by the names that people read."""
+    """Return the facts of _KEPT by the names that people read."""
     return texts({key: json.loads(text) for key, text in zip(_KEPT, kept, strict=False) if text})
 
 
 def _versions(kept: str | None) -> dict[str, str]:
-    """The version of each program of the box that says one."""
+    """Return the version of each program of the box that says one."""
     read = json.loads(kept) if kept else None
     programs = read.items() if isinstance(read, dict) else ()
     versions = {name: each.get("version") for name, each in programs if isinstance(each, dict)}

@@ -97,7 +97,7 @@ def claims(file: ImportFile, log: LogFile, where: str) -> Iterator[Claim]:
 
 
 def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
-    """The first contradiction with both values; how many other logs have one."""
+    """Return the first contradiction with both values; how many other logs have one."""
     first = found[0]
     option = first.claim.option
     others = list(dict.fromkeys(each.log.name for each in found if each.log.name != first.log.name))
@@ -113,7 +113,7 @@ def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
 
 
 def _cells(logs: Iterable[CheckedLog]) -> dict[tuple[str, str], list[tuple[LogFile, Stated]]]:
-    """Each cell with all that its logs state."""
+    """Return each cell with all that its logs state."""
     found: dict[tuple[str, str], list[tuple[LogFile, Stated]]] = {}
     for each in logs:
         own = found.setdefault((each.log.filesystem, each.log.workload.label), [])
@@ -150,7 +150,7 @@ def _shown(stated: Stated, tool: str) -> str:
 
 
 def _value(option: str, tool: str, value: Scalar) -> str:
-    """A value as people read it."""
+    """Return a value as people read it."""
     kind = TOOLS[tool].options[option].kind
     if isinstance(value, str) or kind not in ("size", "duration"):
         return str(value)

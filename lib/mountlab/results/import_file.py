@@ -149,7 +149,7 @@ class Layout:
 
 
 def read_import(raw: Mapping[str, Any], *, where: str) -> ImportFile:
-    """An import file's mapping, checked. Raises ParameterError for the first thing that is wrong."""
+    """Return an import file's mapping, checked. Raises ParameterError for the first thing that is wrong."""
     file = validated(ImportFile, raw, where)
     check_names((*file.filesystems, *file.workloads, file.name, file.box), where)
     check_names(file.published or (), f"{where}: published")
@@ -170,7 +170,7 @@ def read_import(raw: Mapping[str, Any], *, where: str) -> ImportFile:
 
 
 def sources(file: ImportFile) -> Iterator[Source]:
-    """Every pattern of an import, with what it is known to be of."""
+    """Yield every pattern of an import, with what it is known to be of."""
     yield from (Source(pattern) for pattern in _listed(file.files))
     for name, entry in file.filesystems.items():
         if isinstance(entry.files, dict):
@@ -182,8 +182,8 @@ def sources(file: ImportFile) -> Iterator[Source]:
 
 
 def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
-    """Which of the files is what. Raises ParameterError where a pattern fits no file, or a file two patterns, and where
-    something is named that no file is of."""
+    """Return which of the files is what. Raises ParameterError where a pattern fits no file, or a file two patterns,
+    and where something is named that no file is of."""
     logs = _in_one_order(_logs(file, list(names), where))
     found = list(dict.fromkeys(log.filesystem for log in logs))
     filesystems = list(dict.fromkeys([*(name for name in file.filesystems if name in found), *found]))
@@ -209,7 +209,7 @@ def _in_one_order(logs: Iterable[LogFile]) -> list[LogFile]:
 
 
 def blocks(logs: Sequence[LogFile], outputs: Mapping[str, int]) -> dict[str, int]:
-    """The block of the first output of each file; `outputs` says how many a file holds.
+    """Return the block of the first output of each file; `outputs` says how many a file holds.
 
     Files with a {repeat} are in the block of that repeat, so that one that is missing shifts no other. Else the files
     of a cell are counted in the order of their names.
@@ -228,7 +228,7 @@ def blocks(logs: Sequence[LogFile], outputs: Mapping[str, int]) -> dict[str, int
 
 
 def natural(text: str) -> list[tuple[int, int | str]]:
-    """A key to sort by, in which 'run-10' comes after 'run-9'."""
+    """Return a key to sort by, in which 'run-10' comes after 'run-9'."""
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d{1,18})", text) if part]
 
 
@@ -256,7 +256,7 @@ def _logs(file: ImportFile, names: Sequence[str], where: str) -> Iterator[LogFil
 
 
 def _known(file: ImportFile, fixed: Mapping[str, str], says: Mapping[str, str]) -> int:
-    """How many of the names in braces are known: those of the import, and values of the tool's options."""
+    """Return how many of the names in braces are known: those of the import, and values of the tool's options."""
     named = {"filesystem": {*file.filesystems, file.baseline or ""}, "workload": {*file.workloads}}
     workload = {**fixed, **says}.get("workload", next(iter(file.workloads), ""))
     tool = file.workloads.get(workload, {}).get("tool", file.tool)
@@ -300,7 +300,7 @@ def _workload(file: ImportFile, says: Mapping[str, str], where: str) -> Workload
 
 
 def _options(tool: str, given: Mapping[str, Any], factors: Mapping[str, str], where: str) -> dict[str, Scalar]:
-    """What is known of the options. The levels of a factor are options where they are one of its choices."""
+    """Return what is known of the options. The levels of a factor are options where they are one of its choices."""
     known = TOOLS[tool].options
     found: dict[str, Scalar] = {}
     for key, raw in given.items():

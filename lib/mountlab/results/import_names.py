@@ -66,7 +66,8 @@ def _parts(pattern: str) -> tuple[_Part, ...]:
 
 
 def _may_fit(parts: Sequence[_Part], name: str) -> bool:
-    """Whether the plain texts of a pattern stand in a name, one after the other: a quick look at files of others."""
+    """Return whether the plain texts of a pattern stand in a name, one after the other: a quick look at files of
+    others."""
     at = 0
     for part in parts:
         at = name.find(part.text, at)
@@ -77,7 +78,7 @@ def _may_fit(parts: Sequence[_Part], name: str) -> bool:
 
 
 def _ends(part: _Part, name: str, start: int) -> Iterator[int]:
-    """The places at which a part may end that begins at `start`."""
+    """Yield the places at which a part may end that begins at `start`."""
     if part.text:
         yield from [start + len(part.text)] * name.startswith(part.text, start)
     elif part.free == "**/":
@@ -100,7 +101,7 @@ def _open(parts: Sequence[_Part], name: str) -> list[set[int]]:
 def _fits(
     parts: Sequence[_Part], places: Sequence[Container[int]], name: str, start: int = 0, before: Way = _NOTHING
 ) -> Iterator[Way]:
-    """The ways in which parts fit the rest of a name, after what was read before it."""
+    """Yield the ways in which parts fit the rest of a name, after what was read before it."""
     if start not in places[0]:
         return
     if not parts:

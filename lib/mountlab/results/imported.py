@@ -82,8 +82,8 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
 
 
 def _found_below(source: Source, base: Path, where: str) -> Iterator[tuple[str, Path]]:
-    """The same of an import file, without hidden files. Raises StoreError for a pattern or a link that leads out of its
-    directory."""
+    """Yield the same of an import file, without hidden files. Raises StoreError for a pattern or a link that leads out
+    of its directory."""
     plain_files.check_below(source.pattern, where)
     for name, _ in _found(source, base):
         if not any(part.startswith(".") for part in name.split("/")):
@@ -91,7 +91,7 @@ def _found_below(source: Source, base: Path, where: str) -> Iterator[tuple[str, 
 
 
 def _found(source: Source, base: Path) -> Iterator[tuple[str, Path]]:
-    """Files that a pattern may fit, by the name that the pattern would have for them."""
+    """Yield files that a pattern may fit, by the name that the pattern would have for them."""
     root, start = source.root, base / source.root
     rest = source.glob if root == "." else source.glob[len(root.rstrip("/")) + 1 :]
     for path in sorted(start.glob(rest)):
@@ -131,7 +131,8 @@ def _check_tool(tool: str, text: str, where: str) -> None:
 
 
 def _stated(tool: str, text: str, outputs: Sequence[Output]) -> Iterator[Mapping[str, Stated]]:
-    """What each output states. One that is refused for its amount alone states the size of its blocks all the same."""
+    """Yield what each output states. One that is refused for its amount alone states the size of its blocks all the
+    same."""
     whole = read_log(tool, text) if any(output.problem for output in outputs) else outputs
     for output, alone in zip(outputs, whole, strict=True):
         found = stated(tool, alone)
@@ -161,7 +162,7 @@ def _check_metrics(named: list[str], rows: list[Measurement], where: str) -> Non
 
 
 def _answer_metrics(rows: list[Measurement]) -> list[str]:
-    """The rates that the logs hold; where they hold none, their first metric."""
+    """Return the rates that the logs hold; where they hold none, their first metric."""
     names = list(dict.fromkeys(row.metric for row in rows))
     # filebench tells a bandwidth beside the rate of operations, which is what it is asked for.
     part = "bandwidth" if "operation_rate" in names else ""
@@ -198,7 +199,7 @@ def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | Non
 
 
 def _programs(reads: list[_Read]) -> dict[str, dict[str, str]]:
-    """The versions that the logs tell of their tools; where they tell several, all of them."""
+    """Return the versions that the logs tell of their tools; where they tell several, all of them."""
     found: dict[str, dict[str, None]] = {}
     for read in reads:
         for output in read.outputs:
@@ -207,8 +208,8 @@ def _programs(reads: list[_Read]) -> dict[str, dict[str, str]]:
 
 
 def read_log_files(tool: str, paths: Iterable[Path]) -> dict[str, list[Output]]:
-    """The outputs in some logs, by the name of each; a file that cannot be read is an output with a problem, so that
-    the others are read all the same. Raises ParameterError for a tool without a reader of logs."""
+    """Return the outputs in some logs, by the name of each; a file that cannot be read is an output with a problem, so
+    that the others are read all the same. Raises ParameterError for a tool without a reader of logs."""
     return {str(path): _outputs_of(tool, path) for path in paths}
 
 

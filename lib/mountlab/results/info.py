@@ -96,13 +96,13 @@ def run_json(path: Path) -> Any:
 
 
 def is_derived(path: Path) -> bool:
-    """Whether a run has its derived files beside its raw output."""
+    """Return whether a run has its derived files beside its raw output."""
     return (path / "comparisons.csv").exists()
 
 
 def read_verdicts(path: Path) -> dict[str, int]:
-    """How often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is not.
-    Raises AlteredError."""
+    """Return how often each verdict fell in a run, the most frequent first, from what it has derived; {} where that is
+    not. Raises AlteredError."""
     data = derived.read_whole(path, "comparisons.csv")
     if data is None:
         return {}
@@ -111,7 +111,7 @@ def read_verdicts(path: Path) -> dict[str, int]:
 
 
 def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
-    """Runs below a directory with what is in their run.json, the newest first; what is no run is passed over."""
+    """Return runs below a directory with what is in their run.json, the newest first; what is no run is passed over."""
     found = []
     for file in results.glob("[!.]*/run.json"):
         with suppress(StoreError):
@@ -120,7 +120,7 @@ def runs_below(results: Path = RESULTS) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def read_sweep(path: Path) -> Resolved:
-    """The sweep that a run was made from, as it was resolved then."""
+    """Return the sweep that a run was made from, as it was resolved then."""
     info = read_info(path)
     refuse_others(path, shown(path))
     if "imported" in info:
@@ -138,7 +138,7 @@ def read_sweep(path: Path) -> Resolved:
 
 
 def read_box(path: Path) -> Box:
-    """The box that a run was measured on, as its file said then."""
+    """Return the box that a run was measured on, as its file said then."""
     return kept_box(read_info(path)["box"], f"{shown(path)}/run.json: box")
 
 
@@ -153,7 +153,7 @@ def read_excluded(path: Path, journal: Sequence[Trial]) -> dict[str, ExclusionFi
 
 
 def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
-    """The trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
+    """Return the trials, those that exclude.yml names marked as excluded, with the reason that it gives."""
     excluded = read_excluded(path, journal)
     return [
         replace(trial, status="excluded", reason=excluded[trial.trial_id].text) if trial.trial_id in excluded else trial
@@ -162,13 +162,13 @@ def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """The journal of a run as outcomes, the excluded trials marked as such."""
+    """Return the journal of a run as outcomes, the excluded trials marked as such."""
     return without_excluded(path, as_outcomes(path, read_journal(path)))
 
 
 def as_outcomes(path: Path, journal: Sequence[Trial]) -> list[Trial]:
-    """The trials, with those as timeouts that ran into their time limit before schema 4: such a trial was repeated, and
-    what the journal holds of it is a later attempt, or it had failed."""
+    """Return the trials, with those as timeouts that ran into their time limit before schema 4: such a trial was
+    repeated, and what the journal holds of it is a later attempt, or it had failed."""
     return [_as_outcome(path / "raw" / trial.trial_id, trial) for trial in journal]
 
 

@@ -107,7 +107,7 @@ def row_of(trial: Trial, raw: str) -> dict[str, Any]:
 
 
 def whole_lines(file: Path) -> list[bytes]:
-    """The lines of a journal, without a torn last one; none where there is no such file."""
+    """Return the lines of a journal, without a torn last one; none where there is no such file."""
     return _whole(_bytes(file)).split(b"\n")[:-1]
 
 
@@ -174,7 +174,7 @@ def _trial(file: Path, number: int, row: dict[str, Any]) -> Trial:
 
 
 def _wrong(trial: Trial) -> Iterator[str]:
-    """What no trial of ours would say."""
+    """Yield what no trial of ours would say."""
     values: dict[str, Any] = asdict(trial)
     yield from (f"{name}: {values[name]!r} is no text" for name in _TEXTS if not isinstance(values[name], str))
     if trial.status not in _STATUSES:

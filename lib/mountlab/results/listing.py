@@ -32,18 +32,19 @@ DAMAGE = (
 
 
 def entries(results: Path) -> list[IndexEntry]:
-    """Every run, comparison, batch, bundle and change below a directory."""
+    """Return every run, comparison, batch, bundle and change below a directory."""
     return [_entry(path, results, names) for path, names in _below(results, 1)] if results.is_dir() else []
 
 
 def runs(results: Path) -> list[Path]:
-    """The directory of every run that the index lists, be it a damaged one. Those in bundles are not among them."""
+    """Return the directory of every run that the index lists, be it a damaged one. Those in bundles are not among
+    them."""
     found = _below(results, 1) if results.is_dir() else ()
     return [path for path, names in found if "entry.json" not in names]
 
 
 def _below(directory: Path, depth: int) -> Iterator[tuple[Path, set[str]]]:
-    """Directories that are an entry, each with the names in it."""
+    """Yield directories that are an entry, each with the names in it."""
     for path in sorted(directory.iterdir()):
         if path.name.startswith(".") or not path.is_dir():
             continue
@@ -73,7 +74,7 @@ def _entry(path: Path, results: Path, names: set[str]) -> IndexEntry:
 
 
 def reason(error: BaseException) -> str:
-    """Why something cannot be read, in a line."""
+    """Return why something cannot be read, in a line."""
     if isinstance(error, MountlabError):
         return in_one_line(": ".join(part for part in (error.what, error.got) if part))
     return f"{type(error).__name__}: {in_one_line(str(error))}"
@@ -97,7 +98,7 @@ def _of_run(path: Path, shown: str, *, has_page: bool) -> IndexEntry:
 
 
 def _rows(path: Path, name: str) -> list[CsvRow] | None:
-    """The rows of a CSV file of a run; None where there is none. Raises AlteredError."""
+    """Return the rows of a CSV file of a run; None where there is none. Raises AlteredError."""
     data = derived.read_whole(path, name)
     if data is None:
         return None

@@ -55,7 +55,7 @@ class Holder:
 
 
 def this_process() -> Holder:
-    """The holder that this process is."""
+    """Return the holder that this process is."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Holder(socket.gethostname(), os.getpid(), started(os.getpid()), _boot(), now)
 
@@ -164,7 +164,7 @@ def _sweep(file: Path) -> None:
 
 
 def _taken(file: Path, what: str, wait_s: float) -> int:
-    """A handle of the file, locked."""
+    """Return a handle of the file, locked."""
     until = time.monotonic() + wait_s
     while True:
         try:

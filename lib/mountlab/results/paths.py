@@ -29,7 +29,7 @@ RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 
 
 def read_text(path: Path, what: str, next_step: str) -> str:
-    """The text of a file. Raises StoreError where it is not there, and where it is none."""
+    """Return the text of a file. Raises StoreError where it is not there, and where it is none."""
     try:
         check_text(path, shown(path))
         return path.read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def reader_in(directory: Path) -> Callable[[str, str], str]:
 
 
 def load_box(name: str) -> Box:
-    """The box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
+    """Return the box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
     path = PARAMS / "boxes" / f"{name}.yml"
     near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}."
@@ -108,12 +108,12 @@ def load_box(name: str) -> Box:
 
 
 def box_names() -> list[str]:
-    """The names of the files of params/boxes."""
+    """Return the names of the files of params/boxes."""
     return sorted(path.stem for path in (PARAMS / "boxes").glob("*.yml"))
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
-    """The figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
+    """Return the figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
     check_plain(names, "published")
     paths = [PARAMS / "published" / f"{name}.yml" for name in names]
     texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
@@ -125,5 +125,5 @@ def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
 
 
 def found(path: Path | str) -> Path:
-    """A path that a person gave: from here where it is there, else from the repository."""
+    """Return a path that a person gave: from here where it is there, else from the repository."""
     return Path(path) if Path(path).exists() else ROOT / path

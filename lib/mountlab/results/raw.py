@@ -31,7 +31,7 @@ from mountlab.tools.precondition import Rounds, read_rounds
 
 
 def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, str]]) -> list[OptionEvidence]:
-    """What became of each option, by the evidence of each file system that was mounted."""
+    """Return what became of each option, by the evidence of each file system that was mounted."""
     return [
         row
         for fs in sweep.filesystems
@@ -43,7 +43,7 @@ def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, st
 def read_measurements(
     raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]]
 ) -> Iterator[tuple[Trial, Measurement]]:
-    """The figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
+    """Yield the figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
     workloads = {cell.id: cell.workload for cell in sweep.cells}
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
@@ -75,8 +75,8 @@ def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
 
 
 def _made(mount: Path) -> Iterator[Measurement]:
-    """How long the file system took to make and to mount. These figures belong to a mount, not to a workload: they
-    stand with the first workload of the sweep, once for each mount."""
+    """Yield how long the file system took to make and to mount. These figures belong to a mount, not to a workload:
+    they stand with the first workload of the sweep, once for each mount."""
     for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
         if (mount / file).exists():
             elapsed_ns = int(parts_by_heading(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
@@ -84,7 +84,7 @@ def _made(mount: Path) -> Iterator[Measurement]:
 
 
 def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:
-    """The evidence of the same file system made without options, where the run has it."""
+    """Return the evidence of the same file system made without options, where the run has it."""
     made = [raw / control for control in control_ids(fs.name)]
     return control_files(*(text_files(each) if (each / "evidence.txt").exists() else None for each in made))
 
@@ -94,7 +94,7 @@ def text_files(directory: Path) -> dict[str, str]:
 
 
 def _plain_files(directory: Path) -> list[Path]:
-    """What lies in a directory of raw output, but for the directories of earlier attempts."""
+    """Return what lies in a directory of raw output, but for the directories of earlier attempts."""
     if not directory.is_dir():
         raise StoreError(
             "the raw output of a trial or a mount that the journal names is not there",
@@ -105,7 +105,7 @@ def _plain_files(directory: Path) -> list[Path]:
 
 
 def read_around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
-    """Trial id to what the box did meanwhile, where the counters were kept."""
+    """Return trial id to what the box did meanwhile, where the counters were kept."""
     found = {}
     for trial in journal:
         kept = {name: raw / trial.trial_id / name for name in COUNTER_FILES}
@@ -116,14 +116,15 @@ def read_around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
 
 
 def read_memory(raw: Path, journal: list[Trial]) -> dict[str, Filled]:
-    """Trial id to what memory its files took, where that was read."""
+    """Return trial id to what memory its files took, where that was read."""
     files = {trial.trial_id: raw / trial.trial_id / MEMORY_FILE for trial in journal}
     texts = {trial_id: read_plain(file).decode(errors="replace") for trial_id, file in files.items() if file.exists()}
     return {trial_id: each for trial_id, text in texts.items() if (each := filled(text))}
 
 
 def read_record(directory: Path, *, device: DeviceBytes | None, busy: float | None) -> TrialRecord:
-    """What is kept of the trial with this directory of raw output; of one without a directory only what is given."""
+    """Return what is kept of the trial with this directory of raw output; of one without a directory only what is
+    given."""
     files = sorted(_plain_files(directory), key=lambda file: file.name) if directory.is_dir() else []
     said = [file.name for file in files if file.lstat().st_size]
     argv, before = directory / "argv", directory / COMMANDS
@@ -137,7 +138,8 @@ def read_record(directory: Path, *, device: DeviceBytes | None, busy: float | No
 
 
 def _argv(text: str) -> tuple[str, ...]:
-    """The argument list in a file `argv`; () where it is none: an earlier version could damage it in a bundle."""
+    """Return the argument list in a file `argv`; () where it is none: an earlier version could damage it in a
+    bundle."""
     try:
         words = json.loads(text)
     except (ValueError, RecursionError):
@@ -147,19 +149,19 @@ def _argv(text: str) -> tuple[str, ...]:
 
 
 def read_setups(raw: Path, mounts: Mapping[str, str]) -> list[Setup]:
-    """How each file system was made whose mount left its evidence. `mounts`: mount to file system."""
+    """Return how each file system was made whose mount left its evidence. `mounts`: mount to file system."""
     there = {name: fs for name, fs in mounts.items() if (raw / name / "evidence.txt").exists()}
     return [setup_of(name, fs, text_files(raw / name)) for name, fs in there.items()]
 
 
 def read_preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:
-    """Trial id to the rounds that were run before it."""
+    """Return trial id to the rounds that were run before it."""
     files = {trial.trial_id: raw / trial.trial_id / ROUNDS_FILE for trial in journal}
     return {trial_id: read_rounds(read_plain(file).decode()) for trial_id, file in files.items() if file.exists()}
 
 
 def read_all_series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
-    """Trial id to what fio logged over time, where it was asked to."""
+    """Return trial id to what fio logged over time, where it was asked to."""
     found = {}
     for trial in journal:
         logs = list((raw / trial.trial_id).glob(f"{PREFIX}_bw.*.log")) if trial.tool == "fio" else []
@@ -169,7 +171,7 @@ def read_all_series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
 
 
 def read_inside(raw: Path) -> Inside:
-    """What one trial did over its time, from the directory of its raw output."""
+    """Return what one trial did over its time, from the directory of its raw output."""
     logs = list(raw.glob(f"{PREFIX}_*.log"))
     kept = (raw / name for name in OVER_TIME_FILES)
     files = {file.name: read_plain(file).decode(errors="replace") for file in kept if file.exists()}

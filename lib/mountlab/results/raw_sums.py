@@ -83,7 +83,7 @@ def refuse_altered(found: Sequence[Problem], run: str, what: str, *, allowed: st
 
 
 def _differing(directory: Path, sums: dict[str, str]) -> list[str]:
-    """Names of files that are not as the file of checksums says; that file itself where it cannot be read."""
+    """Return names of files that are not as the file of checksums says; that file itself where it cannot be read."""
     sums = {name: each for name, each in sums.items() if name != MANIFEST}
     try:
         expected = read_manifest(read_plain(directory / MANIFEST).decode())

@@ -40,17 +40,17 @@ class Stamp:
     figures: int = FIGURES
 
     def holds(self, truth: Mapping[str, str]) -> bool:
-        """Whether figures with this stamp are those of this truth."""
+        """Return whether figures with this stamp are those of this truth."""
         return self.figures == FIGURES and dict(self.truth) == dict(truth)
 
 
 def truth_of(run: Path) -> dict[str, str]:
-    """The hash of each file that figures depend on."""
+    """Return the hash of each file that figures depend on."""
     return {name: digest(truth_bytes(run / name)) for name in MADE_FROM}
 
 
 def truth_bytes(file: Path) -> bytes | None:
-    """One of these files; None where there is none. Raises StoreError for what is no plain file."""
+    """Return one of these files; None where there is none. Raises StoreError for what is no plain file."""
     try:
         return read_plain(file, LARGEST)
     except FileNotFoundError:
@@ -63,7 +63,8 @@ def digest(data: bytes | None) -> str:
 
 
 def figure_types(text: Any) -> Any:
-    """The columns of measurements.parquet with their types, as a schema of pyarrow; `text` is that of all texts."""
+    """Return the columns of measurements.parquet with their types, as a schema of pyarrow; `text` is that of all
+    texts."""
     import pyarrow as pa
 
     others = {"block": pa.int64(), "warmup": pa.bool_(), "value": pa.float64(), "step": pa.float64()}
@@ -72,7 +73,7 @@ def figure_types(text: Any) -> Any:
 
 
 def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
-    """A frame as the bytes of a Parquet file that has the stamp in its metadata."""
+    """Return a frame as the bytes of a Parquet file that has the stamp in its metadata."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -103,9 +104,9 @@ def figures_in(data: bytes) -> tuple[pd.DataFrame, Stamp | None]:
 
 
 def read_stamped(data: bytes) -> tuple[Any, Stamp | None]:
-    """The table (of pyarrow) in the bytes of such a file, and its stamp; None where it has none, as those of earlier
-    versions. One without rows has the types of one with rows, which earlier versions did not write. Raises ValueError
-    or OSError where it is damaged."""
+    """Return the table (of pyarrow) in the bytes of such a file, and its stamp; None where it has none, as those of
+    earlier versions. One without rows has the types of one with rows, which earlier versions did not write. Raises
+    ValueError or OSError where it is damaged."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -139,8 +139,8 @@ class Run(Shown):
         return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
-        """The latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in fio's
-        report ('read.clat_ns', 'sync.lat_ns') to histogram.
+        """Return the latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in
+        fio's report ('read.clat_ns', 'sync.lat_ns') to histogram.
 
         For the shape of the distribution; intervals are made of trials, never of I/Os. Empty where no histogram was
         kept (another tool, logs from elsewhere without json+). Raises StoreError for a cell that the run does not have.
@@ -151,8 +151,8 @@ class Run(Shown):
         return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
 
     def inside(self, trial_id: str) -> Inside:
-        """What the tool of a trial logged over time, and the counters of the box meanwhile; read when it is asked for.
-        Raises StoreError for a trial that the run does not have."""
+        """Return what the tool of a trial logged over time, and the counters of the box meanwhile; read when it is
+        asked for. Raises StoreError for a trial that the run does not have."""
         if trial_id not in set(self.trials["trial_id"]):
             raise StoreError("the run has no such trial", where=shown(self.path), got=repr(trial_id))
         return raw_output.read_inside(self.path / "raw" / trial_id)
@@ -192,7 +192,7 @@ class Run(Shown):
 
 
 def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
-    """What speaks against mounting it again in the same way. Raises StoreError where the run never could."""
+    """Return what speaks against mounting it again in the same way. Raises StoreError where the run never could."""
     own = run.trials[run.trials["filesystem"] == filesystem]
     if not (own["status"] == "ok").any():
         reason = in_one_line(str(own.iloc[0]["reason"])) if len(own) else "it was not measured"
@@ -401,8 +401,8 @@ def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusio
 
 
 def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
-    """Why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were read
-    already, by trial."""
+    """Return why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were
+    read already, by trial."""
     if sweep.design.until is None:
         return []
     return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))

@@ -28,7 +28,8 @@ _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 
 
 def tables(run: RunView) -> dict[str, pd.DataFrame]:
-    """Everything that a run says, as tables of numbers and text; the factors of trials and measurements as JSON."""
+    """Return everything that a run says, as tables of numbers and text; the factors of trials and measurements as
+    JSON."""
     return {
         "estimates": run.estimates.drop(columns="cell"),
         "comparisons": comparison_frame(run),
@@ -60,7 +61,7 @@ def columns() -> dict[str, list[str]]:
 
 
 def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame of trials or measurements for a file: the factors of each row as JSON."""
+    """Return a frame of trials or measurements for a file: the factors of each row as JSON."""
     return frame.assign(factors=frame["factors"].map(json.dumps))
 
 
@@ -93,7 +94,7 @@ def derive_outdated(path: Path) -> None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
+    """Return a table of a run as CSV with every digit of its figures, in which no text steers a terminal."""
     return visible(str(frame.to_csv(index=False)))
 
 

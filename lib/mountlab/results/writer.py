@@ -46,7 +46,7 @@ LIBRARIES = (
 
 
 def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
-    """A name that no run has: time, sweep, box, and four digits by chance.
+    """Return a name that no run has: time, sweep, box, and four digits by chance.
 
     The digits are for runs of others that begin on the same box in the same second, with results elsewhere: by its name
     a run knows its processes, and ends them.
@@ -114,17 +114,17 @@ class RunWriter:
             ) from error
 
     def ended(self) -> list[Trial]:
-        """The trials in the journal."""
+        """Return the trials in the journal."""
         return read_journal(self.path)
 
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
-        """The trials in the journal and their figures, from what is on disk: what a later session would see."""
+        """Return the trials in the journal and their figures, from what is on disk: what a later session would see."""
         trials = read_journal(self.path)
         rows = read_measurements(self.path / "raw", trials, sweep, self._figures)
         return trials, analysis.measurement_frame(rows)
 
     def stops(self, sweep: Sweep) -> list[Stop]:
-        """Why each cell has no more trials; [] where there is no stopping rule.
+        """Return why each cell has no more trials; [] where there is no stopping rule.
 
         From all trials in the journal, as the run itself decided: what is left out of the figures later counts here.
         """
@@ -218,7 +218,7 @@ def beginning(results: Path) -> Iterator[None]:
 
 
 def going_on(path: Path) -> str:
-    """What is to be said to a reader of a run that is being measured; '' of one that is not."""
+    """Return what is to be said to a reader of a run that is being measured; '' of one that is not."""
     other = holder(found(path))
     return f"the run goes on ({other}): this is what it has measured until now" if other else ""
 
@@ -255,7 +255,7 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of this working copy, '+changes' where the program in lib/ differs from it; None outside one.
+    """Return the commit of this working copy, '+changes' where the program in lib/ differs from it; None outside one.
 
     Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
     """

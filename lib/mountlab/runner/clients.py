@@ -124,8 +124,8 @@ class Clients:
     # --- a trial ------------------------------------------------------------------------------------------------------
 
     def around(self, planned: PlannedTrial, attempt: Callable[[], Outcome]) -> Outcome:
-        """An attempt at a trial, with the servers of its clients running meanwhile. Raises ClientLost where one is lost
-        and does not come back."""
+        """Return an attempt at a trial, with the servers of its clients running meanwhile. Raises ClientLost where one
+        is lost and does not come back."""
         chosen = [self._each[endpoint.client] for endpoint in planned.endpoints]
         if not chosen:
             return attempt()
@@ -154,7 +154,7 @@ class Clients:
 
 
 def judged(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
-    """An outcome in the light of what each client left to know. Pure."""
+    """Return an outcome in the light of what each client left to know. Pure."""
     files = {f"client-{name}-{file}": data for name, own in reports.items() for file, data in own.items()}
     return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, reports, cache))
 

@@ -48,7 +48,8 @@ def _prepared(box: Box, *, ask: Callable[[str], bool]) -> Mapping[str, Any]:
 
 
 def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
-    """The small sweep, without what these rights and these programs do not allow; `left_out` says what and why."""
+    """Return the small sweep, without what these rights and these programs do not allow; `left_out` says what and
+    why."""
     full = paths.load_sweep(SWEEP).sweep
     left_out = without_rights(full, facts["rights"])
     preset = ["small", "no-root"] if left_out else ["small"]
@@ -68,5 +69,5 @@ def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
 
 
 def may_ask() -> bool:
-    """Whether a person sits before the terminal; without one the demo installs what it has said it needs."""
+    """Return whether a person sits before the terminal; without one the demo installs what it has said it needs."""
     return sys.stdin.isatty()

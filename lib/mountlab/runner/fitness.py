@@ -46,7 +46,7 @@ class Fitness:
 
 
 def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
-    """Everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
+    """Return everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
     with open_box(paths.load_box(name)) as connection:
         facts = gather(connection, all_programs())
         rows = care.check(connection, facts, all_programs(), kernel_types())

@@ -40,22 +40,22 @@ BY_KEYS = "■ in the toolbar, or I I, stops too, and also cells that wait behin
 
 
 def watched(plan: Plan, writer: RunWriter, done: set[str]) -> Bar | Live:
-    """What tells of a run: a live view where a person can see it, else a bar."""
+    """Return what tells of a run: a live view where a person can see it, else a bar."""
     if person_is_there() and threading.current_thread() is threading.main_thread():
         return Live(plan, writer, done)
     return Bar(plan, done)
 
 
 def person_is_there() -> bool:
-    """Whether this cell was started by a front end that a person sits at: it says that it can be asked for input,
-    which papermill and nbconvert deny."""
+    """Return whether this cell was started by a front end that a person sits at: it says that it can be asked for
+    input, which papermill and nbconvert deny."""
     kernel = _kernel()
     asked = kernel.get_parent().get("content", {}) if kernel is not None else {}
     return bool(asked.get("allow_stdin", False))
 
 
 def _kernel() -> Any:
-    """The Jupyter kernel that this process is, or None: IPython's terminal has none."""
+    """Return the Jupyter kernel that this process is, or None: IPython's terminal has none."""
     ipython = sys.modules.get("IPython")
     return getattr(ipython.get_ipython(), "kernel", None) if ipython is not None else None
 

@@ -59,7 +59,7 @@ class LiveFigures:
 def estimates_table(
     sweep: Sweep, figures: LiveFigures, *, now: str = "", left: Mapping[str, Stop] | None = None
 ) -> Html:
-    """Mean, interval and n of each cell so far: one row a workload, one column a file system.
+    """Return mean, interval and n of each cell so far: one row a workload, one column a file system.
 
     `now`: id of the cell that runs; `left`: cells that have no more trials, and why.
     """
@@ -79,7 +79,7 @@ class _LiveTable:
     left: Mapping[str, Stop]
 
     def group(self, metric: str, workloads: Sequence[str]) -> Rows:
-        """The rows of one metric, in one unit."""
+        """Return the rows of one metric, in one unit."""
         own = self.estimates[self.estimates["metric"] == metric]
         scale = scale_for(self.sweep.metric(metric).unit, float(own["mean"].abs().max()) if len(own) else 1.0)
         found = {(row["cell"], row["label"]): row for row in own.to_dict("records")}
@@ -95,7 +95,7 @@ class _LiveTable:
         return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 
     def _figures(self, cell: str, row: Mapping[Any, Any] | None, factor: float) -> Text:
-        """A mean above its interval and n."""
+        """Return a mean above its interval and n."""
         if not self.sweep.has_cell(cell):
             return sentences.NOT_IN_SWEEP
         state = f" · {sentences.stop_text(self.left[cell])}" if cell in self.left else ""
@@ -141,16 +141,16 @@ def ended(done: int, total: int, elapsed_s: float, failed: Sequence[Trial]) -> s
 
 
 def resume_line(run: str) -> str:
-    """What is typed into a cell to go on with a run that was stopped; `run` is its directory, as it is shown."""
+    """Return what is typed into a cell to go on with a run that was stopped; `run` is its directory, as it is shown."""
     return f'run_path = mountlab.resume("{run}")'
 
 
 def report_line(run: str) -> str:
-    """What is typed into a cell to write the report of a run; `run` is its directory, as it is shown."""
+    """Return what is typed into a cell to write the report of a run; `run` is its directory, as it is shown."""
     return f'mountlab.report_link("{run}")'
 
 
 def stopped(run: str) -> Html:
-    """What a person should know who stopped a run: `run` as it is typed."""
+    """Return what a person should know who stopped a run: `run` as it is typed."""
     kept = html.paragraph("Stopped: everything on the box is undone, and all measurements are kept. To go on:")
     return html.joined(kept, html.code_block(resume_line(run)))

@@ -146,7 +146,7 @@ class Bar:
 
 
 def leaving(stops: Iterable[Stop], sweep: Sweep) -> list[str]:
-    """One line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
+    """Return one line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
     cells, groups = {cell.id: cell for cell in sweep.cells}, defaultdict[tuple[str, str], list[str]](list)
     for stop in stops:
         cell = cells[stop.cell]
@@ -155,7 +155,7 @@ def leaving(stops: Iterable[Stop], sweep: Sweep) -> list[str]:
 
 
 def place_text(block: int, cell: str, *, warmup: bool) -> str:
-    """Where in a run a trial stands: 'block 2, ext4/dd-write'."""
+    """Return where in a run a trial stands: 'block 2, ext4/dd-write'."""
     return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
 
 

@@ -241,7 +241,7 @@ class _Run:
             self.progress.leave(list(leaving.values()), dropped)
 
     def wants(self, trial: PlannedTrial) -> bool:
-        """Whether a trial is still to be run."""
+        """Return whether a trial is still to be run."""
         return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
 
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
@@ -353,7 +353,7 @@ class _Run:
         return {ROUNDS_FILE: rounds.text().encode()}
 
     def once(self, planned: PlannedTrial) -> Outcome:
-        """One attempt at a trial, together with its clients where it has some."""
+        """Return one attempt at a trial, together with its clients where it has some."""
         return self.clients.around(planned, lambda: self.alone(planned))
 
     def alone(self, planned: PlannedTrial) -> Outcome:
@@ -394,7 +394,8 @@ class _Run:
 
 
 def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:
-    """What is run before the measured command: what it reads is laid out, and the page cache made as it is to be."""
+    """Return what is run before the measured command: what it reads is laid out, and the page cache made as it is to
+    be."""
     laid_out = [RanCommand("lays out what is read; not measured", argv) for argv in planned.command.prepare]
     return laid_out + [
         RanCommand("makes the page cache what it is to be; not measured", argv) for argv in planned.ready

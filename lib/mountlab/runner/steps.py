@@ -118,7 +118,8 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
 
 
 def _refused(step: Step, done: Completed) -> bool:
-    """Whether a guard said no: in a step of its own, before the command that it was to let pass, of an image file."""
+    """Return whether a guard said no: in a step of its own, before the command that it was to let pass, of an image
+    file."""
     return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
 
 

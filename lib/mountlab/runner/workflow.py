@@ -117,7 +117,7 @@ def planned_on(
     results: Path = paths.RESULTS,
     take: bool = False,
 ) -> Session:
-    """The same on boxes that are connected already: the one that is measured on, and its clients, by name."""
+    """Return the same on boxes that are connected already: the one that is measured on, and its clients, by name."""
     sweep = resolved.sweep
     connections = {name: SteadyBox(line) for name, line in lines.items()}
     connection = connections[the_box.name]
@@ -147,7 +147,7 @@ def planned_on(
 
 
 def _on_one(resolved: Resolved, box: str | None) -> Resolved:
-    """A sweep of several boxes on the one that is named. Raises PlanError where none is."""
+    """Return a sweep of several boxes on the one that is named. Raises PlanError where none is."""
     if box is None:
         raise PlanError(
             "one run is made on one box, and the sweep names several",

@@ -107,7 +107,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Corre
 
 
 def look_level(until: Until, comparisons: int) -> float:
-    """The level at which a stopping rule looks at its intervals.
+    """Return the level at which a stopping rule looks at its intervals.
 
     `of: cells` looks at each by itself. `of: comparisons` looks at the widest interval for all together that one of
     `comparisons` can have, whatever the verdicts of the others will be: at KEPT of Bonferroni's share. So what is
@@ -152,8 +152,8 @@ def joint_bounds(
 def _joint_bound(
     bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, until: Correction | None
 ) -> Floats:
-    """The lower bounds that hold together, given which ratios have an interval and which of these are decided to be
-    above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
+    """Return the lower bounds that hold together, given which ratios have an interval and which of these are decided to
+    be above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
     count, undecided = int(known.sum()), int((known & ~decided).sum())
     if not count:
         return np.full(len(known), math.nan)
@@ -166,15 +166,16 @@ def _joint_bound(
 
 
 def share_of_error(undecided: int | NDArray[np.int64], count: int, kept: float = KEPT) -> float | Floats:
-    """The share of the error for the next of `undecided` comparisons, out of `count`."""
+    """Return the share of the error for the next of `undecided` comparisons, out of `count`."""
     return (1 - kept) / undecided + kept / max(count, 1)
 
 
 def verdict(
     ratio: float, *, p_adjusted: float, p_equivalent_adjusted: float, level: float, more_is_better: bool
 ) -> Verdict:
-    """What the comparison allows to say: 'same' where equivalence is shown, 'faster' or 'slower' where a difference
-    is shown, 'undecided' else, and where a p value is not known (NaN). Both must be adjusted over the same family."""
+    """Return what the comparison allows to say: 'same' where equivalence is shown, 'faster' or 'slower' where a
+    difference is shown, 'undecided' else, and where a p value is not known (NaN). Both must be adjusted over the same
+    family."""
     if p_equivalent_adjusted < 1 - level:
         return "same"
     if p_adjusted < 1 - level:
@@ -208,15 +209,15 @@ class WouldDecide:
         return cls(ratios.n, ratios.log_se * np.sqrt(ratios.n), effect, margin, 1 - error, level_same)
 
     def needed(self) -> Floats:
-        """The blocks that it would take, at least one more than there are; infinite where power.MOST_BLOCKS would not
-        do."""
+        """Return the blocks that it would take, at least one more than there are; infinite where power.MOST_BLOCKS
+        would not do."""
         with np.errstate(over="ignore"):
             differs = power.needed_blocks(np.exp(self.effect), self.spread, level=self.level)
             same = power.needed_blocks(np.exp(self.margin), self.spread, power=_EACH, level=self.level_same)
         return np.asarray(np.maximum(np.fmin(differs, same), self.n + 1.0))
 
     def reduce(self) -> Floats:
-        """The factor by which the spread must fall so that power.blocks_when_quieter(n) blocks do."""
+        """Return the factor by which the spread must fall so that power.blocks_when_quieter(n) blocks do."""
         place = power.blocks_when_quieter(self.n) - 2
         differs, same = power.smallest_effects(power.POWER, self.level), power.smallest_effects(_EACH, self.level_same)
         largest = np.maximum(self.effect / differs[place], self.margin / same[place])

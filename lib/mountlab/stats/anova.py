@@ -93,14 +93,15 @@ class _Split:
         return self.effects.get(TURN)
 
     def weight(self, term: Term) -> float:
-        """How much of the error of an effect is the mean square of the turns; the rest is that of the residual."""
+        """Return how much of the error of an effect is the mean square of the turns; the rest is that of the
+        residual."""
         if self.turns is None or term == TURN:
             return 0.0
         weight = self.effects[term].turns / self.turns.turns
         return 1.0 if abs(weight - 1) < _NONE else weight
 
     def error(self, term: Term) -> tuple[float, float]:
-        """Mean square and degrees of freedom of what an effect is tested against."""
+        """Return the mean square and degrees of freedom of what an effect is tested against."""
         weight, rest = self.weight(term), self.residual
         if self.turns is None or weight == 0:
             return rest.mean, float(rest.df)
@@ -115,8 +116,8 @@ class _Split:
 def explained(
     measurements: pd.DataFrame, *, workload: str, metric: str, label: str = "", level: float = 0.95
 ) -> pd.DataFrame:
-    """How much of one metric of one workload (by name) each swept option, the file system, their interactions in pairs,
-    the blocks and the turns explain: one row an effect, columns COLUMNS, the residual last.
+    """Return how much of one metric of one workload (by name) each swept option, the file system, their interactions in
+    pairs, the blocks and the turns explain: one row an effect, columns COLUMNS, the residual last.
 
     `measurements`: rows as cells.measurement_frame makes them; warm-up trials are left out. The table is empty where
     no effect can be estimated: no factor has two levels, nothing is left for the residual, or a value is not positive
@@ -134,7 +135,8 @@ def explained(
 
 
 def variance_table(values: Floats, levels: Mapping[str, Sequence[object]], *, level: float = 0.95) -> pd.DataFrame:
-    """The analysis of variance of `values` over factors: `levels` holds, for each factor, the level of each value.
+    """Return the analysis of variance of `values` over factors: `levels` holds, for each factor, the level of each
+    value.
 
     A factor named 'block' has no interactions but with 'filesystem' (the turns). One row an effect ('filesystem x bs'
     for an interaction), then the residual, which holds the interactions of three and more. `f` and `p` against the
@@ -194,7 +196,7 @@ def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term],
 
 
 def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
-    """One column for each combination of levels that occurs."""
+    """Return one column for each combination of levels that occurs."""
     own = [codes[name] for name in sorted(term)]
     together = reduce(lambda first, second: first * (int(second.max()) + 1) + second, own)
     found, places = np.unique(together, return_inverse=True)
@@ -202,7 +204,7 @@ def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
 
 
 def _effects(values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]) -> dict[Term, _Effect]:
-    """Each term beside all terms that do not contain it."""
+    """Return each term beside all terms that do not contain it."""
     found = {}
     for term in terms:
         beside = [other for other in terms if not term <= other]
@@ -273,7 +275,8 @@ def _fixed(split: _Split) -> list[tuple[Term, _Effect]]:
 
 
 def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[Term, Floats]:
-    """The variances of the residual, the turns and the blocks that have these mean squares; they may be below 0."""
+    """Return the variances of the residual, the turns and the blocks that have these mean squares; they may be below
+    0."""
     found, turns = {frozenset[str](): rest}, np.zeros_like(rest)
     if TURN in means:
         found[TURN] = turns = (means[TURN] - rest) / split.effects[TURN].turns
@@ -284,7 +287,7 @@ def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[T
 
 
 def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
-    """The interval of each share, from pivots of all parts together."""
+    """Return the interval of each share, from pivots of all parts together."""
     chances = iter(_chances(2 * (len(split.effects) + 1)).T)
     rest = split.residual.squares / scipy.special.chdtri(split.residual.df, next(chances))
     means = {
@@ -321,8 +324,8 @@ def _chances(columns: int) -> Floats:
 
 
 def _noncentrality(x: Floats, df: int, chance: Floats) -> Floats:
-    """The noncentrality of the chi-square distribution at which a value of at most `x` has this chance; 0 where none
-    has. The square root of a vast one is as good as normal: scipy's series for these takes long."""
+    """Return the noncentrality of the chi-square distribution at which a value of at most `x` has this chance; 0 where
+    none has. The square root of a vast one is as good as normal: scipy's series for these takes long."""
     vast = x > _VAST * df
     found = np.where(vast, (np.sqrt(x) - scipy.special.ndtri(chance)) ** 2 - (df - 1), 0.0)
     usual = ~vast & (chance < scipy.special.chdtr(df, x))

@@ -50,7 +50,7 @@ class Spread:
 
 
 def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95, steps: Sequence[float] = ()) -> Spread:
-    """The spread between and inside runs, from the values of one figure in each run.
+    """Return the spread between and inside runs, from the values of one figure in each run.
 
     Needs two runs with a value, and one with two; all values above 0. Else all is NaN: `within` too, but where only the
     second run is missing. `steps`: to what the values of each sample are rounded, in their unit (0, (): unknown); a
@@ -74,7 +74,7 @@ def spread(samples: Sequence[Sequence[float]], *, level: float = 0.95, steps: Se
 
 
 def _rounding(samples: Sequence[Sequence[float]], steps: Sequence[float], within: float) -> float:
-    """The variance that rounding adds to the log mean of a run, on average over the runs that have values."""
+    """Return the variance that rounding adds to the log mean of a run, on average over the runs that have values."""
     pairs = zip(samples, steps or [0.0] * len(samples), strict=True)
     shares = [step / math.exp(np.log(own).mean()) for own, step in pairs if len(own)]
     return float(np.mean(common_variance(np.array(shares), np.array(math.sqrt(within)))))
@@ -107,8 +107,8 @@ def _squares(sizes: NDArray[np.int64], means: Floats, shares: Floats) -> Floats:
 
 
 def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Floats:
-    """The shares at which Q is what is wanted, 0 where it is less at once, 1 where it never is: by bisection, as Q
-    falls; with runs of one length it falls as 1 / (1 + n rho)."""
+    """Return the shares at which Q is what is wanted, 0 where it is less at once, 1 where it never is: by bisection, as
+    Q falls; with runs of one length it falls as 1 / (1 + n rho)."""
     if sizes.min() == sizes.max():
         n, most = sizes[0], _squares(sizes, means, np.zeros(1))
         excess = np.maximum(most - wanted, 0)

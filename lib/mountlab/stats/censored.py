@@ -37,8 +37,8 @@ class CensoredEstimate:
 
 
 def estimate_censored(values: Floats, censored: int, *, level: float, worst: float) -> CensoredEstimate:
-    """The median of `values` and of `censored` trials that are all as bad as `worst` (infinite for a time, 0 for a
-    rate, NaN where nothing is known of them: then there is nothing), with the interval of order statistics.
+    """Return the median of `values` and of `censored` trials that are all as bad as `worst` (infinite for a time, 0 for
+    a rate, NaN where nothing is known of them: then there is nothing), with the interval of order statistics.
 
     An end that lies among the censored trials is `worst`; the near end is then the worst of the trials that ended,
     since all censored ones lie beyond it. Where half or more are censored there is no figure, and the near end still
@@ -99,8 +99,9 @@ class RankedRatios(Ratios):
         return np.where(self.ranked, np.where(self.known, own, math.nan), by_t)
 
     def _order_statistics(self, tails: Floats, *, sign: int) -> Floats:
-        """The lower bound of the median of `sign` times the logs, for each ranked row: the largest order statistic that
-        lies above the median with a chance of the row's tail at most; minus infinity where there is none."""
+        """Return the lower bound of the median of `sign` times the logs, for each ranked row: the largest order
+        statistic that lies above the median with a chance of the row's tail at most; minus infinity where there is
+        none."""
         found = np.full(len(self.n), math.nan)
         for row in np.flatnonzero(self.ranked & self.known):
             ordered = np.sort(sign * self.logs[row][~np.isnan(self.logs[row])])
@@ -111,7 +112,8 @@ class RankedRatios(Ratios):
 
 @lru_cache(maxsize=4096)
 def _lower_rank(n: int, tail: float) -> int:
-    """The largest k for which the k-th smallest of n values lies above their median with a chance of `tail` at most."""
+    """Return the largest k for which the k-th smallest of n values lies above their median with a chance of `tail` at
+    most."""
     return int(np.count_nonzero(special.bdtr(np.arange(float(n)), n, 0.5) <= tail))
 
 

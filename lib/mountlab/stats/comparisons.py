@@ -73,15 +73,15 @@ class Ratios:
         return exponential(self.log_mean)
 
     def p_above(self) -> Floats:
-        """One-sided p for 'the ratio is 1 or less'."""
+        """Return one-sided p for 'the ratio is 1 or less'."""
         return self._beyond(self.log_mean)
 
     def p_below(self) -> Floats:
-        """One-sided p for 'the ratio is 1 or more'."""
+        """Return one-sided p for 'the ratio is 1 or more'."""
         return self._beyond(-self.log_mean)
 
     def p(self) -> Floats:
-        """Two-sided p for 'the ratio is 1'."""
+        """Return the two-sided p for 'the ratio is 1'."""
         return 2 * self._beyond(np.abs(self.log_mean))
 
     def p_equivalent(self, smallest_effect: float) -> Floats:
@@ -89,7 +89,7 @@ class Ratios:
         return self._beyond(math.log1p(smallest_effect) - np.abs(self.log_mean))
 
     def bounds(self, level: float) -> tuple[Floats, Floats]:
-        """The t interval of each ratio by itself, end points transformed back."""
+        """Return the t interval of each ratio by itself, end points transformed back."""
         tails = np.full(len(self.n), (1 - level) / 2)
         return exponential(self.log_low(tails)), exponential(self.log_high(tails))
 
@@ -99,15 +99,16 @@ class Ratios:
         return ~np.isnan(self.log_se)
 
     def log_low(self, tails: Floats) -> Floats:
-        """The lower bound of each logarithm, that misses with a chance of its tail."""
+        """Return the lower bound of each logarithm, that misses with a chance of its tail."""
         return self.log_mean - half_width(tails, self.log_se, self.df_at(tails))
 
     def log_high(self, tails: Floats) -> Floats:
-        """The upper bound."""
+        """Return the upper bound."""
         return self.log_mean + half_width(tails, self.log_se, self.df_at(tails))
 
     def df_at(self, tails: Floats) -> Floats:
-        """Degrees of freedom for a one-sided test at each of `tails`: of a pair those of its t; else see welch_df."""
+        """Return the degrees of freedom for a one-sided test at each of `tails`: of a pair those of its t; else see
+        welch_df."""
         return np.where(self.paired, self.df, welch_df(self.df, self.n, tails))
 
     def _beyond(self, distance: Floats) -> Floats:
@@ -165,7 +166,8 @@ def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN
 
 
 def is_paired(pairs: NDArray[np.int64], ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> Flags:
-    """Whether comparisons are paired, by the number of their pairs and of the values of each side, arrays of one shape.
+    """Return whether comparisons are paired, by the number of their pairs and of the values of each side, arrays of one
+    shape.
 
     They are from FEWEST_PAIRS on, and where every value of one side has a partner: what slows down a whole block then
     cancels. So it depends on what is missing, never on the values. A side with fewer than two values has no interval
@@ -224,8 +226,8 @@ def logarithms(values: Floats) -> Floats:
 
 
 def log_step(values: Floats, step: Floats | float) -> Floats:
-    """The steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric means.
-    NaN for a row without a positive value."""
+    """Return the steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric
+    means. NaN for a row without a positive value."""
     return _Side.of(logarithms(values), step).step
 
 
@@ -252,7 +254,8 @@ class _Side:
 
 
 def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
-    """Mean, standard error and degrees of freedom of each row of (comparisons, blocks), NaN left out, as three rows.
+    """Return mean, standard error and degrees of freedom of each row of (comparisons, blocks), NaN left out, as three
+    rows.
 
     Rounding is dithered by what differs between blocks, too, so how much of it is common to all trials follows from the
     spread of each side. The differences may be alike all the same; they then vary no less than rounding does.
@@ -267,9 +270,9 @@ def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
 
 
 def _welch(ours: _Side, theirs: _Side) -> Floats:
-    """The same of the difference between the means of two sides: with Welch's standard error (1947) and the degrees of
-    freedom of Satterthwaite (1946), which `welch_df` makes fit for far tails. What rounding adds has no sample behind
-    it, and so no part in these."""
+    """Return the same of the difference between the means of two sides: with Welch's standard error (1947) and the
+    degrees of freedom of Satterthwaite (1946), which `welch_df` makes fit for far tails. What rounding adds has no
+    sample behind it, and so no part in these."""
     parts = [side.sd**2 / np.maximum(side.n, 1) for side in (ours, theirs)]
     sampled = parts[0] + parts[1]
     shares = [np.divide(part, sampled, out=np.full(len(part), 0.5), where=sampled > 0) for part in parts]
@@ -282,18 +285,18 @@ def _welch(ours: _Side, theirs: _Side) -> Floats:
 
 
 def _size(ours: _Side, theirs: _Side) -> Floats:
-    """How large the logarithms are, at least 1: their last bits are no spread."""
+    """Return how large the logarithms are, at least 1: their last bits are no spread."""
     return np.maximum(np.maximum(np.abs(ours.mean), np.abs(theirs.mean)), 1.0)
 
 
 def _unless_unknown(mean: Floats, variance: Floats, df: Floats, unknown: Flags) -> Floats:
-    """Mean, standard error and degrees of freedom; the last two NaN where nothing is known of the spread."""
+    """Return mean, standard error and degrees of freedom; the last two NaN where nothing is known of the spread."""
     return np.array([mean, *(np.where(unknown, math.nan, each) for each in (np.sqrt(variance), df))])
 
 
 def welch_df(df: Floats, n: NDArray[np.int64], tails: Floats) -> Floats:
-    """Degrees of freedom for a test of Welch's t at one-sided `tails`: between those of the smaller side, n - 1, and
-    those of Satterthwaite, `df`.
+    """Return the degrees of freedom for a test of Welch's t at one-sided `tails`: between those of the smaller side, n
+    - 1, and those of Satterthwaite, `df`.
 
     n - 1 are never too many (Hsu 1938; Hayter 2013). Those of Satterthwaite are right near 5 %, and too many in the far
     tails in which a family is decided: where one side varies ten times as much as the other, 5 values a side reject
@@ -308,8 +311,8 @@ def welch_df(df: Floats, n: NDArray[np.int64], tails: Floats) -> Floats:
 
 
 def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
-    """The p with P(T >= t) = p, where the degrees of freedom are those of `welch_df` at p. It lies between the p values
-    of `df` and of n - 1. Secants on its logarithm find it, since the distance is nearly linear there.
+    """Return the p with P(T >= t) = p, where the degrees of freedom are those of `welch_df` at p. It lies between the p
+    values of `df` and of n - 1. Secants on its logarithm find it, since the distance is nearly linear there.
     """
     size = np.abs(t)
     ends = [np.log(np.maximum(special.stdtr(each, -size), _NEVER)) for each in (df, np.maximum(n - 1.0, 1))]
@@ -323,13 +326,13 @@ def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
 
 
 def _off(log_p: Floats, size: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
-    """How far a p is from that of its own degrees of freedom, on logarithms."""
+    """Return how far a p is from that of its own degrees of freedom, on logarithms."""
     own = special.stdtr(welch_df(df, n, np.exp(log_p)), -size)
     return np.asarray(log_p - np.log(np.maximum(own, _NEVER)))
 
 
 def moments_of_known(rows: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of what each row holds; NaN where it holds too little."""
+    """Return the mean and standard deviation of what each row holds; NaN where it holds too little."""
     known, found = ~np.isnan(rows), np.full((2, len(rows)), math.nan)
     for size in np.unique(n[n > 0]):
         own = n == size

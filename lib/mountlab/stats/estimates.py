@@ -82,9 +82,10 @@ def estimate(
     step: float = 0.0,
     signed: bool = False,
 ) -> Estimate:
-    """Mean of `values` (one a trial) with its t interval, or another of STATISTICS. The interval is made on the log
-    scale, from mean / exp(h) to mean * exp(h) with h = t(n-1) * sd / (mean * sqrt(n)), and so never goes below zero;
-    where values are `signed` (may be negative, as logarithms), or one is negative, it is mean +- t(n-1) * sd / sqrt(n).
+    """Return the mean of `values` (one a trial) with its t interval, or another of STATISTICS. The interval is made on
+    the log scale, from mean / exp(h) to mean * exp(h) with h = t(n-1) * sd / (mean * sqrt(n)), and so never goes below
+    zero; where values are `signed` (may be negative, as logarithms), or one is negative, it is mean +- t(n-1) * sd /
+    sqrt(n).
 
     `step`: to what the values are rounded, in their unit, which the interval then contains (stats.rounding); 0 where it
     is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
@@ -108,8 +109,8 @@ def estimate(
 
 
 def estimate_of_moments(mean: float, sd: float, n: int, *, level: float = 0.95, unit: str = "") -> Estimate:
-    """The interval of a mean from the mean and the standard deviation (n - 1 in the divisor) of its sample: on the log
-    scale where the mean is positive. n < 2 has none."""
+    """Return the interval of a mean from the mean and the standard deviation (n - 1 in the divisor) of its sample: on
+    the log scale where the mean is positive. n < 2 has none."""
     half = t_quantile(level, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
     low, high = (float(end[0]) for end in _bounds(np.array([mean]), np.array([half]), np.array([mean < 0])))
     return Estimate(
@@ -176,7 +177,7 @@ def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats, 
 
 
 def moments(rows: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation (n - 1 in the divisor) of each row of (samples, n >= 2).
+    """Return the mean and standard deviation (n - 1 in the divisor) of each row of (samples, n >= 2).
 
     In two passes, with what rounding left in the first mean put right: a sum of squares of the values themselves loses
     all digits where the spread is small beside the mean (Chan, Golub & LeVeque 1983). On values over a power of two
@@ -201,15 +202,15 @@ def _mean(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Flo
 
 
 def _mean_and_half(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats]:
-    """The mean of each row, and half of its t interval."""
+    """Return the mean of each row, and half of its t interval."""
     n = rows.shape[1]
     mean, sd = moments(rows)
     return mean, t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
 
 
 def _bounds(mean: Floats, half: Floats, signed: Flags) -> tuple[Floats, Floats]:
-    """The ends of intervals from half of the t interval: of what may be negative, or is zero, the t interval, which of
-    zeros does not go below them; else that on the log scale."""
+    """Return the ends of intervals from half of the t interval: of what may be negative, or is zero, the t interval,
+    which of zeros does not go below them; else that on the log scale."""
     on_logs = ~signed & (mean > 0)
     shift = np.divide(half, mean, out=np.zeros_like(half), where=on_logs)
     with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
@@ -242,8 +243,8 @@ def _median(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[F
 
 
 def order_statistic(n: int, level: float) -> int:
-    """The largest k for which the k-th smallest and the k-th largest of n values enclose the median of what they were
-    drawn from with a chance of `level` or more, whatever its shape; 0 where not even the extremes do.
+    """Return the largest k for which the k-th smallest and the k-th largest of n values enclose the median of what they
+    were drawn from with a chance of `level` or more, whatever its shape; 0 where not even the extremes do.
 
     Each value lies below that median with a chance of one half, so the chance is that of the binomial distribution.
     """
@@ -288,12 +289,12 @@ def checked(values: Sequence[float] | Floats, level: float) -> Floats:
 
 
 def t_quantile(level: float, degrees: int) -> float:
-    """The factor of a two-sided t interval at `level`."""
+    """Return the factor of a two-sided t interval at `level`."""
     return float(special.stdtrit(degrees, (1 + level) / 2))
 
 
 def chi2_quantile(share: ArrayLike, degrees: ArrayLike) -> Floats:
-    """The value below which a chi-square variable lies with a chance of `share`. Shapes broadcast.
+    """Return the value below which a chi-square variable lies with a chance of `share`. Shapes broadcast.
 
     Distributions are asked for by scipy.special throughout: scipy.stats gives the same figures, but takes a second to
     import and a hundred times as long for each.

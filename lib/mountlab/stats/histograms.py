@@ -47,7 +47,7 @@ class Histogram:
 
 
 def bin_of(ns: int) -> tuple[int, int]:
-    """The bin of a latency: its first nanosecond, and its width."""
+    """Return the bin of a latency: its first nanosecond, and its width."""
     if ns < _EXACT:
         return ns, 1
     width = 1 << (ns.bit_length() - 1 - BITS)
@@ -55,20 +55,20 @@ def bin_of(ns: int) -> tuple[int, int]:
 
 
 def middle(ns: int) -> int:
-    """The name of the bin of a latency, as fio writes it."""
+    """Return the name of the bin of a latency, as fio writes it."""
     first, width = bin_of(ns)
     return first + width // 2
 
 
 def count(latencies_ns: Iterable[int]) -> Histogram:
-    """The histogram that fio would keep of these latencies."""
+    """Return the histogram that fio would keep of these latencies."""
     latencies = list(latencies_ns)
     found = Counter(map(middle, latencies))
     return _sorted(found, min(latencies), max(latencies)) if latencies else Histogram({})
 
 
 def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
-    """The histogram of a `clat_ns`, `lat_ns` or `slat_ns` section; None where it has none.
+    """Return the histogram of a `clat_ns`, `lat_ns` or `slat_ns` section; None where it has none.
 
     Raises ParseError where a bin is none of fio's, or where the bins do not hold as many I/Os as the section counted.
     """
@@ -97,7 +97,7 @@ def _bounded(found: Histogram, least: object, most: object) -> Histogram:
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """All of them together, as if one job had done every I/O."""
+    """Return all of them together, as if one job had done every I/O."""
     parts = [each for each in histograms if each.counts]
     together: Counter[int] = Counter()
     for part in parts:
@@ -107,17 +107,17 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def enough(ios: float, percent: float) -> bool:
-    """Whether so many I/Os give a percentile: at least FEWEST_BEYOND of them lie above it, and below it."""
+    """Return whether so many I/Os give a percentile: at least FEWEST_BEYOND of them lie above it, and below it."""
     return ios * min(percent, 100 - percent) / 100 >= FEWEST_BEYOND - 1e-9
 
 
 def ios_needed(percent: float) -> int:
-    """The fewest I/Os that give a percentile between 0 and 100."""
+    """Return the fewest I/Os that give a percentile between 0 and 100."""
     return math.ceil(100 * FEWEST_BEYOND / min(percent, 100 - percent) - 1e-6)
 
 
 def percentile_ns(histogram: Histogram, percent: float) -> float:
-    """The latency below which `percent` of the I/Os lie, interpolated inside its bin; a bin of 1 ns is exact.
+    """Return the latency below which `percent` of the I/Os lie, interpolated inside its bin; a bin of 1 ns is exact.
 
     Between the edges of its bin, the latency is a monotone cubic in the normal score of the rank (slopes: Fritsch &
     Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300). This is exact where latencies are normal, and close in a tail,
@@ -141,7 +141,7 @@ def step_ns(histogram: Histogram, percent: float) -> float:
 
 
 def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
-    """The bin of the percentile with those that hold I/Os before and after it, and its place among them."""
+    """Return the bin of the percentile with those that hold I/Os before and after it, and its place among them."""
     filled = [(ns, number) for ns, number in histogram.counts.items() if number]
     ranks = list(accumulate((number for _, number in filled), initial=0))
     if not filled or not 0 <= percent <= 100:
@@ -193,12 +193,12 @@ def _bin_between(histogram: Histogram, ns: int, from_rank: int, to_rank: int) ->
 
 
 def _score(rank: float, total: int) -> float:
-    """The normal score of a rank. The first and the last I/O are half of one from the end."""
+    """Return the normal score of a rank. The first and the last I/O are half of one from the end."""
     return _NORMAL.inv_cdf(min(max(rank, 0.5), total - 0.5) / total)
 
 
 def _cubic(segments: Sequence[_Segment], at: int, score: float) -> float:
-    """The curve through the edges of all segments, at a score inside of segment `at`."""
+    """Return the curve through the edges of all segments, at a score inside of segment `at`."""
     own = segments[at]
     left = _slope(segments[at - 1], own) if at else own.slope
     right = _slope(own, segments[at + 1]) if at + 1 < len(segments) else own.slope
@@ -216,7 +216,7 @@ def _slope(before: _Segment, after: _Segment) -> float:
 
 
 def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
-    """The empirical distribution: (seconds, share of the I/Os that took less), at the upper edge of each bin.
+    """Return the empirical distribution: (seconds, share of the I/Os that took less), at the upper edge of each bin.
 
     At these points it is exact; between them the histogram does not say.
     """

@@ -35,7 +35,7 @@ _FREEDOM = 4
 
 
 def counted(n: int, unit: Unit, looks: Looks = "any") -> int:
-    """How many of n values of a side count: those up to the last look; of fewer than two all."""
+    """Return how many of n values of a side count: those up to the last look; of fewer than two all."""
     if looks == "once" or unit == "run":
         return n
     place = bisect_right(BLOCKS, n)
@@ -43,8 +43,8 @@ def counted(n: int, unit: Unit, looks: Looks = "any") -> int:
 
 
 def share(n: int, unit: Unit, looks: Looks = "any") -> float:
-    """The share of the error for the look at n blocks of each run; or at n runs, those of both sides together. Over all
-    looks they sum to at most 1. Too few for a look have the share of the first."""
+    """Return the share of the error for the look at n blocks of each run; or at n runs, those of both sides together.
+    Over all looks they sum to at most 1. Too few for a look have the share of the first."""
     if looks == "once":
         return 1.0
     return _share_of_runs(n) if unit == "run" else _share_of_blocks(n)
@@ -65,6 +65,6 @@ def _share_of_runs(n: int) -> float:
 
 
 def later(n: int, unit: Unit, looks: Looks = "any") -> Sequence[int]:
-    """How many values of each side the next looks have: more than n, at least 2, and at most MOST."""
+    """Return how many values of each side the next looks have: more than n, at least 2, and at most MOST."""
     least = max(n + 1, 2)
     return [each for each in BLOCKS if each >= least] if (unit, looks) == ("block", "any") else range(least, MOST + 1)

@@ -93,12 +93,13 @@ class _MarginTest:
     looks: Looks
 
     def wrong(self, change: int, baseline: int) -> float:
-        """The chance of an error that a look at so many values of each side may have, over all figures."""
+        """Return the chance of an error that a look at so many values of each side may have, over all figures."""
         n = change + baseline if self.unit == "run" else min(change, baseline)
         return (1 - self.level) * looking.share(n, self.unit, self.looks)
 
     def counted(self, change: Floats, baseline: Floats) -> list[Floats]:
-        """The values of each side that this look counts: under a rule all, else of blocks as many of either side."""
+        """Return the values of each side that this look counts: under a rule all, else of blocks as many of either
+        side."""
         if self.until or self.unit == "run" or self.looks == "once":
             return [change, baseline]
         last = looking.counted(min(change.shape[1], baseline.shape[1]), self.unit)
@@ -117,8 +118,8 @@ def against_margin(
     unit: Unit = "block",
     looks: Looks = "any",
 ) -> AgainstMargin:
-    """Values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the end
-    where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
+    """Return values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the
+    end where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
     `steps`: to what each side is rounded, as in `compare`.
 
     Of blocks by Welch's t (compare_rows_unpaired), from as many of either side, up to the last look. Of runs by
@@ -150,7 +151,7 @@ def against_margin(
 
 
 def _smaller(change: Floats, baseline: Floats) -> NDArray[np.int64]:
-    """How many values the smaller side of each figure has."""
+    """Return how many values the smaller side of each figure has."""
     sizes = [np.count_nonzero(side > 0, axis=1) for side in (change, baseline)]
     return np.asarray(np.minimum(*sizes), dtype=np.int64)
 
@@ -165,9 +166,9 @@ def _of_blocks(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, 
 
 
 def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Floats]:
-    """The same by Student's t with a pooled variance: s sqrt(1/m + 1/k) on m + k - 2 degrees of freedom, for m and k
-    runs; one run beside k has the interval of a prediction. NaN where a side has no run, where both have one, and where
-    all runs are alike and no step is known."""
+    """Return the same by Student's t with a pooled variance: s sqrt(1/m + 1/k) on m + k - 2 degrees of freedom, for m
+    and k runs; one run beside k has the interval of a prediction. NaN where a side has no run, where both have one, and
+    where all runs are alike and no step is known."""
     (m, one), (k, other) = (_log_variance(side) for side in (change, baseline))
     degrees = m + k - 2.0
     known = (m > 0) & (k > 0) & (degrees > 0)
@@ -183,7 +184,7 @@ def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Fl
 
 
 def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """How many values each row has, and the variance of their logarithms; NaN for fewer than two."""
+    """Return how many values each row has, and the variance of their logarithms; NaN for fewer than two."""
     logs = comparisons.logarithms(values)
     n = np.count_nonzero(~np.isnan(logs), axis=1)
     return n, comparisons.moments_of_known(logs, n)[1] ** 2
@@ -193,9 +194,10 @@ def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _what_would(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: int) -> tuple[Floats, Floats]:
-    """Values of each side that decide with a chance of POWER: where nothing has changed (or the change is twice the
-    margin, which is as far from it: what shows the one shows the other); and where the change is what was seen, `away`
-    from the margin. If n were enough for the first already, the change lies near the margin: then both are the second.
+    """Return values of each side that decide with a chance of POWER: where nothing has changed (or the change is twice
+    the margin, which is as far from it: what shows the one shows the other); and where the change is what was seen,
+    `away` from the margin. If n were enough for the first already, the change lies near the margin: then both are the
+    second.
     """
     seen = _needed(away, spread, asked, of_all, n)
     nothing = np.where(np.isnan(away), math.nan, math.log1p(asked.margin))
@@ -206,7 +208,7 @@ def _what_would(away: Floats, spread: Floats, asked: _MarginTest, of_all: float,
 
 
 def _needed(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: int) -> Floats:
-    """The values of each side at the first look after n that has the power; infinite where none has."""
+    """Return the values of each side at the first look after n that has the power; infinite where none has."""
     sizes = looking.later(n, asked.unit, asked.looks)
     errors = np.array([asked.wrong(size, size) * of_all for size in sizes])
     low, high = np.zeros(len(away), dtype=np.int64), np.full(len(away), len(sizes))
@@ -219,8 +221,8 @@ def _needed(away: Floats, spread: Floats, asked: _MarginTest, of_all: float, n: 
 
 
 def _power(away: Floats, spread: Floats, n: NDArray[np.int64], errors: Floats) -> Floats:
-    """The chance that n values of each side show at this error on which side of the margin a change lies that is so far
-    `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
+    """Return the chance that n values of each side show at this error on which side of the margin a change lies that is
+    so far `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
     df = comparisons.welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
     critical = -special.stdtrit(df, errors)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -52,8 +52,8 @@ def noise_sources(candidates: Floats, baselines: Floats, *, steps: Steps = (0.0,
 
 
 def _of_pairs(ours: Floats, theirs: Floats, least: Floats) -> Sources:
-    """The source of each row of (comparisons, blocks): the first that holds. Each test of the log ratios is that of the
-    caveat of the same name, at its limit; `least`: their variance by rounding."""
+    """Return the source of each row of (comparisons, blocks): the first that holds. Each test of the log ratios is that
+    of the caveat of the same name, at its limit; `least`: their variance by rounding."""
     ratios, limits = ours - theirs, shape.SUSPICIOUS_P
     far, (at, step_p) = shape.outlier_mask(ratios), shape.steps(ratios)
     n = ratios.shape[1]
@@ -75,8 +75,8 @@ def _of_pairs(ours: Floats, theirs: Floats, least: Floats) -> Sources:
 
 
 def _left(rows: Floats, parts: list[Flags]) -> Floats:
-    """The share of the squared deviations of each row that is left around the means of its parts; 1 for a row that does
-    not vary."""
+    """Return the share of the squared deviations of each row that is left around the means of its parts; 1 for a row
+    that does not vary."""
     whole = rows.var(axis=1) * rows.shape[1]
     squares = np.zeros(len(rows))
     for part in parts:
@@ -94,7 +94,7 @@ def _correlation(one: Floats, other: Floats) -> Floats:
 
 
 def _of_sides(ours: Floats, theirs: Floats) -> Sources:
-    """The side whose own part of the variance dominates, where the sides differ by more than chance."""
+    """Return the side whose own part of the variance dominates, where the sides differ by more than chance."""
     correlation, degrees = _correlation(ours + theirs, ours - theirs), ours.shape[1] - 2
     t = np.abs(correlation) * np.sqrt(degrees / np.maximum(1 - correlation**2, _TINY))
     larger = ours.var(axis=1) > theirs.var(axis=1)  # the common part is the same in both
@@ -103,7 +103,7 @@ def _of_sides(ours: Floats, theirs: Floats) -> Sources:
 
 
 def _of_apart(ours: Floats, theirs: Floats) -> NoiseSource:
-    """The same of sides that share too few blocks: by the F test of their variances."""
+    """Return the same of sides that share too few blocks: by the F test of their variances."""
     if min(len(ours), len(theirs)) < FEWEST:
         return "unknown"
     variances = [float(side.var(ddof=1)) for side in (ours, theirs)]

@@ -33,15 +33,15 @@ class FurtherBox:
 
 
 def over_boxes(log_ratios: Floats) -> Ratios:
-    """Mean log ratio over boxes, from the mean log ratio on each, of shape (comparisons, boxes), NaN where a box has
-    none. `n` counts boxes. One box has a ratio and no interval."""
+    """Return the mean log ratio over boxes, from the mean log ratio on each, of shape (comparisons, boxes), NaN where a
+    box has none. `n` counts boxes. One box has a ratio and no interval."""
     return compare_rows(np.exp(log_ratios), np.where(np.isnan(log_ratios), math.nan, 1.0))
 
 
 def further_box(ratios: Ratios, level: float) -> FurtherBox:
-    """The interval that holds what a run of the same design shows on a further box, by the t distribution: exact for
-    normal figures of one variance. The true ratio of that box, without the noise of its run, it holds at least as often
-    (Anderson 1955)."""
+    """Return the interval that holds what a run of the same design shows on a further box, by the t distribution: exact
+    for normal figures of one variance. The true ratio of that box, without the noise of its run, it holds at least as
+    often (Anderson 1955)."""
     n = np.maximum(ratios.n, 2)
     factors = np.array([t_quantile(level, int(each) - 1) for each in n])
     with np.errstate(over="ignore"):

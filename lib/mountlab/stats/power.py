@@ -37,7 +37,7 @@ _NORMAL_NODES, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
 def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
-    """The fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
+    """Return the fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
 
     Shapes broadcast; whole numbers, 2 or more. Infinite where more than MOST_BLOCKS would be needed (a ratio of 1 is
     never shown to differ from 1). NaN where the spread or the ratio is not known. Fast for many: the smallest effect
@@ -47,17 +47,18 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
 
 
 def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
-    """The blocks that a quieter run is reckoned with where a run of n cannot decide: as many, or QUIET_BLOCKS."""
+    """Return the blocks that a quieter run is reckoned with where a run of n cannot decide: as many, or
+    QUIET_BLOCKS."""
     return np.clip(np.asarray(n, dtype=np.int64), QUIET_BLOCKS, MOST_BLOCKS)
 
 
 def too_many(needed: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
-    """Whether so many blocks are too many after a run of n; also where more than MOST_BLOCKS are needed."""
+    """Return whether so many blocks are too many after a run of n; also where more than MOST_BLOCKS are needed."""
     return np.asarray(np.asarray(needed) > np.maximum(MOST_RUN, 2 * np.asarray(n)), dtype=np.bool_)
 
 
 def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
-    """The smallest ratio above 1 that n blocks show with this power; its reciprocal is as easy to show.
+    """Return the smallest ratio above 1 that n blocks show with this power; its reciprocal is as easy to show.
 
     Shapes broadcast. NaN for n < 2, which no test is made of, and for an unknown spread; n counts at most MOST_BLOCKS.
     """
@@ -72,7 +73,8 @@ def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, lev
 def blocks_to_show_same(
     log_sd: float, smallest_effect: float, *, ratio: float = 1.0, power: float = POWER, level: float = 0.95
 ) -> float:
-    """The fewest blocks with which two one-sided tests show that a true `ratio` lies within 1 +- `smallest_effect`.
+    """Return the fewest blocks with which two one-sided tests show that a true `ratio` lies within 1 +-
+    `smallest_effect`.
 
     Infinite where more than MOST_BLOCKS would be needed, as for a ratio that lies at the limit or beyond; NaN for an
     unknown spread. Each one-sided test is made at 1 - level, as `comparisons.p_equivalent` is read.
@@ -93,7 +95,8 @@ def blocks_to_show_same(
 def power_to_show_same(
     n: int, log_sd: float, smallest_effect: float, *, ratio: float = 1.0, level: float = 0.95
 ) -> float:
-    """Chance that two one-sided tests on n log ratios show a true `ratio` to lie within 1 +- `smallest_effect`.
+    """Return the chance that two one-sided tests on n log ratios show a true `ratio` to lie within 1 +-
+    `smallest_effect`.
 
     NaN for n < 2. Source: the definition, integrated over the distribution of the estimated spread (Phillips 1990).
     """
@@ -104,8 +107,9 @@ def power_to_show_same(
 
 
 def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alpha: float) -> float:
-    """Chance that both one-sided t tests at `alpha` show that an effect `true` lies between -bound and bound, where
-    it is estimated with the true standard error `se` on so many degrees of freedom. All on the scale of logs."""
+    """Return the chance that both one-sided t tests at `alpha` show that an effect `true` lies between -bound and
+    bound, where it is estimated with the true standard error `se` on so many degrees of freedom. All on the scale of
+    logs."""
     if se == 0:
         return float(abs(true) < bound)
     critical = float(-special.stdtrit(degrees, alpha))
@@ -119,7 +123,8 @@ def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alp
 
 
 def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
-    """Half the width of the t interval of a mean of n values, in standard deviations of theirs; NaN for n < 2."""
+    """Return half the width of the t interval of a mean of n values, in standard deviations of theirs; NaN for n <
+    2."""
     _check_share(level, "level")
     blocks = np.asarray(n, dtype=float)
     counts = np.where(blocks >= 2, blocks, math.nan)
@@ -127,7 +132,7 @@ def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
 
 
 def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
-    """The fewest trials whose interval lies in `mean * (1 +- half_width)` when they spread by `cv` again.
+    """Return the fewest trials whose interval lies in `mean * (1 +- half_width)` when they spread by `cv` again.
 
     Infinite where more than MOST_BLOCKS would be needed, NaN where the spread is not known. Raises ValueError for a
     half width that is not positive. The spread of the next run varies, too: about half of such runs need a few more.
@@ -142,8 +147,9 @@ def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.
 
 
 def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) -> Floats:
-    """The spread below which the true one lies with this confidence, where `n` values spread by `sd`: what a plan from
-    a small pilot should reckon with (Browne 1995). Shapes broadcast; NaN for n < 2. By the chi-square distribution."""
+    """Return the spread below which the true one lies with this confidence, where `n` values spread by `sd`: what a
+    plan from a small pilot should reckon with (Browne 1995). Shapes broadcast; NaN for n < 2. By the chi-square
+    distribution."""
     _check_share(confidence, "confidence")
     degrees = np.asarray(n, dtype=float) - 1
     known = degrees >= 1
@@ -157,7 +163,8 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
 
 @lru_cache(maxsize=64)
 def smallest_effects(power: float, level: float) -> Floats:
-    """The smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with n."""
+    """Return the smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with
+    n."""
     from scipy.optimize import elementwise  # takes a while, and a plan does without
 
     _check_share(power, "power")
@@ -175,7 +182,8 @@ def smallest_effects(power: float, level: float) -> Floats:
 
 
 def _power(effect: Floats, n: Floats, level: float) -> Floats:
-    """Chance that the two-sided t test on n log ratios shows an `effect` |log ratio| / log_sd, in its own direction.
+    """Return the chance that the two-sided t test on n log ratios shows an `effect` |log ratio| / log_sd, in its own
+    direction.
 
     By the noncentral t distribution with n - 1 degrees of freedom and noncentrality effect * sqrt(n). A significant
     result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).

@@ -23,9 +23,9 @@ _ALIKE = 8 * float(np.finfo(float).eps)
 
 
 def common_deviation(step: Floats, spread: Floats) -> Floats:
-    """The standard deviation of the error that rounding to `step` puts into a mean and that more trials do not reduce,
-    given the standard deviation of the rounded values. Shapes broadcast; 0 where there is no step, NaN where there is
-    no spread. Nothing is squared, so that values of any size have theirs."""
+    """Return the standard deviation of the error that rounding to `step` puts into a mean and that more trials do not
+    reduce, given the standard deviation of the rounded values. Shapes broadcast; 0 where there is no step, NaN where
+    there is no spread. Nothing is squared, so that values of any size have theirs."""
     return np.asarray(np.sqrt(np.maximum(step / 2 - spread, 0) / 3) * np.sqrt(step / 2 + spread))
 
 
@@ -35,5 +35,5 @@ def common_variance(step: Floats, spread: Floats) -> Floats:
 
 
 def alike(spread: Floats, size: Floats) -> NDArray[np.bool_]:
-    """Whether a standard deviation is zero but for the last bits of numbers as large as `size`."""
+    """Return whether a standard deviation is zero but for the last bits of numbers as large as `size`."""
     return np.asarray(spread <= _ALIKE * np.abs(size))

@@ -69,7 +69,7 @@ _DUST = 1e-30
 
 
 def nominal_level(until: Until, level: float) -> float:
-    """The level at which a t interval must be computed so that, after the rule `until`, it covers `level`.
+    """Return the level at which a t interval must be computed so that, after the rule `until`, it covers `level`.
 
     Raises ValueError for a level outside (0, 1).
     """
@@ -109,8 +109,8 @@ def true_p_one_sided(p: ArrayLike, until: Correction) -> Array:
 
 
 def half_widths(values: ArrayLike, level: float) -> Array:
-    """Half the width of the t interval after each block: `values` of shape (..., n), the last axis blocks, gives the
-    same shape. After the first block, and where a value is NaN, it is infinite."""
+    """Return half the width of the t interval after each block: `values` of shape (..., n), the last axis blocks, gives
+    the same shape. After the first block, and where a value is NaN, it is infinite."""
     sample = np.asarray(values, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     shifted = sample - sample[..., :1]
@@ -124,8 +124,8 @@ def half_widths(values: ArrayLike, level: float) -> Array:
 
 
 def precise(values: ArrayLike, until: Until) -> NDArray[np.bool_]:
-    """Whether the mean is as precise as `until` asks, after each block: shape (..., n) gives the same shape; False
-    before `min` values. A sample whose values are all the same is precise, also one of zeros."""
+    """Return whether the mean is as precise as `until` asks, after each block: shape (..., n) gives the same shape;
+    False before `min` values. A sample whose values are all the same is precise, also one of zeros."""
     sample = np.asarray(values, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     means = np.abs(np.cumsum(sample, axis=-1) / counts)
@@ -137,8 +137,8 @@ def precise(values: ArrayLike, until: Until) -> NDArray[np.bool_]:
 
 
 def precise_ratio(log_ratios: ArrayLike, until: Until, level: float) -> NDArray[np.bool_]:
-    """The same of a ratio, from its logarithms: within a factor of 1 + half_width either way, at the `level` at which
-    the rule looks (stats.adjusted.look_level)."""
+    """Return the same of a ratio, from its logarithms: within a factor of 1 + half_width either way, at the `level` at
+    which the rule looks (stats.adjusted.look_level)."""
     sample = np.asarray(log_ratios, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     narrow = half_widths(sample, level) <= np.log1p(until.half_width)
@@ -156,7 +156,7 @@ def blocks_taken(values: ArrayLike, until: Until) -> NDArray[np.intp]:
 
 
 def first_block(done: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
-    """The first block, of the last axis, after which a rule is content; `most` where it never is."""
+    """Return the first block, of the last axis, after which a rule is content; `most` where it never is."""
     return np.where(done.any(axis=-1), done.argmax(axis=-1) + 1, most)
 
 
@@ -164,7 +164,7 @@ def first_block(done: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
 
 
 def _real_p_of(until: Until) -> Array:
-    """The real p of each of _P."""
+    """Return the real p of each of _P."""
     if until.of == "comparisons":
         return _real_p_at_any_depth(until.min, until.max, until.confidence)
     return _real_p(until.min, until.max, until.confidence)
@@ -190,20 +190,20 @@ def _real_p_at_any_depth(least: int, most: int, confidence: float) -> Array:
 
 
 def _nominal(real: Array, wanted: float) -> float:
-    """The nominal p whose real p is `wanted`."""
+    """Return the nominal p whose real p is `wanted`."""
     return float(np.exp(np.interp(np.log(wanted), np.log(real), np.log(_P))))
 
 
 def _worst_p(least: int, most: int, levels: Sequence[float]) -> Array:
-    """The largest probability of a miss at each of _P, over the levels at which the rule may look, and over the half
-    widths at which it stops between its first and its last look: of shape (len(_P),)."""
+    """Return the largest probability of a miss at each of _P, over the levels at which the rule may look, and over the
+    half widths at which it stops between its first and its last look: of shape (len(_P),)."""
     counts = np.arange(least, most + 1)
     limits = np.concatenate([_limits(counts, level) for level in levels])
     return np.asarray(np.maximum(_misses(counts, limits).max(axis=0), _P))
 
 
 def _limits(counts: NDArray[np.intp], level: float) -> Array:
-    """The W below which the rule stops at each look, for half widths (in standard deviations) from those that it
+    """Return the W below which the rule stops at each look, for half widths (in standard deviations) from those that it
     reaches at its first look to those that it reaches at its last: (_RATIOS, looks)."""
     quantiles = special.stdtrit(counts - 1, (1 + level) / 2)
     widths = quantiles / np.sqrt(counts)
@@ -228,14 +228,15 @@ def _misses(counts: NDArray[np.intp], limits: Array) -> Array:
 
 
 def _nodes(most: int) -> Array:
-    """The grid of W: fine in proportion where it is small, which the tails live on, even where it is large."""
+    """Return the grid of W: fine in proportion where it is small, which the tails live on, even where it is large."""
     end = most + 8 * np.sqrt(2 * most) + 20
     return np.concatenate([[0.0], np.geomspace(1e-11, 8.0, 320), np.arange(8.5, 40.0, 0.5), np.arange(40.0, end, 1.0)])
 
 
 def _weights(nodes: Array, below: Array, moment_below: Array) -> Array:
-    """A distribution as weights on the nodes, from its distribution function and its mean up to each node, shapes
-    (..., nodes). What lies between two nodes is shared so that the mean stays exact; the last node has the rest."""
+    """Return a distribution as weights on the nodes, from its distribution function and its mean up to each node,
+    shapes (..., nodes). What lies between two nodes is shared so that the mean stays exact; the last node has the
+    rest."""
     mass = np.diff(below)
     upper = (np.diff(moment_below) - mass * nodes[:-1]) / np.diff(nodes)
     weights = np.zeros(below.shape)
@@ -246,7 +247,8 @@ def _weights(nodes: Array, below: Array, moment_below: Array) -> Array:
 
 
 def _without_dust(weights: Array) -> Array:
-    """What is smaller than any p value that matters is zero: arithmetic on such numbers is a hundred times slower."""
+    """Return the weights, 0 where one is smaller than any p value that matters: arithmetic on such numbers is a
+    hundred times slower."""
     return np.where(weights > _DUST, weights, 0.0)
 
 
@@ -257,7 +259,8 @@ def _start(nodes: Array, degrees: int) -> Array:
 
 @lru_cache(maxsize=2)
 def _transition(most: int) -> Array:
-    """One more block, which adds a chi-square variable of one degree: row i is the distribution after nodes[i]."""
+    """Return one more block, which adds a chi-square variable of one degree: row i is the distribution after
+    nodes[i]."""
     nodes = _nodes(most)
     added = np.maximum(nodes - nodes[:, None], 0)
     below = special.erf(np.sqrt(added / 2))
@@ -266,6 +269,6 @@ def _transition(most: int) -> Array:
 
 
 def _share_below(nodes: Array, limits: Array) -> Array:
-    """How much of the weight on each node counts as W <= limit: shape (limits, nodes), between 0 and 1."""
+    """Return how much of the weight on each node counts as W <= limit: shape (limits, nodes), between 0 and 1."""
     edges = np.concatenate([[0.0], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1] + 1]])
     return np.asarray(np.clip((limits[:, None] - edges[:-1]) / np.diff(edges), 0.0, 1.0))

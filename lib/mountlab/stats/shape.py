@@ -68,8 +68,8 @@ def outlier_mask(samples: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scaleless(values: Sequence[float]) -> bool:
-    """Whether a sample has no scale by which a value could be called far: two values only, one of them more often than
-    not."""
+    """Return whether a sample has no scale by which a value could be called far: two values only, one of them more
+    often than not."""
     counts = np.unique(np.asarray(values, dtype=float), return_counts=True)[1]
     return len(counts) == 2 and 2 * int(counts.max()) > len(values)
 
@@ -84,7 +84,7 @@ def _modified_z(rows: Floats) -> Floats:
 
 
 def _half_a_step(row: Floats) -> float:
-    """Half of the smallest step between the values; 0 where there is one step or none."""
+    """Return half of the smallest step between the values; 0 where there is one step or none."""
     steps = np.diff(np.unique(row))
     return float(steps.min()) / 2 if len(steps) > 1 else 0.0
 
@@ -100,7 +100,8 @@ def _outlier_limit(n: int) -> float:
 
 
 def drift(values: Sequence[float]) -> float:
-    """Two-sided p against 'the order of the trials does not matter', for values that rise or fall over the blocks.
+    """Return the two-sided p against 'the order of the trials does not matter', for values that rise or fall over the
+    blocks.
 
     The test of Mann (1945) and Kendall: the number of pairs in rising order. Exact for n <= 60, and with
     ties, over all orders of them, for n <= 20; beyond that by the normal distribution, with its variance for ties
@@ -127,12 +128,12 @@ def drift_p(samples: ArrayLike) -> Floats:
 
 
 def _ties(row: Floats) -> tuple[int, ...]:
-    """How often each value occurs."""
+    """Return how often each value occurs."""
     return tuple(sorted(np.unique(row, return_counts=True)[1].tolist()))
 
 
 def _kendall_tail(ties: tuple[int, ...], more: int) -> float:
-    """The chance that rising pairs are at least so many more than falling ones, where values have these ties."""
+    """Return the chance that rising pairs are at least so many more than falling ones, where values have these ties."""
     n, untied = sum(ties), sum(ties) ** 2 - sum(count**2 for count in ties)
     if n <= (_EXACT_TIED_TO if ties[-1] > 1 else _EXACT_KENDALL_TO):
         return float(_falling_pairs(ties)[(untied // 2 - more) // 2])
@@ -161,7 +162,7 @@ def _falling_pairs(ties: tuple[int, ...]) -> Floats:
 
 
 def step(values: Sequence[float]) -> tuple[int, float]:
-    """The most likely change point, as the index of the first value after it, and p against 'there is none'.
+    """Return the most likely change point, as the index of the first value after it, and p against 'there is none'.
 
     Pettitt (1979): the split whose two sides differ most in rank. p is two-sided, over orders of the trials that are
     drawn with a fixed seed (100,000 at n = 10, at least 1,000), not by his formula for long series; ties make it
@@ -172,7 +173,7 @@ def step(values: Sequence[float]) -> tuple[int, float]:
 
 
 def step_p(samples: ArrayLike) -> Floats:
-    """The p value of `step` of many samples: (m, n) values to (m,) p values."""
+    """Return the p value of `step` of many samples: (m, n) values to (m,) p values."""
     return steps(_rows(samples))[1]
 
 
@@ -207,8 +208,8 @@ Statistic = Callable[[Floats], Floats]
 
 
 def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
-    """The share of orders in which the statistic of the ranks is at least what it is in these rows. Of few values all
-    orders count, of them with their ties; of many some, as if there were no ties."""
+    """Return the share of orders in which the statistic of the ranks is at least what it is in these rows. Of few
+    values all orders count, of them with their ties; of many some, as if there were no ties."""
     n, ranks = rows.shape[1], _ranks(rows)
     seen = statistic(ranks) - 1e-9
     if n <= _ALL_ORDERS_TO:
@@ -221,7 +222,7 @@ def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _null(statistic: Statistic, ranks: tuple[float, ...]) -> Floats:
-    """The statistic of these ranks in all orders, or in as many as hold a million values; sorted."""
+    """Return the statistic of these ranks in all orders, or in as many as hold a million values; sorted."""
     if len(ranks) <= _ALL_ORDERS_TO:
         return np.sort(statistic(np.array(list(itertools.permutations(ranks)))))
     drawn = np.tile(np.array(ranks, dtype=float), (_draws(len(ranks)), 1))
@@ -229,7 +230,7 @@ def _null(statistic: Statistic, ranks: tuple[float, ...]) -> Floats:
 
 
 def _draws(n: int) -> int:
-    """How many samples of n are drawn for what has no formula."""
+    """Return how many samples of n are drawn for what has no formula."""
     return max(1_000, _DRAWN_VALUES // n)
 
 
@@ -300,7 +301,7 @@ class Steady:
 
 
 def steady(rounds: Sequence[float], *, window: int = 5) -> Steady:
-    """The storage industry's rule on the averages of successive rounds, over the last `window` of them.
+    """Return the storage industry's rule on the averages of successive rounds, over the last `window` of them.
 
     Fewer rounds than that, or an average of 0, are not steady, with NaN for both shares. ValueError for a window < 2.
     Source: SNIA, Solid State Storage Performance Test Specification, definition of steady state.

@@ -102,7 +102,7 @@ class _Search:
         return line, column
 
     def _is_its_own(self, error: ParameterError, path: Path) -> bool:
-        """Whether an error is one without what was taken out, too."""
+        """Return whether an error is one without what was taken out, too."""
         if any(path[: len(each)] == each or each[: len(path)] == path for each in self.removed):
             return False
         if path[0] not in (*_WITH_ENTRIES, "design"):

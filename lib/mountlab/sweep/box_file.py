@@ -64,7 +64,7 @@ class BoxFile(File):
 
 
 def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
-    """A box file's mapping, checked."""
+    """Return a box file's mapping, checked."""
     file = validated(BoxFile, raw, where)
     if bool(file.host) == bool(file.embedded):
         raise ParameterError(

@@ -53,7 +53,7 @@ class ClientMount:
 
 
 def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedClient:
-    """A client of a run that holds `main` on its box, from the client's own facts."""
+    """Return a client of a run that holds `main` on its box, from the client's own facts."""
     if name == box:
         lease, step = main, None
     else:
@@ -66,7 +66,7 @@ def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedCli
 
 
 def client_mounts(clients: tuple[PlannedClient, ...], fs: Filesystem, place: Place) -> tuple[ClientMount, ...]:
-    """How each client gets to see a file system; () for one that only its own box sees."""
+    """Return how each client gets to see a file system; () for one that only its own box sees."""
     return () if FAMILIES[fs.type].refuses_clients(fs) else tuple(_client_mount(each, fs, place) for each in clients)
 
 
@@ -101,7 +101,7 @@ def endpoints(
 
 
 def opening(lease: Lease) -> Step:
-    """The directories of a run on one box, and the lock on it."""
+    """Return the directories of a run on one box, and the lock on it."""
     command = ("sh", "-c", roots_script(), OPEN)
     names = (f"{lease.mount_root}/{lease.run_id}", lease.output_dir, lease.owner)
     return Step(
@@ -118,7 +118,7 @@ def marked(step: Step, run_id: str) -> Step:
 
 
 def refusal(fs: Filesystem, workload: Workload) -> str | None:
-    """Why a workload cannot run on a file system; None where it can."""
+    """Return why a workload cannot run on a file system; None where it can."""
     family = FAMILIES[fs.type]
     return family.refuses(fs, workload) or (family.refuses_clients(fs) if workload.clients else None)
 

@@ -25,7 +25,7 @@ class Visit:
 
 
 def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
-    """The whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
+    """Return the whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
 
     Inside each block the file systems come in a new random order, and inside each file system its cells do too:
     a split plot. The same sweep and seed give the same order. Extensions follow, each with its own warm-up;

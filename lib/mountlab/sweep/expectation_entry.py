@@ -19,7 +19,7 @@ _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 
 
 def expectation_text(entry: str | Mapping[str, Any]) -> str:
-    """The words of an expectation."""
+    """Return the words of an expectation."""
     return " ".join(str(entry if isinstance(entry, str) else entry.get(SAYS, "")).split())
 
 
@@ -32,7 +32,7 @@ def read_expectation(
     design: Design,
     where: str,
 ) -> Claims:
-    """The claims of an expectation: `{says: in words, cold reads: faster, warm reads: {tmpfs: same}}`.
+    """Return the claims of an expectation: `{says: in words, cold reads: faster, warm reads: {tmpfs: same}}`.
 
     A key is a part of the question (checks.asked.PARTS, or one that the sweep's `metrics` ask of a workload) or the
     name of a workload. Raises ParameterError for another key, for a bad claim, and for a file system that is

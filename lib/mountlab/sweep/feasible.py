@@ -32,7 +32,7 @@ MEMORY_SHARE = 0.8
 
 
 def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
-    """Programs of every tool and every family, and those that the sweep itself names, each once: what facts and
+    """Return programs of every tool and every family, and those that the sweep itself names, each once: what facts and
     `box check` ask for. Those of plug-ins only where the sweep names them, or where there is none."""
     tools, families = (TOOLS, FAMILIES) if sweep is None else (TOOLS.own, FAMILIES.own)
     programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
@@ -43,7 +43,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
-    """Programs that the box must have for this sweep, each once."""
+    """Return programs that the box must have for this sweep, each once."""
     programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs_for(w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     return tuple({program.name: program for program in programs}.values())
@@ -77,7 +77,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
 
 
 def _available(sweep: Sweep, facts: Facts) -> Sweep:
-    """The sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
+    """Return the sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
     reasons = {fs.name: FAMILIES[fs.type].unavailable(fs, facts) for fs in sweep.filesystems}
     here = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
     if not here:
@@ -168,7 +168,8 @@ def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> N
 
 
 def _memory_of(fs: Filesystem, facts: Facts) -> int:
-    """The memory that it may fill: a file system there, a zram device (data may not compress), an image in memory."""
+    """Return the memory that it may fill: a file system there, a zram device (data may not compress), an image in
+    memory."""
     in_memory = fs.image_dir is not None and fs.image_dir in facts.get("memory_directories", ())
     image = (fs.image_bytes or 0) if in_memory else 0
     return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image

@@ -106,7 +106,7 @@ def check_type(kind: str, where: str) -> None:
 
 
 def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
-    """The file system of one entry. Raises ParameterError for the first thing that is wrong."""
+    """Return the file system of one entry. Raises ParameterError for the first thing that is wrong."""
     check_type(entry.type, f"{where}.type")
     family = FAMILIES[entry.type]
     for key in entry.model_fields_set - {"type"} - family.keys:

@@ -153,7 +153,7 @@ class Plan:
         return self.expected_until_s(self.sweep.design.repeats)
 
     def expected_until_s(self, block: int) -> float:
-        """The same where the run ends with this block."""
+        """Return the same where the run ends with this block."""
         whole_plots = [whole_plot for whole_plot in self.whole_plots if whole_plot.block <= block]
         made = (*self.controls, *self.lasting, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
         trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
@@ -167,7 +167,8 @@ class Plan:
         return MOUNT_S * made * (len({whole_plot.block for whole_plot in self.whole_plots}) - 1)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """Every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup names."""
+        """Return every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup
+        names."""
         return tuple(self._commands())
 
     def _commands(self) -> Iterator[tuple[str, ...]]:
@@ -196,7 +197,7 @@ def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
 
 
 def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, owner: str) -> Plan:
-    """Everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
+    """Return everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
     """
@@ -304,14 +305,14 @@ class _Context:
         )
 
     def control(self, fs: Filesystem) -> PlannedMount:
-        """The same file system without the options of the sweep, and whether it accepts an unknown option."""
+        """Return the same file system without the options of the sweep, and whether it accepts an unknown option."""
         plain = self.mount(control_ids(fs.name)[0], _plain(fs))
         steps = [each for step in plain.steps for each in self._questions(fs, step, plain.steps)]
         return replace(plain, steps=tuple(steps), clients=())
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
-        """The control of a file system whose options can be distinguished from the kernel's defaults; and a second
-        making of it where only a difference can prove an option."""
+        """Yield the control of a file system whose options can be distinguished from the kernel's defaults; and a
+        second making of it where only a difference can prove an option."""
         family = FAMILIES[fs.type]
         if family.controlled and not family.unavailable(fs, self.facts) and fs != _plain(fs):
             yield self.control(fs)
@@ -319,7 +320,7 @@ class _Context:
                 yield replace(self.mount(control_ids(fs.name)[1], _plain(fs)), clients=())
 
     def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """A step of a control, with what is asked of the kernel before a mount, and after its evidence."""
+        """Return a step of a control, with what is asked of the kernel before a mount, and after its evidence."""
         suffix = (step.keep or "").removesuffix(".txt").removeprefix("mount").removeprefix("evidence")
         if step.keep not in (f"mount{suffix}.txt", f"evidence{suffix}.txt"):
             return (step,)
@@ -344,7 +345,7 @@ class _Context:
         return marked(step, self.run_id)
 
     def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount, precondition: int = 0) -> PlannedTrial:
-        """A trial; or that round of those that precede it, which differs in its seed."""
+        """Return a trial; or that round of those that precede it, which differs in its seed."""
         trial_id = f"t{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
@@ -380,8 +381,8 @@ class _Context:
         )
 
     def _sampler(self) -> str:
-        """The words of the shell that samples the counters inside a trial; '' where that is not wanted, or the box has
-        none."""
+        """Return the words of the shell that samples the counters inside a trial; '' where that is not wanted, or the
+        box has none."""
         return (self.facts.get("sampling_shell") or "") if self.sweep.design.sample_every_s else ""
 
     def _version(self, program: Program) -> tuple[str, ...]:
@@ -443,8 +444,8 @@ class _Context:
 
 
 def _ready(command: Command, cache: Cache, *, in_memory: bool) -> tuple[tuple[str, ...], ...]:
-    """What is done between the dropping of the caches and the measured command. A file in memory cannot be cold: its
-    pages are not dropped, only moved to the inactive list. So it is read as often as for a warm read, and both are
+    """Return what is done between the dropping of the caches and the measured command. A file in memory cannot be cold:
+    its pages are not dropped, only moved to the inactive list. So it is read as often as for a warm read, and both are
     measured in the same state."""
     if cache == "as_is":
         return ()
@@ -453,13 +454,13 @@ def _ready(command: Command, cache: Cache, *, in_memory: bool) -> tuple[tuple[st
 
 
 def _plain(fs: Filesystem) -> Filesystem:
-    """The same file system, without what the sweep asks of mkfs and mount."""
+    """Return the same file system, without what the sweep asks of mkfs and mount."""
     return replace(fs, options=(), mkfs=(), tunables={}, over=_plain(fs.over) if fs.over else None)
 
 
 def _drops_caches(sweep: Sweep) -> bool:
-    """Whether any trial begins without what is in the page cache. Where none does, programs stay in it: facts were
-    asked of each of them."""
+    """Return whether any trial begins without what is in the page cache. Where none does, programs stay in it: facts
+    were asked of each of them."""
     asked = {workload.options.get("cache") for workload in sweep.workloads}
     return bool(asked & {"cold", "warm"}) or (sweep.design.drop_caches and None in asked)
 

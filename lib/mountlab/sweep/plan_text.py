@@ -25,7 +25,7 @@ _MOST_NAMED = 4
 
 
 def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
+    """Return everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
     return {
         "sweep": plan.sweep.name,
         "question": plan.sweep.question,
@@ -54,7 +54,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _until_json(plan: Plan) -> dict[str, Any]:
-    """The stopping rule, and the time that the fewest blocks take; nothing where there is none."""
+    """Return the stopping rule, and the time that the fewest blocks take; nothing where there is none."""
     until = plan.sweep.design.until
     return {"until": asdict(until), "expected_least_s": round(plan.expected_until_s(until.min), 1)} if until else {}
 
@@ -73,7 +73,7 @@ def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
 
 
 def directories(plan: Plan) -> list[str]:
-    """Every directory of the box that is made, written and removed again."""
+    """Return every directory of the box that is made, written and removed again."""
     return list(dict.fromkeys([*plan.opening.argv[-3:-1], *(mount.root for mount in plan.mounts)]))
 
 
@@ -84,7 +84,7 @@ def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _new_device(fs: Filesystem) -> str:
-    """The devices that are made for a file system, and go away with it."""
+    """Return the devices that are made for a file system, and go away with it."""
     parts = []
     if fs.image_bytes:
         parts.append(f"a loop device on a new image of {format_bytes(fs.image_bytes)}")
@@ -98,8 +98,8 @@ def _new_device(fs: Filesystem) -> str:
 
 
 def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
-    """The plan for the terminal: what, where, how long, and each different command once. Nothing in it turns text
-    round."""
+    """Return the plan for the terminal: what, where, how long, and each different command once. Nothing in it turns
+    text round."""
     return visible("\n".join(_lines(plan, facts)))
 
 
@@ -177,8 +177,8 @@ def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    """How long it will take; with a stopping rule between its fewest and its most blocks, or the budget. What file
-    systems would cost that are made in each block, where they are made once."""
+    """Yield how long it will take; with a stopping rule between its fewest and its most blocks, or the budget. What
+    file systems would cost that are made in each block, where they are made once."""
     yield from _duration(plan)
     if plan.fresh_more_s:
         yield fresh_cost(plan.fresh_more_s, plan.expected_s)
@@ -221,7 +221,7 @@ def _of_factorial(name: str, workloads: list[Workload]) -> str:
 
 
 def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
-    """Options that are known beforehand not to be in effect as asked."""
+    """Return options that are known beforehand not to be in effect as asked."""
     known = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
     return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
 
@@ -270,8 +270,8 @@ def _by_workload(plan: Plan) -> dict[str, list[PlannedTrial]]:
 
 
 def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:
-    """What is done after the caches were dropped, once for each different command; where that is done on some file
-    systems only, their names."""
+    """Yield what is done after the caches were dropped, once for each different command; where that is done on some
+    file systems only, their names."""
     own = [trial for trial in trials if trial.ready]
     every, done = (dict.fromkeys(each.cell.filesystem.name for each in group) for group in (trials, own))
     where = f"   (on {numbers.listed(list(done))} only)" if len(done) < len(every) else ""
@@ -291,8 +291,8 @@ def _mount_lines(mount: PlannedMount) -> Iterator[str]:
 
 
 def _short(argv: tuple[str, ...]) -> str:
-    """A command line without the mark of the run; of a script its name and arguments only, and of one that runs a
-    command (the guard, the clock) that command."""
+    """Return a command line without the mark of the run; of a script its name and arguments only, and of one that runs
+    a command (the guard, the clock) that command."""
     argv = argv[2:] if argv[0] == "env" else argv
     for name, skip in (("guard.sh", 4), ("timed.sh", 1)):
         if argv[:2] == ("sh", "-c") and argv[3] == name and len(argv) > 3 + skip:
@@ -302,13 +302,14 @@ def _short(argv: tuple[str, ...]) -> str:
 
 
 def fresh_cost(more_s: float, expected_s: float) -> str:
-    """What making file systems in each block would cost beside the expected time of a plan that makes them once."""
+    """Return what making file systems in each block would cost beside the expected time of a plan that makes them
+    once."""
     share = f" ({percent(round(more_s / expected_s, 3))} more)" if expected_s else ""
     return f"fresh_filesystem: block would take about {rough_duration(more_s)} beyond that{share}"
 
 
 def rule_text(until: Until) -> str:
-    """A stopping rule in words: 'until every mean is within ± 3 % at 95 %, 5 to 40 blocks, at most 30 min'."""
+    """Return a stopping rule in words: 'until every mean is within ± 3 % at 95 %, 5 to 40 blocks, at most 30 min'."""
     what, at = ("mean", " at") if until.of == "cells" else ("ratio", ", all together at")
     most = f", at most {duration_text(until.budget_s)}" if until.budget_s is not None else ""
     within = f"within ±\u00a0{percent(until.half_width)}{at} {percent(until.confidence)}"

@@ -63,7 +63,7 @@ class PublishedFile(File):
 
 
 def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:
-    """The figures of one file of params/published/."""
+    """Return the figures of one file of params/published/."""
     file = validated(PublishedFile, raw, where)
     for row in file.rows:
         check_choices([row.metric], METRICS, f"{where}: {row.what}", "metric")
@@ -74,7 +74,7 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
 
 
 def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
-    """The published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
+    """Return the published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
     known = {key: value for key, value in row.items() if key not in ("study", "source")}
     checked = validated(PublishedRow, known, where, kept=True).model_dump(exclude_none=True)
     return PublishedFigure(study=str(row["study"]), source=str(row["source"]), **checked)

@@ -133,7 +133,7 @@ class Resolved(Shown):
 
 
 def on_box(resolved: Resolved, box: str) -> Resolved:
-    """A sweep of several boxes on one of them: what its run there keeps."""
+    """Return a sweep of several boxes on one of them: what its run there keeps."""
     parameters = {key: value for key, value in resolved.parameters.items() if key != "boxes"}
     return Resolved(replace(resolved.sweep, box=box, boxes=()), {**parameters, "box": box})
 
@@ -317,7 +317,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
 
 
 def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
-    """The boxes over which the sweep is run; () for one. Raises ParameterError for what is no factor."""
+    """Return the boxes over which the sweep is run; () for one. Raises ParameterError for what is no factor."""
     boxes = file.boxes
     if boxes is None:
         return ()
@@ -400,7 +400,8 @@ def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
 
 
 def _sample_every(file: DesignFile, where: str) -> float:
-    """Seconds between two looks at the counters; 0 for none. Raises ParameterError for more than ten a second."""
+    """Return seconds between two looks at the counters; 0 for none. Raises ParameterError for more than ten a
+    second."""
     every = parse_seconds(file.sample_every, where=where) if file.sample_every else 0.0
     if file.sample_every and every < LEAST_SAMPLE_S:
         raise ParameterError(

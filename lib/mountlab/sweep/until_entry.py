@@ -36,7 +36,7 @@ class UntilFile(File):
 
 
 def read_until(file: UntilFile, *, baseline: str | None, where: str) -> Until:
-    """The rule of a file's `until`. Raises ParameterError with file, key, got and allowed."""
+    """Return the rule of a file's `until`. Raises ParameterError with file, key, got and allowed."""
     half_width = _share(file.half_width, f"{where}.half_width", low=0.0, high=WIDEST)
     confidence = _share(file.confidence, f"{where}.confidence", low=LEAST, high=MOST)
     budget = None if file.budget is None else parse_seconds(file.budget, where=f"{where}.budget")

@@ -74,8 +74,8 @@ def check_imported(sweep: Sweep, where: str) -> None:
 
 
 def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and what
-    such a run has measured stays readable."""
+    """Return the parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and
+    what such a run has measured stays readable."""
     design = parameters.get("design")
     level = as_share(design.get("level")) if isinstance(design, Mapping) else None
     if not isinstance(level, float) or not LEVELS[1] < level < 1:
@@ -84,7 +84,7 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kept_box(kept: Mapping[str, Any], where: str) -> Box:
-    """The box of a run.json, held against the same rules as a box file. Raises StoreError."""
+    """Return the box of a run.json, held against the same rules as a box file. Raises StoreError."""
     own = ("name", "scratch", "grace_s")
     said = {key: value for key, value in kept.items() if value is not None and key not in own}
     try:

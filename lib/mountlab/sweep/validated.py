@@ -30,7 +30,7 @@ class File(BaseModel):
 
 
 def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False) -> Model:
-    """A file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
+    """Return a file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
     characters its texts have."""
     if not kept:
         check_texts(raw, where)
@@ -63,7 +63,7 @@ def _as_parameter_error(
 
 
 def _depth(raw: object, path: tuple[int | str, ...]) -> int:
-    """How many parts of a path are in the file: pydantic adds the name of the type that it tried."""
+    """Return how many parts of a path are in the file: pydantic adds the name of the type that it tried."""
     for depth, part in enumerate(path):
         inside = range(len(raw)) if isinstance(raw, list) else raw if isinstance(raw, Mapping) else ()
         if part not in inside:
@@ -79,7 +79,7 @@ _QUANTITIES: dict[Any, Callable[..., object]] = {
 
 
 def _quantity_error(model: type[BaseModel], path: list[str], got: object, where: str) -> ParameterError | None:
-    """The error that a size, a time or a share has wherever it stands; None for a value of another kind."""
+    """Return the error that a size, a time or a share has wherever it stands; None for a value of another kind."""
     known = _notes(model, path)
     parse = next((_QUANTITIES[each] for each in known if isinstance(each, str) and each in _QUANTITIES), None)
     if parse is None:
@@ -92,7 +92,7 @@ def _quantity_error(model: type[BaseModel], path: list[str], got: object, where:
 
 
 def _notes(model: type[BaseModel], path: list[str]) -> list[Any]:
-    """What is noted at the type of a key, and at the members of a union such as `SizeText | None`."""
+    """Return what is noted at the type of a key, and at the members of a union such as `SizeText | None`."""
     field = _model_at(model, path[:-1]).model_fields.get(path[-1]) if path else None
     if field is None:
         return []
@@ -135,13 +135,14 @@ _ENDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "le
 
 
 def _range(model: type[BaseModel], path: list[str]) -> str:
-    """Both ends of the range of a number, where pydantic names only the one that was missed; '' where none is known."""
+    """Return both ends of the range of a number, where pydantic names only the one that was missed; '' where none is
+    known."""
     ends = [(text, getattr(each, name, None)) for each in _notes(model, path) for name, text in _ENDS.items()]
     return ", ".join(text.format(value) for text, value in ends if value is not None)
 
 
 def _model_at(model: type[BaseModel], path: list[str]) -> type[BaseModel]:
-    """The model of a part of a file: a model names those of its parts in `sections`."""
+    """Return the model of a part of a file: a model names those of its parts in `sections`."""
     for part in path:
         model = getattr(model, "sections", {}).get(part, model)
     return model

@@ -66,7 +66,7 @@ class _Level:
     read: OptionValue
 
     def same(self, other: _Level) -> bool:
-        """Whether they mean one value, or would give cells one id: 4KiB and 4096B, 1 and '1'."""
+        """Return whether they mean one value, or would give cells one id: 4KiB and 4096B, 1 and '1'."""
         return self.read.value == other.read.value or self.read.label == other.read.label
 
 
@@ -76,7 +76,7 @@ Combination = dict[str, _Level]
 
 
 def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
-    """One workload for each combination of levels, in the order of the file. Raises ParameterError."""
+    """Return one workload for each combination of levels, in the order of the file. Raises ParameterError."""
     tool_name = entry.get("tool")
     if not isinstance(tool_name, str) or tool_name not in TOOLS:
         raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
@@ -140,7 +140,7 @@ class _WorkloadEntry:
         return read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
 
     def one_at_a_time(self, factors: Levels) -> bool:
-        """Whether `vary` asks for that."""
+        """Return whether `vary` asks for that."""
         vary, where = self.raw.get("vary", VARY[0]), f"{self.where}.vary"
         if vary not in VARY:
             raise unknown_key(vary, list(VARY), where=where, what="way to vary")
@@ -169,7 +169,7 @@ class _WorkloadEntry:
         return [each for place, each in enumerate(designed) if place not in gone]
 
     def pattern(self, key: str, raw: Any, factors: Levels, where: str) -> list[_Level]:
-        """The levels of a factor that an exclusion names."""
+        """Return the levels of a factor that an exclusion names."""
         if key not in factors:
             error = unknown_key(key, list(factors), where=f"{where}.{key}", what="factor of this workload")
             if key in self.given:
@@ -183,7 +183,8 @@ class _WorkloadEntry:
     def added(
         self, entry: Raw, factors: Levels, alone: bool, present: Mapping[Said, Workload], where: str
     ) -> list[Workload]:
-        """The combinations of an addition: what it does not name has all its levels, or one at a time the first."""
+        """Return the combinations of an addition: what it does not name has all its levels, or one at a time the
+        first."""
         named = {key: self.levels(key, raw, where) for key, raw in entry.items()}
         others = {key: levels[:1] if alone else levels for key, levels in factors.items() if key not in named}
         levels = {key: {**others, **named}[key] for key in dict.fromkeys([*factors, *named])}
@@ -224,7 +225,7 @@ class _WorkloadEntry:
         )
 
     def precondition(self) -> int:
-        """The most rounds that are run first, until they are steady; 0 where none are asked for."""
+        """Return the most rounds that are run first, until they are steady; 0 where none are asked for."""
         rounds = self.raw.get("precondition", 0)
         if isinstance(rounds, bool) or not isinstance(rounds, int) or (rounds and not WINDOW <= rounds <= MOST_ROUNDS):
             raise ParameterError(
@@ -237,8 +238,8 @@ class _WorkloadEntry:
 
 
 def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Names of the boxes that drive a workload together. Raises ParameterError for what are none, and where the tool
-    cannot be driven from several."""
+    """Return names of the boxes that drive a workload together. Raises ParameterError for what are none, and where the
+    tool cannot be driven from several."""
     place = f"{where}.clients"
     named = isinstance(raw, list) and all(isinstance(name, str) and BOX_NAME.fullmatch(name) for name in raw)
     if not named or len({*raw}) < len(raw) or len(raw) > MOST_CLIENTS:
@@ -258,7 +259,7 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
 
 
 def _said(workload: Workload) -> Said:
-    """What tells a workload from its neighbours."""
+    """Return what tells a workload from its neighbours."""
     return frozenset(workload.options.items())
 
 
@@ -285,18 +286,19 @@ def _check_looks(count: int, where: str) -> None:
 
 
 def all_combinations(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
-    """The full factorial: every level of each factor with every level of the others; one empty one of no factor."""
+    """Return the full factorial: every level of each factor with every level of the others; one empty one of no
+    factor."""
     return [dict(zip(factors, choice, strict=True)) for choice in itertools.product(*factors.values())]
 
 
 def one_at_a_time(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
-    """The first levels together, the baseline; and it with each other level of each factor in turn."""
+    """Return the first levels together, the baseline; and it with each other level of each factor in turn."""
     baseline = {key: levels[0] for key, levels in factors.items()}
     return [baseline, *({**baseline, key: level} for key, levels in factors.items() for level in levels[1:])]
 
 
 def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
-    """The levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
+    """Return the levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
     if not values:
         raise ParameterError("a factor needs at least one level", where=where, got="[]")
     if len(values) > MOST_LEVELS:
@@ -333,7 +335,7 @@ def check_level(level: _Level, known: Iterable[_Level], where: str) -> None:
 
 
 def option_of(tool: Tool, key: str, where: str) -> Option:
-    """The option of a tool that a key names. Raises ParameterError for one that is reserved or not known."""
+    """Return the option of a tool that a key names. Raises ParameterError for one that is reserved or not known."""
     if key in tool.reserved:
         raise ParameterError(
             f"{tool.name}'s option {key} is not for a sweep to set",
@@ -353,7 +355,7 @@ def _matches(combination: Combination, pattern: Mapping[str, Sequence[_Level]]) 
 
 
 def _entries(raw: object, where: str) -> list[Raw]:
-    """A list of mappings that say something. Raises ParameterError for anything else."""
+    """Return a list of mappings that say something. Raises ParameterError for anything else."""
     if raw is None:
         return []
     example = "a list of combinations, such as [{rw: read, bs: 1MiB}]"
@@ -386,8 +388,8 @@ def _matches_nothing(entry: Raw, where: str, next_step: str) -> ParameterError:
 def read_exclusions(
     entries: list[Raw] | None, filesystems: Sequence[Filesystem], workloads: Sequence[Workload], where: str
 ) -> tuple[str, ...]:
-    """Ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError for an
-    entry that matches nothing, and where nothing is left of a file system or of a workload."""
+    """Return ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError
+    for an entry that matches nothing, and where nothing is left of a file system or of a workload."""
     cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
     gone: set[str] = set()
     _check_looks(len(_entries(entries, where)) * len(cells), where)
@@ -429,7 +431,7 @@ def check_compared(sweep: Sweep, where: str) -> None:
 
 
 def _excluded(entry: Raw, cells: Sequence[Cell], where: str) -> set[str]:
-    """Ids of the cells that an entry matches. A workload may be given by its name, or as in the id of a cell."""
+    """Return ids of the cells that an entry matches. A workload may be given by its name, or as in the id of a cell."""
     filesystems = dict.fromkeys(cell.filesystem.name for cell in cells)
     workloads = dict.fromkeys(name for cell in cells for name in (cell.workload.name, cell.workload.label))
     wanted = _names(entry.get("filesystem"), filesystems, "file system", f"{where}.filesystem")
@@ -448,7 +450,7 @@ def _excluded(entry: Raw, cells: Sequence[Cell], where: str) -> set[str]:
 
 
 def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set[str]:
-    """The names that an entry gives; all of them where it gives none."""
+    """Return the names that an entry gives; all of them where it gives none."""
     if raw is None:
         return set(known)
     names: list[Any] = raw if isinstance(raw, list) else [raw]
@@ -459,7 +461,7 @@ def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set
 
 
 def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
-    """Labels of the workloads in which an option, swept or not, has this value, or one of these."""
+    """Return labels of the workloads in which an option, swept or not, has this value, or one of these."""
     having = {label: each for label, each in workloads.items() if key in each.options}
     if not having:
         given = dict.fromkeys(option for each in workloads.values() for option in each.factors)
@@ -478,7 +480,7 @@ def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where
 
 
 def _level_of(workload: Workload, key: str, option: Option) -> _Level:
-    """The value that a workload has for an option, as a level."""
+    """Return the value that a workload has for an option, as a level."""
     value = workload.options[key]
     shown = format_bytes(value) if option.kind == "size" and isinstance(value, int) else str(value)
     return _Level(value, OptionValue(value, workload.factors.get(key, shown)))

@@ -130,27 +130,28 @@ class Tool(Protocol):
         return
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
-        """The command that runs the workload in `directory`, or on the device of `target`, with its own files in
+        """Return the command that runs the workload in `directory`, or on the device of `target`, with its own files in
         `output`."""
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """Figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
+        """Return figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
         cannot be read."""
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """The most that the workload holds in its directory at any time, or the part of the device that it uses."""
+        """Return the most that the workload holds in its directory at any time, or the part of the device that it
+        uses."""
 
     def expected_s(self, workload: Workload) -> float:
-        """A rough guess at its duration, for the plan."""
+        """Return a rough guess at its duration, for the plan."""
 
     def written(self, workload: Workload) -> Written:
-        """The data that the workload writes, or lays out to be read."""
+        """Return the data that the workload writes, or lays out to be read."""
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
-        """The metrics that an answer is about when the sweep names none."""
+        """Return the metrics that an answer is about when the sweep names none."""
 
     def manner(self, workload: Workload) -> Manner:
-        """How the workload does its I/O, as far as its options say."""
+        """Return how the workload does its I/O, as far as its options say."""
         return Manner()
 
     def check_given(self, options: Mapping[str, Scalar], needed: Mapping[str, str], *, where: str) -> None:
@@ -163,19 +164,19 @@ class Tool(Protocol):
 
     @staticmethod
     def cache_of(workload: Workload) -> Cache | None:
-        """What the workload asks of the page cache; None where it says nothing."""
+        """Return what the workload asks of the page cache; None where it says nothing."""
         return workload.options.get("cache")  # type: ignore[return-value]
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
-        """The programs that the workload needs."""
+        """Return the programs that the workload needs."""
         return self.programs
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> Mapping[str, Metric]:
-        """The metrics that the options define, beside METRICS."""
+        """Return the metrics that the options define, beside METRICS."""
         return {}
 
     def source_bytes(self, workload: Workload) -> int:
-        """The size of the file in the box's memory that it copies from; 0 for none."""
+        """Return the size of the file in the box's memory that it copies from; 0 for none."""
         return 0
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
@@ -199,10 +200,12 @@ GUESSED_BYTES_PER_S = 500e6
 
 
 def checksum(program: str) -> tuple[str, ...]:
-    """What to ask of a program that has no word for its version: two boxes with the same have the same program."""
+    """Return what to ask of a program that has no word for its version: two boxes with the same have the same
+    program."""
     return ("sh", "-c", 'sha256sum "$(command -v "$1")"', "checksum", program)
 
 
 def decode_json(data: bytes | str) -> Any:
-    """What a text in JSON says, three times as fast as the standard decoder. Raises ValueError for anything else."""
+    """Return what a text in JSON says, three times as fast as the standard decoder. Raises ValueError for anything
+    else."""
     return orjson.loads(data)

@@ -132,7 +132,7 @@ class CommandTool(Tool):
             )
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
-        """The first word of each command line, but for `prepare` where that is the same."""
+        """Return the first word of each command line, but for `prepare` where that is the same."""
         options = workload.options
         lines = [_words(str(options[key]), options, "", "") for key in ("argv", "prepare") if key in options]
         first, *others = dict.fromkeys(words[0] for words in lines)
@@ -149,12 +149,12 @@ class CommandTool(Tool):
         return Command(argv=argv, prepare=prepare, fill=fill, cache=cache)
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> dict[str, Metric]:
-        """The metrics that the sweep defines."""
+        """Return the metrics that the sweep defines."""
         figures = _figures(options, "workload")
         return {figure.metric: figure.what for figure in figures if figure.metric not in METRICS}
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """One measurement for each metric of the sweep; all of them must be found."""
+        """Return one measurement for each metric of the sweep; all of them must be found."""
         if output.exit_status not in _ok_status(workload.options, "ok_status"):
             said = output.stderr.strip() or output.stdout.strip()
             raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=said)
@@ -170,7 +170,8 @@ class CommandTool(Tool):
         return Written("not known: the command's own", None)
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
-        """All that the sweep names, but for what was asked for (bytes) and how long it took, if there is more."""
+        """Return all that the sweep names, but for what was asked for (bytes) and how long it took, if there is
+        more."""
         names = tuple(dict.fromkeys(figure.metric for figure in _figures(workload.options, "workload")))
         return tuple(name for name in names if name not in ("bytes", "elapsed")) or names
 
@@ -234,7 +235,7 @@ _ONE_TEXT = "write the whole command line as one text; a list is a factor, and e
 
 
 def _names(template: str, where: str) -> list[str]:
-    """The names in braces. Raises ParameterError for a line that a shell could not split either."""
+    """Return the names in braces. Raises ParameterError for a line that a shell could not split either."""
     try:
         words = shlex.split(template)
     except ValueError as error:
@@ -330,7 +331,7 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
 
 
 def _clock(metric: str, label: str, entry: Mapping[str, str], what: Metric, where: str) -> Figure:
-    """How long the command takes."""
+    """Return how long the command takes."""
     for key in ("pattern", "all"):
         if key in entry:
             raise ParameterError(
@@ -414,7 +415,7 @@ def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], 
 
 
 def _factor(unit: str, what: Metric) -> float | None:
-    """What one of a unit is in the metric's own; None where it is a unit of something else."""
+    """Return what one of a unit is in the metric's own; None where it is a unit of something else."""
     found = base_unit(unit)
     if found is None:
         return 1.0 if unit == what.unit else None
@@ -429,7 +430,7 @@ def _measure(figure: Figure, output: ToolOutput) -> Measurement:
 
 
 def _found(figure: Figure, output: ToolOutput) -> Measurement:
-    """What the pattern of a figure finds."""
+    """Return what the pattern of a figure finds."""
     where = f"{figure.source}, pattern {figure.pattern.pattern!r}"
     texts = {**output.files, "stdout": output.stdout, "stderr": output.stderr}
     matches = list(figure.pattern.finditer(texts.get(figure.source, "")))
@@ -454,7 +455,7 @@ def _found(figure: Figure, output: ToolOutput) -> Measurement:
 
 
 def _value(figure: Figure, match: re.Match[str], where: str) -> float:
-    """One match in base units."""
+    """Return one match in base units."""
     group: str | int = "value" if "value" in figure.pattern.groupindex else 1
     text = match[group] or ""
     if not _NUMBER.match(text) and not _GROUPED.match(text):
@@ -506,6 +507,6 @@ def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], wh
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The line of a place in a text; of a long line what is near."""
+    """Return the line of a place in a text; of a long line what is near."""
     before, after = text[max(0, start - 60) : start], text[end : end + 60]
     return before.rpartition("\n")[2] + text[start:end] + after.partition("\n")[0]

@@ -210,7 +210,7 @@ class Dd(Tool):
 
 
 def measurements(copied: int, seconds: float, side: str) -> list[Measurement]:
-    """The figures of a summary; `side`: read or write, '' where a log does not tell."""
+    """Return the figures of a summary; `side`: read or write, '' where a log does not tell."""
     return [
         Measurement(metric=f"{side}_bandwidth" if side else "bandwidth", value=copied / seconds, unit="B/s"),
         Measurement(metric="elapsed", value=seconds, unit="s"),
@@ -219,7 +219,7 @@ def measurements(copied: int, seconds: float, side: str) -> list[Measurement]:
 
 
 def read_summary(stderr: str) -> tuple[int, float]:
-    """Bytes and seconds of dd's last summary line, in any language and with either decimal sign.
+    """Return bytes and seconds of dd's last summary line, in any language and with either decimal sign.
 
     Raises ParseError where there is none, and where its time is zero or beyond all bounds.
     """
@@ -227,7 +227,8 @@ def read_summary(stderr: str) -> tuple[int, float]:
 
 
 def read_summaries(stderr: str) -> list[tuple[int, float]]:
-    """Bytes and seconds of each of dd's summary lines, one for each run of it. Raises ParseError as `read_summary`."""
+    """Return bytes and seconds of each of dd's summary lines, one for each run of it. Raises ParseError as
+    `read_summary`."""
     matches = list(_SUMMARY.finditer(stderr))
     if not matches:
         raise ParseError(
@@ -260,8 +261,8 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
 
 
 def _again(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> tuple[str, ...]:
-    """The command, or with `runtime` a script that runs it again and again. `cold`: the file whose pages are dropped
-    between two runs."""
+    """Return the command, or with `runtime` a script that runs it again and again. `cold`: the file whose pages are
+    dropped between two runs."""
     if "runtime" not in options:
         return once
     least = f"{float(options['runtime']) * 1e6:.0f}"
@@ -273,12 +274,12 @@ def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:
 
 
 def _draws(workload: Workload) -> bool:
-    """Whether it writes random data; runs of older versions do not say, and wrote zeros."""
+    """Return whether it writes random data; runs of older versions do not say, and wrote zeros."""
     return workload.options.get("data") == "random"
 
 
 def _random(*words: str) -> tuple[str, ...]:
-    """A copy of random data. The kernel hands out at most 32 MiB at a time, less than a block may be."""
+    """Return a copy of random data. The kernel hands out at most 32 MiB at a time, less than a block may be."""
     return ("dd", "if=/dev/urandom", *words, "iflag=fullblock")
 
 

@@ -122,8 +122,9 @@ class Filebench(Tool):
         return Command(argv=argv, prepare=prepare, cache=cache, files=texts, seed=seed)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """Rates are of the whole run, whose time follows from the count and the rate of its summary. A workload that
-        ends by itself gives no rates: filebench looks only once a second whether it has ended."""
+        """Return the measurements. Rates are of the whole run, whose time follows from the count and the rate of its
+        summary. A workload that ends by itself gives no rates: filebench looks only once a second whether it has
+        ended."""
         said = f"{output.stdout}\n{output.stderr}"
         if output.exit_status != 0:
             raise ToolError(f"filebench failed with exit status {output.exit_status}", evidence=said)
@@ -229,7 +230,7 @@ def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
 
 
 def _varies(workload: Workload) -> bool:
-    """Whether it draws file sizes from a seed of ours."""
+    """Return whether it draws file sizes from a seed of ours."""
     name = str(workload.options.get("workload", ""))
     return bool(name) and wml.varies(name, str(workload.options.get("sizes", "")))
 
@@ -241,7 +242,7 @@ def draws_places(workload: Workload) -> bool:
 
 
 def _body(workload: Workload, seed: int | None = None) -> str:
-    """The workload's text, or '' for an installed one, which only the box knows."""
+    """Return the workload's text, or '' for an installed one, which only the box knows."""
     options = workload.options
     if "wml" in options:
         return wml.read_text(str(options["wml"]), where=f"workloads.{workload.name}.wml")
@@ -322,8 +323,8 @@ _REASONS = {
 
 
 def read_report(stdout: str, stderr: str = "") -> FilebenchReport:
-    """The figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError where
-    they are not whole."""
+    """Return the figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError
+    where they are not whole."""
     said = f"{stdout}\n{stderr}"
     if re.search(r"Run stopped early|NO VALID RESULTS", said) or "IO Summary" not in stdout:
         _no_figures(said)
@@ -443,8 +444,8 @@ def _check_latency(report: FilebenchReport) -> None:
 
 
 def figures(report: FilebenchReport, *, fixed: bool = False) -> Iterator[Measurement]:
-    """Figures of the whole run and of each operation; no rates of work of a fixed amount. What is below the last digit
-    that filebench prints is missing, and not zero."""
+    """Yield figures of the whole run and of each operation; no rates of work of a fixed amount. What is below the last
+    digit that filebench prints is missing, and not zero."""
     yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
     for row in (report.summary, *report.operations):
         rates = {"operation_rate": (row.rate, "1/s"), "bandwidth": (row.bandwidth, "B/s")}
@@ -459,7 +460,7 @@ def figures(report: FilebenchReport, *, fixed: bool = False) -> Iterator[Measure
 
 
 def _moved(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:
-    """Bytes by side, where the workload's text tells which operations read and which write."""
+    """Yield bytes by side, where the workload's text tells which operations read and which write."""
     for side, of_side in (("read", wml.READS), ("write", wml.WRITES)):
         moved = sum(row.bandwidth for row in report.operations if kinds.get(row.name) in of_side) * report.elapsed_s
         if moved:

@@ -96,7 +96,7 @@ class Fio(Tool):
         )
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """Every figure of each job, and of all together. Latency means are of the whole latency (submission and
+        """Return every figure of each job, and of all together. Latency means are of the whole latency (submission and
         completion), percentiles of the completion latency, as fio computes them."""
         report = _read(output)
         if workload.clients:
@@ -111,7 +111,7 @@ class Fio(Tool):
         return fio_report.measurements(entries, phases=phases, disks=report.get("disk_util"))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """Every job has a file of its own, on every client; of a device all jobs use the same part."""
+        """Return the space for the files: one a job, on every client; on a device all jobs use the same part."""
         return _extent(jobs_of(workload.options), target) * max(1, len(workload.clients))
 
     def expected_s(self, workload: Workload) -> float:
@@ -174,7 +174,7 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
 
 
 def _seed(jobs: Sequence[Job], target: Target) -> int | None:
-    """The seed of a trial; None where a job of it has its own."""
+    """Return the seed of a trial; None where a job of it has its own."""
     return None if any(name in job.options for job in jobs for name in fio_seeds.OWN) else target.seed
 
 
@@ -185,7 +185,7 @@ def _where(directory: str, target: Target) -> dict[str, str]:
 
 
 def _plain_command(job: Job, directory: str, target: Target, seed: int | None) -> tuple[str, ...]:
-    """One job needs no file: the command line says all."""
+    """Return the command of a single job: it needs no job file."""
     own = {**dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
     return ("fio", f"--name={job.name}", *_words({**_where(directory, target), **own}))
 
@@ -199,7 +199,7 @@ def _words(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _common(options: Mapping[str, Scalar], jobs: Sequence[Job], output: str, target: Target) -> dict[str, str]:
-    """What is asked of all jobs together."""
+    """Return what is asked of all jobs together."""
     averaged = options.get("log_avg_msec", _window_ms(jobs))
     every = "log_avg_msec" in options or all(_is_long(job.options, target) for job in jobs)
     logs = {"log_avg_msec": str(averaged), **fio_series.arguments(output, every=every)} if averaged else {}
@@ -207,13 +207,13 @@ def _common(options: Mapping[str, Scalar], jobs: Sequence[Job], output: str, tar
 
 
 def _is_long(options: Mapping[str, Scalar], target: Target) -> bool:
-    """Whether each I/O of a job takes so long that what every log takes of it does not count."""
+    """Return whether each I/O of a job takes so long that what every log takes of it does not count."""
     large = fio_options.blocks(options)[0] >= fio_series.LONG_BYTES
     return large or (fio_options.waits(options) and not target.in_memory)
 
 
 def _window_ms(jobs: Sequence[Job]) -> int:
-    """The windows of the logs over time where the sweep says nothing; 0 for no logs."""
+    """Return the windows of the logs over time where the sweep says nothing; 0 for no logs."""
     timed = [float(job.options["runtime"]) for job in jobs if job.options.get("time_based")]
     return fio_series.window_ms(
         sum(job.clones for job in jobs),
@@ -227,7 +227,7 @@ def _grouped(options: Mapping[str, Scalar]) -> bool:
 
 
 def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target) -> dict[str, str]:
-    """The job file that is run, and the one that only lays out what is to be read."""
+    """Return the job file that is run, and the one that only lays out what is to be read."""
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
     invalidate = {"invalidate": "0"} if options.get("cache") in ("warm", "as_is") else {}
@@ -245,8 +245,8 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
 def _prepare(
     workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target
 ) -> tuple[tuple[str, ...], ...]:
-    """What must be there before a read is measured: files laid out; blocks of a device written, since one that never
-    was answers from nothing. Files that can only be mapped get their size first, which fio would write."""
+    """Return what must be there before a read is measured: files laid out; blocks of a device written, since one that
+    never was answers from nothing. Files that can only be mapped get their size first, which fio would write."""
     seed = fio_seeds.layout_of(target.seed)
     if target.kind == "mapped":
         return tuple(argv for job in jobs for argv in _mapped(job, directory, seed))
@@ -302,7 +302,7 @@ def _check_success(output: ToolOutput, entries: Sequence[JobEntry], said: str = 
 
 
 def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[Measurement]:
-    """What each client was asked, each must have done."""
+    """Return the measurements of all clients. Raises where one has not done what it was asked."""
     said = output.files[FILE].partition("\n{")[0]
     _check_success(output, fio_report.entries(report), said)
     found = fio_clients.by_client(report, workload.clients)

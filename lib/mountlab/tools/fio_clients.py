@@ -49,7 +49,7 @@ def check(options: Mapping[str, Scalar], *, where: str) -> None:
 
 
 def ask(endpoints: Sequence[ClientEndpoint], output: str, kind: str, *more: str) -> Argv:
-    """The command that has every client run its job file of that kind."""
+    """Return the command that has every client run its job file of that kind."""
     words = (
         word for endpoint in endpoints for word in (f"--client=sock:{endpoint.socket}", _file(endpoint, output, kind))
     )
@@ -57,7 +57,7 @@ def ask(endpoints: Sequence[ClientEndpoint], output: str, kind: str, *more: str)
 
 
 def prepare(endpoints: Sequence[ClientEndpoint], jobs: Sequence[Job], output: str) -> tuple[Argv, ...]:
-    """A directory for each client; and what is to be read is laid out."""
+    """Return a directory for each client; and what is to be read is laid out."""
     made = ("mkdir", *(endpoint.same_directory for endpoint in endpoints))
     return (made, ask(endpoints, output, LAYOUT)) if _readers(jobs) else (made,)
 
@@ -65,7 +65,7 @@ def prepare(endpoints: Sequence[ClientEndpoint], jobs: Sequence[Job], output: st
 def files(
     endpoints: Sequence[ClientEndpoint], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
 ) -> dict[str, str]:
-    """The job files of every client: what is run, what only lays out its files, what sees to its page cache."""
+    """Return the job files of every client: what is run, what only lays out its files, what sees to its page cache."""
     found = {}
     for endpoint in endpoints:
         own = {**common, "directory": endpoint.directory, "unique_filename": "0"}
@@ -87,7 +87,7 @@ def _readers(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _by_script(script: str, directory: str) -> str:
-    """A job that does nothing but what a script does before it."""
+    """Return a job that does nothing but what a script does before it."""
     return f"[{script}]\nioengine=null\nrw=read\nsize=4096\nexec_prerun=sh ./{script} {directory}\n"
 
 
@@ -132,9 +132,9 @@ def check_sum(report: Any, entries: Iterable[JobEntry]) -> None:
 
 
 def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[int]) -> list[Measurement]:
-    """Every figure of all clients together; of each client, under its name; and of each job, where there are several,
-    over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles are
-    those of the merged histograms."""
+    """Return every figure of all clients together; of each client, under its name; and of each job, where there are
+    several, over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles
+    are those of the merged histograms."""
     every = [entry for entries in found.values() for entry in entries]
     rows = fio_report.together(every, list(phases) * len(found))
     for client, entries in found.items() if len(found) > 1 else ():

@@ -46,7 +46,7 @@ class Help:
 
 
 def read_help(text: str) -> Help | None:
-    """The help that SCRIPT printed; None where it is none, as from a box without fio."""
+    """Return the help that SCRIPT printed; None where it is none, as from a box without fio."""
     listing, *parts = _PART.split(text)
     named = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
     names = _listed(listing)

@@ -43,7 +43,7 @@ class Job:
 
 
 def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job, ...]:
-    """The jobs of a workload. Raises ParameterError with the line of a text that is no job file of ours."""
+    """Return the jobs of a workload. Raises ParameterError with the line of a text that is no job file of ours."""
     own = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
         return (Job(OWN_NAME, own),)
@@ -76,7 +76,8 @@ def _in_phases(jobs: list[Job]) -> Iterator[Job]:
 
 
 def _sections(text: str, own: Mapping[str, Scalar], where: str) -> Iterator[Job]:
-    """Each named section with the options that hold for it: those beside the text, the global ones above, its own."""
+    """Yield each named section with the options that hold for it: those beside the text, the global ones above, its
+    own."""
     common, current = dict(own), dict[str, Scalar]()
     name, seen = "", set[str]()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -164,13 +165,14 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
 
 
 def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
-    """The text that is run: each job with all its options; its clones are reported together if `grouped`."""
+    """Return the text that is run: each job with all its options; its clones are reported together if `grouped`."""
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
     return "\n".join([*lines, *_job_lines(jobs, {}, seed, grouped=grouped)]) + "\n"
 
 
 def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
-    """The same for one of several clients. Nothing is global: a report of several clients has one place for that."""
+    """Return the same for one of several clients. Nothing is global: a report of several clients has one place for
+    that."""
     return "\n".join(_job_lines(jobs, common, seed, grouped=grouped)) + "\n"
 
 

@@ -123,13 +123,14 @@ def fio_bytes(text: str, kb_base: str = "") -> int | None:
 
 
 def fio_seconds(text: str) -> float | None:
-    """The seconds that fio reads in '10', '10s' or '500ms'. None where it is no time."""
+    """Return the seconds that fio reads in '10', '10s' or '500ms'. None where it is no time."""
     match = _TIME.match(text.strip())
     return int(match[1]) * _TIME_UNITS.get((match[2] or "s").lower(), 1.0) if match else None
 
 
 def numbers(text: str) -> bool:
-    """Whether fio reads a whole number in a text, with a unit or not, or one for reads, writes and trims each."""
+    """Return whether fio reads a whole number in a text, with a unit or not, or one for reads, writes and trims
+    each."""
     parts = [part.strip() for part in re.split(r"[,:]", text) if part.strip()]
     return bool(parts) and all(
         re.fullmatch("-?[0-9]+", part) or fio_bytes(part.removeprefix("-")) is not None or fio_seconds(part) is not None
@@ -138,13 +139,13 @@ def numbers(text: str) -> bool:
 
 
 def waits(options: Mapping[str, Scalar]) -> bool:
-    """Whether each I/O of a job waits for its device, where there is one."""
+    """Return whether each I/O of a job waits for its device, where there is one."""
     flushed = (str(options.get(name)) in ("1", "sync", "dsync") for name in ("fsync", "fdatasync", "sync"))
     return _on(options, "direct") or any(flushed)
 
 
 def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
-    """Name and value of each option for fio itself, as text that it reads."""
+    """Yield name and value of each option for fio itself, as text that it reads."""
     mixed = "bssplit" in options or "bsrange" in options
     for name, value in options.items():
         if name not in ("cache", "jobs", "group_reporting") and not (name == "bs" and mixed):
@@ -159,7 +160,8 @@ def _argument(name: str, value: Scalar) -> str:
 
 
 def same(name: str, asked: str, echoed: str) -> bool:
-    """Whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and an option without a value."""
+    """Return whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and an option without a
+    value."""
     return asked == echoed or _meaning(name, asked) == _meaning(name, echoed)
 
 
@@ -169,7 +171,7 @@ def _meaning(name: str, text: str) -> object:
 
 
 def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
-    """The smallest and the largest block that a job may move at once."""
+    """Return the smallest and the largest block that a job may move at once."""
     text = str(options.get("bssplit") or options.get("bsrange") or options["bs"])
     sizes = [fio_bytes(word.partition("/")[0]) for word in re.split(r"[,:-]", text)]
     known = [size for size in sizes if size] or [int(fio_bytes(str(options["bs"])) or 1)]
@@ -300,7 +302,7 @@ def _check_engine(engine: str, where: str) -> None:
 
 
 def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
-    """The least that so many clones of a job move, where no time ends them."""
+    """Return the least that so many clones of a job move, where no time ends them."""
     smallest, largest = blocks(options)
     files = _whole(options, "nrfiles")
     each = int(options.get("io_size") or options["size"]) // files
@@ -312,7 +314,7 @@ def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
 
 
 def _whole(options: Mapping[str, Scalar], name: str) -> int:
-    """A count of fio's, 1 where it is not given or not known."""
+    """Return a count of fio's, 1 where it is not given or not known."""
     return fio_bytes(str(options.get(name, 1))) or 1
 
 

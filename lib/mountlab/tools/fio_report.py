@@ -32,7 +32,7 @@ _NO_NUMBER = re.compile(r":\s*-?(?:nan|inf)\b", re.IGNORECASE)
 
 
 def decode(text: str) -> Any:
-    """The JSON of a report. Notes and errors of fio's may stand before it, and a summary after it.
+    """Return the JSON of a report. Notes and errors of fio's may stand before it, and a summary after it.
 
     Raises ParseError where there is none, and where it is not whole. Where fio printed nan or inf, which is no JSON,
     there is nothing.
@@ -54,8 +54,8 @@ def decode(text: str) -> Any:
 
 
 def entries(report: Any) -> list[JobEntry]:
-    """The jobs of a report, of all clients where it is of several, each with what every figure is read from. Raises
-    ParseError where that is not there."""
+    """Return the jobs of a report, of all clients where it is of several, each with what every figure is read from.
+    Raises ParseError where that is not there."""
     jobs = _each_client(report) or (report.get("jobs") if isinstance(report, dict) else None)
     if not isinstance(jobs, list) or not jobs:
         raise ParseError("a report tells of one job or more", where=FILE, got="no jobs", allowed="a list `jobs`")
@@ -69,7 +69,8 @@ def entries(report: Any) -> list[JobEntry]:
 
 
 def _each_client(report: Any) -> list[Any]:
-    """The entries of a report on clients, without their sum. One whose options are all global has none of its own."""
+    """Return the entries of a report on clients, without their sum. One whose options are all global has none of its
+    own."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
     own = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
     return [{"job options": {}, **job} if isinstance(job, dict) else job for job in own]
@@ -86,13 +87,13 @@ def _is_sum(job: Any) -> bool:
 
 
 def client_of(entry: JobEntry) -> str:
-    """The client that an entry tells of: the last part of its address, which is a path where that is a socket; '' of
-    a report that is of no clients."""
+    """Return the client that an entry tells of: the last part of its address, which is a path where that is a socket;
+    '' of a report that is of no clients."""
     return str(entry.get("hostname", "")).rpartition("/")[2][:60]
 
 
 def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
-    """An object of the report. Raises ParseError where it is none."""
+    """Return an object of the report. Raises ParseError where it is none."""
     value = parent.get(key)
     if not isinstance(value, dict):
         raise _lacks(key, place, value, "an object")
@@ -100,7 +101,7 @@ def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
 
 
 def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
-    """A count or figure of the report: finite, and not below zero. Integers stay integers."""
+    """Return a count or figure of the report: finite, and not below zero. Integers stay integers."""
     value = parent.get(key)
     if not is_number(value) or not 0 <= value <= MOST:
         raise _lacks(key, place, value, "a number from 0 to 1e18")
@@ -108,12 +109,12 @@ def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value of JSON is a number; true and false are none."""
+    """Return whether a value of JSON is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
-    """An error for a value that is missing, or of another kind."""
+    """Return an error for a value that is missing, or of another kind."""
     where = f"{FILE}: {place}.{key}"
     if value is None:
         return ParseError(
@@ -128,12 +129,12 @@ def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
 
 
 def moved(entry: JobEntry) -> float:
-    """Bytes read and written."""
+    """Return bytes read and written."""
     return sum(number_of(entry[side], "io_bytes", side) for side in SIDES)
 
 
 def runtime_s(entry: JobEntry) -> float:
-    """The longer of the two sides' times."""
+    """Return the longer of the two sides' times."""
     return max(_runtime_ms(entry[side], side) for side in SIDES) / 1e3
 
 
@@ -144,7 +145,7 @@ def _runtime_ms(data: Mapping[str, Any], side: str) -> float:
 def measurements(
     jobs: Sequence[JobEntry], *, phases: Sequence[int] | None = None, disks: object = None
 ) -> list[Measurement]:
-    """Every figure of a report: of all jobs together, and of several also each under its label.
+    """Return every figure of a report: of all jobs together, and of several also each under its label.
 
     `phases` says for each job which of them ran at the same time; without it jobs of one group did, and of several
     groups no common rate is known: then there are only the labelled rows.
@@ -159,19 +160,20 @@ def measurements(
 
 
 def together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> list[Measurement]:
-    """Every figure of all these jobs as one, without a label; `phases` as above."""
+    """Return every figure of all these jobs as one, without a label; `phases` as above."""
     if len(jobs) == 1:
         return _rows(jobs[0])
     return _rows(_together(jobs, phases), over_phases(phases, map(runtime_s, jobs)))
 
 
 def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
-    """The same figures under a label; without the amounts, whose label tells the side."""
+    """Return the same figures under a label; without the amounts, whose label tells the side."""
     return [replace(row, label=label) for row in rows if row.metric != "bytes"]
 
 
 def labels(jobs: Sequence[JobEntry]) -> list[str]:
-    """The names of the jobs, with the client where it is of several; clones are numbered as fio numbers their files."""
+    """Return the names of the jobs, with the client where it is of several; clones are numbered as fio numbers their
+    files."""
     names = [f"{client_of(job)} {job.get('jobname', '')}".strip()[:60] or "job" for job in jobs]
     seen: dict[str, int] = {}
     found = []
@@ -182,7 +184,7 @@ def labels(jobs: Sequence[JobEntry]) -> list[str]:
 
 
 def over_phases(phases: Sequence[int], times: Iterable[float]) -> float:
-    """The longest time of each phase, one phase after the other."""
+    """Return the longest time of each phase, one phase after the other."""
     longest: dict[int, float] = {}
     for phase, time in zip(phases, times, strict=True):
         longest[phase] = max(longest.get(phase, 0.0), time)
@@ -212,8 +214,8 @@ def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
 
 
 def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
-    """The number of I/Os, the mean of the whole latency and the percentiles of its completion; and, where fio counted
-    them, the parts."""
+    """Yield the number of I/Os, the mean of the whole latency and the percentiles of its completion; and, where fio
+    counted them, the parts."""
     whole, completion = mapping(data, "lat_ns", side), mapping(data, "clat_ns", side)
     yield from _ios(side, completion if completion.get("N") else whole, side)
     yield from _mean(f"{side}_latency", whole, f"{side}.lat_ns")
@@ -227,13 +229,13 @@ def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _ios(side: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
-    """How many I/Os the latencies are of."""
+    """Yield how many I/Os the latencies are of."""
     if number := number_of(section, "N", place):
         yield Measurement(metric=f"{side}_ios", value=float(number), unit="1")
 
 
 def _mean(metric: str, section: Mapping[str, Any], place: str) -> Iterator[Measurement]:
-    """Where fio's clock was too coarse to see any time pass, a latency is missing and not zero."""
+    """Yield latencies; without those of 0, where fio's clock was too coarse to see any time pass."""
     if number_of(section, "N", place) and (mean := number_of(section, "mean", place)):
         yield Measurement(metric=f"{metric}_mean", value=mean / NS_PER_S, unit="s")
 
@@ -261,7 +263,7 @@ def _percentile(
 
 
 def _sync(job: JobEntry) -> Iterator[Measurement]:
-    """What each fsync or fdatasync took, where the job did any."""
+    """Yield what each fsync or fdatasync took, where the job did any."""
     section = _sync_section(job)
     if section.get("N"):
         yield from _ios("sync", section, "sync.lat_ns")
@@ -285,7 +287,7 @@ METRICS_REPORTED = (
 
 
 def steps(clock_s: float) -> dict[str, Step]:
-    """What rounds each metric of a report, whose run times are in steps of `clock_s`. Counts are whole; means of
+    """Return what rounds each metric of a report, whose run times are in steps of `clock_s`. Counts are whole; means of
     latencies have six digits behind the nanosecond, and shares as many behind the per cent; percentiles know the bins
     that they come from by themselves (Measurement.step)."""
     return {metric: _step(metric, clock_s) for metric in METRICS_REPORTED}
@@ -304,7 +306,8 @@ def _step(metric: str, clock_s: float) -> Step:
 
 
 def _machine(job: JobEntry) -> Iterator[Measurement]:
-    """What the job cost. No processor time at all is time that was too short for the kernel's ticks: it is missing."""
+    """Yield what the job cost. No processor time at all is time that was too short for the kernel's ticks: it is
+    missing."""
     unseen = {"usr_cpu", "sys_cpu"} if not job.get("usr_cpu") and not job.get("sys_cpu") else set()
     for metric, (key, divisor) in _MACHINE.items():
         if job.get(key) is not None and key not in unseen:
@@ -312,8 +315,8 @@ def _machine(job: JobEntry) -> Iterator[Measurement]:
 
 
 def _disk_rows(disks: object) -> Iterator[Measurement]:
-    """How much of the time each disk was busy, by fio's own count; without a label where there is but one. Runs that
-    were over before fio first looked at the disks have none."""
+    """Yield how much of the time each disk was busy, by fio's own count; without a label where there is but one. Runs
+    that were over before fio first looked at the disks have none."""
     known = [disk for disk in disks if isinstance(disk, dict) and "util" in disk] if isinstance(disks, list) else []
     rows = [disk for disk in known if disk.get("read_ios") or disk.get("write_ios")]
     names = [str(disk.get("name", "")) for disk in rows]
@@ -327,7 +330,8 @@ def _disk_rows(disks: object) -> Iterator[Measurement]:
 
 
 def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
-    """One entry for all jobs: amounts added up, over the time of the longest job of each phase; merged percentiles."""
+    """Return one entry for all jobs: amounts added up, over the time of the longest job of each phase; merged
+    percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
         **{side: _side_together([job[side] for job in jobs], phases, side) for side in SIDES},
@@ -356,7 +360,7 @@ def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
 
 
 def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
-    """The mean over all I/Os, and the merged bins; without bins where a job has none."""
+    """Return the mean over all I/Os, and the merged bins; without bins where a job has none."""
     counted = [each for each in sections if each.get("N")]
     numbers = [number_of(each, "N", place) for each in counted]
     means = [number_of(each, "mean", place) for each in counted]
@@ -370,7 +374,7 @@ def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict
 
 
 def _weighted(jobs: Sequence[JobEntry], key: str, weights: Sequence[float]) -> float | None:
-    """The mean over the time of every job; None where one does not say."""
+    """Return the mean over the time of every job; None where one does not say."""
     if not sum(weights) or any(job.get(key) is None for job in jobs):
         return None
     values = [number_of(job, key, "jobs") for job in jobs]
@@ -382,7 +386,8 @@ def _sum(jobs: Sequence[JobEntry], key: str) -> float | None:
 
 
 def histograms_of(report: Any) -> dict[tuple[str, str], histograms.Histogram]:
-    """Every histogram of a json+ report, to be merged over trials, by job and place: ('log', 'write.clat_ns')."""
+    """Return every histogram of a json+ report, to be merged over trials, by job and place: ('log',
+    'write.clat_ns')."""
     jobs = entries(report)
     found = {}
     for label, job in zip(labels(jobs), jobs, strict=True):

@@ -71,19 +71,20 @@ class Series:
 
 
 def arguments(output: str, *, every: bool) -> dict[str, str]:
-    """The options that make fio write the logs, into our own directory: every one, or that of the bandwidth."""
+    """Return the options that make fio write the logs, into our own directory: every one, or that of the bandwidth."""
     kinds = ("bw", "lat", "iops") if every else ("bw",)
     return {f"write_{kind}_log": f"{output}/{PREFIX}" for kind in kinds}
 
 
 def read_series(files: Mapping[str, str]) -> list[Series]:
-    """Every series of the logs among the files that a trial brought back. Raises ParseError with file and line."""
+    """Return every series of the logs among the files that a trial brought back. Raises ParseError with file and
+    line."""
     matches = sorted((int(match[2]), name, match[1]) for name in files if (match := _NAME.match(name)))
     return [series for job, name, kind in matches for series in _series(name, kind, job, files[name])]
 
 
 def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]:
-    """What all jobs of a trial did together: (seconds, sum of the jobs' values) at the end of each window.
+    """Return what all jobs of a trial did together: (seconds, sum of the jobs' values) at the end of each window.
 
     Jobs end their windows a little apart, so they are put into windows of the first one's length; a window that one
     of the jobs has nothing in is left out. [] where none has the metric.
@@ -96,8 +97,8 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
 
 
 def mean_over_jobs(series: Sequence[Series], metric: str, by: str) -> list[tuple[float, float]]:
-    """The mean of a metric over all jobs at the end of each window, each weighted with its value of the metric `by`:
-    the latency of all I/Os, by how many each job did. Of one job its own values."""
+    """Return the mean of a metric over all jobs at the end of each window, each weighted with its value of the metric
+    `by`: the latency of all I/Os, by how many each job did. Of one job its own values."""
     own = _of(series, metric)
     if len(own) < 2:
         return [(point.seconds, point.value) for each in own for point in each.points]
@@ -117,13 +118,13 @@ def _of(series: Sequence[Series], metric: str) -> list[Series]:
 
 
 def _width(own: Sequence[Series]) -> float:
-    """The length of the windows of the first job."""
+    """Return the length of the windows of the first job."""
     ends = [point.seconds for point in own[0].points] if own else []
     return median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else sum(ends)
 
 
 def _windows(series: Series, width: float) -> dict[int, float]:
-    """The number of each window of this length to the mean of what ended in it."""
+    """Return the number of each window of this length to the mean of what ended in it."""
     found: dict[int, list[float]] = {}
     for point in series.points:
         found.setdefault(round(point.seconds / width) if width else 0, []).append(point.value)

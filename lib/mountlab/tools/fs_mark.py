@@ -166,7 +166,7 @@ class FsMark(Tool):
         return Command(argv=(*inside, "fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """Files a second over all iterations, and of each where there are several."""
+        """Return files a second over all iterations, and of each where there are several."""
         if output.exit_status != 0:
             raise ToolError(f"fs_mark failed with exit status {output.exit_status}", evidence=_said(output))
         report = read_report(output.stdout)
@@ -174,7 +174,7 @@ class FsMark(Tool):
         return measurements(report)
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """Files take whole blocks, and stay until the trial ends."""
+        """Return the space for the files: they take whole blocks, and stay until the trial ends."""
         each = max(1, math.ceil(int(workload.options["file_size"]) / BLOCK_BYTES)) * BLOCK_BYTES
         return each * _files(workload)
 
@@ -193,8 +193,8 @@ class FsMark(Tool):
 
 
 def read_report(text: str) -> FsMarkReport:
-    """The only run in a text (its standard output, or its log file). Raises ParseError where there is none, several, or
-    one that is not whole, and ToolError where fs_mark says that it failed."""
+    """Return the only run in a text (its standard output, or its log file). Raises ParseError where there is none,
+    several, or one that is not whole, and ToolError where fs_mark says that it failed."""
     lines = text.split("\n")
     starts = [at for at, line in enumerate(lines) if _HEADER.match(line)]
     if not starts:
@@ -362,8 +362,8 @@ def _not_asked(where: str, got: str, asked: str) -> NoReturn:
 
 
 def measurements(report: FsMarkReport) -> list[Measurement]:
-    """Every figure of a run. The whole is all files by all time, which the rate of each iteration tells; a mean of the
-    rates would give slow iterations too little weight."""
+    """Return every figure of a run. The whole is all files by all time, which the rate of each iteration tells; a mean
+    of the rates would give slow iterations too little weight."""
     rows = report.iterations
     counts = [row.count - before for row, before in zip(rows, (0, *(row.count for row in rows)), strict=False)]
     elapsed_s = sum(count / row.files_per_s for count, row in zip(counts, rows, strict=True))

@@ -78,7 +78,7 @@ def _check_name(name: str, where: str) -> None:
 
 
 def _base(unit: str, where: str) -> str:
-    """The base unit of a unit; one that Mountlab does not know is its own."""
+    """Return the base unit of a unit; one that Mountlab does not know is its own."""
     found = base_unit(unit)
     if found:
         return found[0]

@@ -19,8 +19,8 @@ LONGEST_S = 60.0
 
 
 def parsed(workload: Workload, output: ToolOutput) -> list[Measurement]:
-    """What the tool of the workload finds. Raises ToolError and ParseError as that does, and ParseError where it takes
-    too long (in the main thread: no other can be interrupted)."""
+    """Return what the tool of the workload finds. Raises ToolError and ParseError as that does, and ParseError where it
+    takes too long (in the main thread: no other can be interrupted)."""
     with _limited(), plugins.calling(TOOLS.entry(workload.tool), error=ParseError, doing="to read the output"):
         return TOOLS[workload.tool].parse(workload, output)
 

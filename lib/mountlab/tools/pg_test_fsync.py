@@ -117,7 +117,7 @@ class PgTestFsync(Tool):
         return Command(argv=("pg_test_fsync", "-s", seconds, "-f", f"{directory}/{FILE}"), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """A rate and a latency of each method that the file system offers; the others are missing."""
+        """Return a rate and a latency of each method that the file system offers; the others are missing."""
         if output.exit_status != 0:
             said = output.stderr.strip() or "\n".join(output.stdout.strip().splitlines()[-2:])
             raise ToolError(f"pg_test_fsync failed with exit status {output.exit_status}", evidence=said)
@@ -149,8 +149,8 @@ def _seconds(workload: Workload) -> int:
 
 
 def measurements(report: SyncReport) -> list[Measurement]:
-    """The rate of each row, and the time of one operation, which is its inverse: the time that is printed is rounded
-    to whole microseconds."""
+    """Return the rate of each row, and the time of one operation, which is its inverse: the time that is printed is
+    rounded to whole microseconds."""
     rates = [(row.label, row.rate) for row in report.rows if row.rate is not None]
     return [
         *(Measurement(metric="sync_rate", label=label, value=rate, unit="1/s") for label, rate in rates),
@@ -230,7 +230,7 @@ _OLDEST = tuple(_Place(section, name, (name,), False) for section, names in _OLD
 
 
 def _row(line: str, number: int, place: _Place, timed: bool) -> SyncTest:
-    """One row; `timed`: whether this version prints microseconds, too."""
+    """Return one row; `timed`: whether this version prints microseconds, too."""
     label = f"{place.section}: {place.name}"
     found, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
     if found and _is_of(found["label"], place) and _is_whole(found, timed):

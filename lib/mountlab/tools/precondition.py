@@ -48,13 +48,14 @@ class Rounds:
 
 
 def read_rounds(text: str) -> Rounds:
-    """What `Rounds.text` wrote. Raises ValueError for anything else."""
+    """Return what `Rounds.text` wrote. Raises ValueError for anything else."""
     raw: Mapping[str, Any] = json.loads(text)
     return Rounds(int(raw["most"]), tuple(float(level) for level in raw["levels"]), str(raw["failed"]))
 
 
 def level(workload: Workload, measurements: Sequence[Measurement]) -> float:
-    """The figures that an answer is about as one: the geometric mean of the tool's main metrics; 0 without any."""
+    """Return the figures that an answer is about as one: the geometric mean of the tool's main metrics; 0 without
+    any."""
     names = TOOLS[workload.tool].main_metrics(workload)
     values = [each.value for each in measurements if each.metric in names and each.value > 0]
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else 0.0

@@ -31,7 +31,8 @@ class Step:
     """That of the inverse of the figure, which is what the tool prints."""
 
     def at(self, figures: Floats, elapsed_s: Floats) -> Floats:
-        """The steps, in base units, of figures of trials that took `elapsed_s` (NaN: unknown), both of one shape."""
+        """Return the steps, in base units, of figures of trials that took `elapsed_s` (NaN: unknown), both of one
+        shape."""
         size = np.abs(figures)
         clock = np.nan_to_num(self.clock_s / elapsed_s) * size
         digits = 10.0 ** (_power(size, 10) + 1 - self.digits) if self.digits else 0.0
@@ -40,14 +41,14 @@ class Step:
 
 
 def _power(values: Floats, base: int) -> Floats:
-    """The largest whole power of `base` that is not above each value; 0 for 0."""
+    """Return the largest whole power of `base` that is not above each value; 0 for 0."""
     logs = np.log(values, out=np.zeros(values.shape), where=values > 0) / np.log(base)
     return np.asarray(np.floor(logs + 1e-12))
 
 
 def printed_step(values: Floats, unit: str) -> float:
-    """The step of the last digit that all these figures of one metric show, in its base unit; 0 where they show more
-    than five significant digits, in units of 1024 too where they are of bytes.
+    """Return the step of the last digit that all these figures of one metric show, in its base unit; 0 where they show
+    more than five significant digits, in units of 1024 too where they are of bytes.
 
     The figures are those of all trials and cells, so that a last digit that is always 0 is unlikely. Counts are whole.
     """
@@ -59,7 +60,8 @@ def printed_step(values: Floats, unit: str) -> float:
 
 
 def _decimal_step(size: Floats) -> float:
-    """The coarsest power of ten that divides all of them, down to five digits of the largest; 0 where none does."""
+    """Return the coarsest power of ten that divides all of them, down to five digits of the largest; 0 where none
+    does."""
     largest = float(_power(np.array([size.max()]), 10)[0])
     steps = (10.0 ** (largest + 1 - digits) for digits in _DIGITS)
     return next((step for step in steps if np.all(np.abs(size / step - np.rint(size / step)) < 1e-6)), 0.0)

@@ -86,8 +86,8 @@ def _reads(first: int, last: int) -> tuple[str, ...]:
 def _single(
     about: str, *operations: str, more: Amounts, size: str = "{filesize}", ends: str = "", count: str = ""
 ) -> Recipe:
-    """A workload on one file, which is there before the measured part unless it begins empty: then one thread appends,
-    since each of several would append the whole."""
+    """Return a workload on one file, which is there before the measured part unless it begins empty: then one thread
+    appends, since each of several would append the whole."""
     return Recipe(
         about=about,
         defaults={"filesize": GIB, "iosize": 2 * KIB, **({} if ends else {"threads": 1}), **more},
@@ -374,7 +374,7 @@ def takes(name: str) -> frozenset[str]:
 
 
 def amounts(name: str, given: Amounts) -> dict[str, int]:
-    """Every amount that the workload's text mentions, from what is given and what was published."""
+    """Return every amount that the workload's text mentions, from what is given and what was published."""
     whole = {**COMMON, **RECIPES[name].defaults, **given}
     blocks = math.ceil(whole.get("filesize", 0) / max(whole.get("iosize", 1), 1))
     largest = max(whole.get("iosize", 0), whole.get("appendsize", 0), MIB)
@@ -384,8 +384,8 @@ def amounts(name: str, given: Amounts) -> dict[str, int]:
 
 
 def generate(name: str, given: Amounts, sizes: str = "", seed: int | None = None) -> str:
-    """The text of a workload of the table, but for its first line (where it works) and its last (for how long). File
-    sizes that vary are drawn from `seed`; filebench has none for the files and places that it picks."""
+    """Return the text of a workload of the table, but for its first line (where it works) and its last (for how long).
+    File sizes that vary are drawn from `seed`; filebench has none for the files and places that it picks."""
     recipe, values = RECIPES[name], amounts(name, given)
     text = {**{key: str(value) for key, value in values.items()}, "size": str(values.get("filesize", 0))}
     first = []
@@ -398,18 +398,18 @@ def generate(name: str, given: Amounts, sizes: str = "", seed: int | None = None
 
 
 def varies(name: str, sizes: str) -> bool:
-    """Whether file sizes differ from file to file."""
+    """Return whether file sizes differ from file to file."""
     return (sizes == "gamma" or (not sizes and RECIPES[name].gamma)) and "sizes" in takes(name)
 
 
 def whole(body: str, directory: str, settle: str, runtime_s: int | None) -> str:
-    """A script for filebench: our directory, the workload, files made and settled, and then the measured run."""
+    """Return a script for filebench: our directory, the workload, files made and settled, and then the measured run."""
     run = "run" if runtime_s is None else f"run {runtime_s}"
     return f'set $dir={directory}\n{body}\ncreate files\nsystem "{settle}"\n{run}\n'
 
 
 def space_bytes(name: str, given: Amounts, sizes: str, runtime_s: int) -> int:
-    """The most that the workload's files take, file sizes being random and blocks whole."""
+    """Return the most that the workload's files take, file sizes being random and blocks whole."""
     values, parts = amounts(name, given), RECIPES[name].space
     nfiles, mean = values.get("nfiles", 0), values.get("filesize", 0)
     spread = 1 + _UNLUCKY / math.sqrt(SHAPE * max(nfiles, 1)) if varies(name, sizes) else 1.0
@@ -453,7 +453,7 @@ _ALLOWED = "file sets with path=$dir, plain names; `set $dir=` and `run` are wri
 
 
 def read_text(text: str, *, where: str) -> str:
-    """The lines of a user's workload that are his: without comments, messages, `set $dir=...` and `run`.
+    """Return the lines of a user's workload that are his: without comments, messages, `set $dir=...` and `run`.
 
     Raises ParameterError for what would lead out of our directory, run a command, or measure nothing. filebench hands
     paths to a shell (`rm -rf`), so that the text may hold nothing that has a meaning to a shell.
@@ -476,12 +476,12 @@ def run_seconds(text: str) -> int | None:
 
 
 def kinds(text: str) -> dict[str, str]:
-    """Name of each operation in a workload's text to its kind."""
+    """Return name of each operation in a workload's text to its kind."""
     return {name: kind for kind, name in _FLOWOP.findall("\n".join(_lines(text)))}
 
 
 def is_fixed_work(text: str) -> bool:
-    """Whether the workload ends by itself, instead of after a time."""
+    """Return whether the workload ends by itself, instead of after a time."""
     return bool(re.search(r"\bset\s+mode\s+quit\s+(firstdone|alldone)|\bflowop\s+finishon", "\n".join(_lines(text))))
 
 
@@ -491,7 +491,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _doubts(body: str) -> Iterator[tuple[str, str]]:
-    """What in the text is not to be given to filebench, and why."""
+    """Yield what in the text is not to be given to filebench, and why."""
     for line in body.splitlines():
         if not _PLAIN.fullmatch(_CVAR.sub("", line)):
             yield "a workload may name no path, and hold only plain characters", line

@@ -41,7 +41,7 @@ class Outcome:
 
 
 def audit(root: Path, *, database: Path | None = None, offline: bool = False, ask: Ask | None = None) -> list[Outcome]:
-    """Everything that can be looked at. `database`: an OSV export for PyPI, in the place of the service."""
+    """Return everything that can be looked at. `database`: an OSV export for PyPI, in the place of the service."""
     pinned = pins((root / "requirements.lock").read_text())
     tracked = _tracked(root)
     return [
@@ -85,7 +85,7 @@ def _ask_service(question: bytes) -> Any:
 
 
 def _records(database: Path) -> Iterator[dict[str, Any]]:
-    """The advisories of an export: one JSON file each."""
+    """Yield the advisories of an export: one JSON file each."""
     try:
         with zipfile.ZipFile(database) as archive:
             for entry in archive.infolist():

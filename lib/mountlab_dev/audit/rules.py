@@ -46,7 +46,7 @@ class Advisory:
 
 
 def pins(lock: str) -> list[Pin]:
-    """Every library of a lock file with checksums, each version once."""
+    """Return every library of a lock file with checksums, each version once."""
     found = [Pin(_normal(name), version, "--hash=sha256:" in rest) for name, version, rest in _PIN.findall(lock)]
     return list(dict.fromkeys(found))
 

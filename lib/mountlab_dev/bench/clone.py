@@ -33,7 +33,7 @@ _OF_OUR_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS")
 
 
 def _make(target: str, clone: Path) -> float:
-    """Seconds that a make target takes. Raises CommandError with the end of its output where it fails."""
+    """Return seconds that a make target takes. Raises CommandError with the end of its output where it fails."""
     environment = {name: value for name, value in os.environ.items() if name not in _OF_OUR_MAKE}
     start = time.perf_counter()
     done = subprocess.run(

@@ -39,7 +39,7 @@ def startup(repeats: int) -> Iterator[Row]:
 
 
 def memory(box: Box, scratch: Path) -> Iterator[Row]:
-    """The most that a process takes that runs a sweep, of few trials and of many."""
+    """Yield the most that a process takes that runs a sweep, of few trials and of many."""
     few, many = (_peak(box, trials, scratch) for trials in (FEW, MANY))
     yield Row(f"memory of a process that runs {FEW} trials", [few], "B")
     yield Row(f"memory of a process that runs {MANY} trials", [many], "B")

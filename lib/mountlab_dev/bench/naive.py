@@ -23,7 +23,7 @@ _COUNTERS = "cat /proc/diskstats /proc/vmstat /proc/stat /proc/loadavg"
 
 
 def steps(place: str) -> tuple[str, ...]:
-    """The commands of a trial; the one that measures prints the clock before and after."""
+    """Return the commands of a trial; the one that measures prints the clock before and after."""
     here = shlex.quote(place)
     dd = f"timeout 60 dd if=/dev/zero of={here}/t/file bs=64k count=16 2>{here}/stderr"
     return (
@@ -40,7 +40,7 @@ def steps(place: str) -> tuple[str, ...]:
 
 
 def overheads(endpoint: Endpoint, trials: int, place: str) -> list[float]:
-    """Seconds of each trial beyond its tool, on a connection that is opened once."""
+    """Return seconds of each trial beyond its tool, on a connection that is opened once."""
     keys = {"key_filename": str(endpoint.key_file), "allow_agent": False, "look_for_keys": False}
     found = []
     with Connection(endpoint.host, endpoint.user, endpoint.port, connect_kwargs=keys) as connection:

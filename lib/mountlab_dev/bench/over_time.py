@@ -25,8 +25,8 @@ _SAMPLER = re.compile(r"^sampler=.*$", re.MULTILINE)
 
 
 def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
-    """The ratio of IOPS with it to IOPS without, on one processor and on all: there the sampler has to share one with
-    the tool."""
+    """Yield the ratio of IOPS with it to IOPS without, on one processor and on all: there the sampler has to share one
+    with the tool."""
     yield _row(box, pairs, scratch / "one", jobs=1, what="one job")
     yield _row(box, pairs, scratch / "all", jobs=2, what="two jobs")
 

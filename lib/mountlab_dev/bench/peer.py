@@ -43,7 +43,7 @@ Spans = list[tuple[float, float]]
 
 
 def rows(box: Box, repeats: int, scratch: Path) -> Iterator[Row]:
-    """What a cell of 1 s takes beyond the same job started by hand; and what lies between two runs of fio."""
+    """Yield what a cell of 1 s takes beyond the same job started by hand; and what lies between two runs of fio."""
     loops = max(2, repeats // CELLS)
     workload = {**FIO, "iodepth": list(DEPTHS), "numjobs": list(JOBS)}
     with open_box(box) as connection:
@@ -61,17 +61,17 @@ def rows(box: Box, repeats: int, scratch: Path) -> Iterator[Row]:
 
 
 def beyond(spans: Spans, least_s: float) -> list[float]:
-    """Seconds from the start of each fio to the start of the next, beyond what fio itself takes."""
+    """Return seconds from the start of each fio to the start of the next, beyond what fio itself takes."""
     return [later[0] - earlier[0] - least_s for earlier, later in pairwise(spans)]
 
 
 def gaps(spans: Spans) -> list[float]:
-    """Seconds in which no fio ran."""
+    """Return seconds in which no fio ran."""
     return [later[0] - earlier[1] for earlier, later in pairwise(spans)]
 
 
 def by_hand(loops: int, scratch: Path) -> Iterator[tuple[float, float]]:
-    """The same cells, each started as a process in a new directory, with its report as JSON."""
+    """Yield the same cells, each started as a process in a new directory, with its report as JSON."""
     for number, depth, jobs in product(range(loops), DEPTHS, JOBS):
         target = scratch / f"hand-{number}-{depth}-{jobs}"
         disk.make_directory(target)
@@ -142,7 +142,7 @@ def argv(program: Path, loops: int, scratch: Path) -> list[str]:
 
 
 def installed(directory: Path) -> tuple[Path | None, str]:
-    """The program bench-fio, newly installed by uv, or why there is none."""
+    """Return the program bench-fio, newly installed by uv, or why there is none."""
     uv = Path(sys.executable).with_name("uv")
     python = directory / "bin" / "python"
     for words in (("venv", "--quiet", str(directory)), ("pip", "install", "--quiet", "--python", str(python), PACKAGE)):

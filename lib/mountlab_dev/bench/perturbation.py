@@ -55,7 +55,7 @@ class Figures(Timed):
 
 
 def by_itself(trial: PlannedTrial) -> float:
-    """The figure of a trial's command, started as anybody would, in a directory of its own on the same mount."""
+    """Return the figure of a trial's command, started as anybody would, in a directory of its own on the same mount."""
     directory = next(word for word in trial.command.argv if word.startswith("--directory=")).partition("=")[2]
     output = next(word for word in trial.command.argv if word.startswith("--output=")).partition("=")[2]
     bare, report = f"{directory}-bare", f"{os.path.dirname(output)}-{REPORT}"
@@ -81,7 +81,7 @@ def figure(trial: PlannedTrial, files: Mapping[str, bytes]) -> float:
 
 
 def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
-    """The ratio of IOPS through Mountlab to IOPS bare, with its interval, of pairs in turns."""
+    """Yield the ratio of IOPS through Mountlab to IOPS bare, with its interval, of pairs in turns."""
     what = f"fio through Mountlab / the same bare, {METRIC} of {pairs} pairs in turns"
     if box.embedded != "loopback":
         yield Row(what, [], unit="ratio", inside=INSIDE, why_not="needs a box that is this machine")
@@ -100,6 +100,6 @@ def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:
 
 
 def ratio(what: str, pairs: list[tuple[float, float]], inside: tuple[float, float] | None = None) -> Row:
-    """A row of the ratios of pairs, with the interval of their mean."""
+    """Return a row of the ratios of pairs, with the interval of their mean."""
     found = compare(pairs)
     return Row(what, [a / b for a, b in pairs], unit="ratio", interval=(found.low, found.high), inside=inside)

@@ -15,7 +15,7 @@ SPREAD = 0.035
 
 
 def rows() -> Iterator[Row]:
-    """Trials of each rule, and how often its 95 % interval is both as narrow as was asked and right."""
+    """Yield trials of each rule, and how often its 95 % interval is both as narrow as was asked and right."""
     asked = f"±{100 * HALF_WIDTH:g} % at cv {100 * CV:g} %"
     most = 2 * SCHEDULED
     rules = {

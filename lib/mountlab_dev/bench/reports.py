@@ -78,7 +78,7 @@ print(time.perf_counter() - start)
 
 
 def _ending(repeats: int, results: Path) -> Iterator[Row]:
-    """The end of a run as large as that of the demo, and its way into a bundle."""
+    """Yield the end of a run as large as that of the demo, and its way into a bundle."""
     run = Path(shutil.copytree(disk.ROOT / "results" / "tour", results / "tour"))
     words = [sys.executable, "-c", _ENDED, str(run)]
     said = [subprocess.run(words, capture_output=True, text=True, check=True).stdout for _ in range(repeats)]
@@ -105,7 +105,7 @@ def large(box: Box, repeats: int, results: Path) -> Iterator[Row]:
 
 
 def _going_on(repeats: int, run: Path) -> Iterator[Row]:
-    """What `resume` does before the first trial: read what was asked and what has run, look at the box, plan."""
+    """Yield what `resume` does before the first trial: read what was asked and what has run, look at the box, plan."""
 
     def resumed() -> None:
         info, resolved = read_info(run), read_sweep(run)
@@ -119,8 +119,8 @@ def _going_on(repeats: int, run: Path) -> Iterator[Row]:
 
 
 def recorded_run(results: Path, box: str = "local") -> Path:
-    """A run directory of 64 cells x 5 blocks that was not measured: a report of fio that was recorded once, varied, and
-    the counters of the recorded tour, planned for the local box."""
+    """Return a run directory of 64 cells x 5 blocks that was not measured: a report of fio that was recorded once,
+    varied, and the counters of the recorded tour, planned for the local box."""
     sizes = ["4KiB", "16KiB", "64KiB", "256KiB"]
     workload = {"tool": "fio", "rw": list(_PATTERNS), "bs": sizes, "size": "64MiB", "runtime": "2s", "time_based": True}
     raw = {

@@ -23,7 +23,7 @@ _LOOP_SHARE = 20
 
 
 def many_cells(count: int) -> tuple[Sweep, pd.DataFrame]:
-    """A sweep of so many cells (a multiple of 8), and made-up figures of 10 trials and 8 metrics of each."""
+    """Return a sweep of so many cells (a multiple of 8), and made-up figures of 10 trials and 8 metrics of each."""
     filesystems = tuple(Filesystem(name=f"fs{number}", type="tmpfs") for number in range(8))
     workloads = tuple(
         Workload(name="fio", tool="fio", options={"rw": "read"}, factors={"bs": f"{number}KiB"})

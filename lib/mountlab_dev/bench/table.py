@@ -60,7 +60,7 @@ class Row:
         return self.under is not None and self.median < self.under
 
     def show(self, value: float) -> str:
-        """A value in the unit of the row, for people."""
+        """Return a value in the unit of the row, for people."""
         return _SHOWN[self.unit](value)
 
     def as_json(self) -> dict[str, Any]:
@@ -81,12 +81,12 @@ class Row:
 
 
 def heading() -> Iterator[str]:
-    """What stands above the rows."""
+    """Yield what stands above the rows."""
     yield f"{'what':{_WIDTH}} {'median':>10} {'quartile':>10} {'quartile':>10} {'n':>5}  goal"
 
 
 def line(row: Row) -> str:
-    """A row as a line of text; what is not measured says why."""
+    """Return a row as a line of text; what is not measured says why."""
     if row.why_not:
         return f"{row.name:{_WIDTH}} not measured: {row.why_not}"
     figures = " ".join(f"{row.show(each):>10}" for each in (row.median, *row.quartiles))
@@ -107,7 +107,7 @@ def _goal(row: Row) -> str:
 
 
 def timed(action: Callable[[], object], repeats: int) -> list[float]:
-    """Seconds that it took, each time."""
+    """Return seconds that it took, each time."""
     took = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -117,7 +117,7 @@ def timed(action: Callable[[], object], repeats: int) -> list[float]:
 
 
 def worked(words: Sequence[str], repeats: int) -> list[float]:
-    """Seconds of processor time that a command of Mountlab took each time, with all that it started."""
+    """Return seconds of processor time that a command of Mountlab took each time, with all that it started."""
     took = []
     for _ in range(repeats):
         before = os.times()

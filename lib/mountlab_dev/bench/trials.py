@@ -87,7 +87,7 @@ Options = Mapping[str, object]
 
 
 def a_sweep(workload: Options, repeats: int, *, caches: bool = False, warmup: int = 1, **more: Options) -> Resolved:
-    """One workload on one tmpfs that is mounted once; `more`: others of it, by name."""
+    """Return one workload on one tmpfs that is mounted once; `more`: others of it, by name."""
     design = {"repeats": repeats, "warmup": warmup, "drop_caches": caches, "seed": 1, "fresh_filesystem": "never"}
     raw = {
         "name": "bench",
@@ -129,7 +129,7 @@ def over_link(box: Box, scratch: Path, each_way_s: float) -> Iterator[tuple[SshB
 
 
 def behind(endpoint: Endpoint, wire: Link, scratch: Path) -> Endpoint:
-    """The same sshd, as it is reached through the link."""
+    """Return the same sshd, as it is reached through the link."""
     known = endpoint.known_hosts.read_text().replace(f"[{HOST}]:{endpoint.port}", f"[{HOST}]:{wire.port}")
     (hosts,) = store.write_files(scratch, {f"known_hosts.{wire.port}": known.encode()})
     return replace(endpoint, port=wire.port, known_hosts=hosts)

@@ -37,7 +37,7 @@ def pages() -> dict[str, str]:
 
 
 def sweep_page() -> str:
-    """Every key of a sweep file, section by section."""
+    """Return every key of a sweep file, section by section."""
     presets = [(code(key), "a mapping or names", "", text) for key, text in PRESET_KEYS.items()]
     design = [
         (code("tool"), "text", "needed", "One of the [tools](tools.md): whose options the other keys are."),
@@ -71,7 +71,7 @@ def sweep_page() -> str:
 
 
 def box_page() -> str:
-    """Every key of a box file."""
+    """Return every key of a box file."""
     return page(
         "Box files",
         "The machine under test: `params/boxes/NAME.yml`. It holds no secret: keys, jump hosts and addresses stay in "
@@ -81,7 +81,7 @@ def box_page() -> str:
 
 
 def other_page() -> str:
-    """Every key of the files that are written now and then."""
+    """Return every key of the files that are written now and then."""
     return page(
         "Other parameter files",
         _section(
@@ -132,7 +132,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def kind(annotation: Any) -> str:
-    """A type as people say it: 'list of text', 'one of `a`, `b`'."""
+    """Return a type as people say it: 'list of text', 'one of `a`, `b`'."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         stated = [each for each in arguments[1:] if isinstance(each, str)]

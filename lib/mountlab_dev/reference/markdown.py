@@ -9,18 +9,18 @@ MADE = "<!-- Made by `make docs` from the code. Change it there. -->"
 
 
 def page(title: str, *parts: str) -> str:
-    """A page, its title first."""
+    """Return a page, its title first."""
     return "\n\n".join([MADE, f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a cell may hold anything but a line break, which becomes a blank."""
+    """Return a table; a cell may hold anything but a line break, which becomes a blank."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
 
 
 def cell(text: str) -> str:
-    """One line, with bars that do not end the cell."""
+    """Return one line, with bars that do not end the cell."""
     return one_line(text).replace("|", "\\|")
 
 
@@ -38,12 +38,12 @@ def code(text: object) -> str:
 
 
 def codes(names: Iterable[object]) -> str:
-    """Each as code, with commas between."""
+    """Return each as code, with commas between."""
     return ", ".join(map(code, names))
 
 
 def paragraph(docstring: str | None) -> str:
-    """The first paragraph of a docstring in one line."""
+    """Return the first paragraph of a docstring in one line."""
     return one_line((docstring or "").strip().split("\n\n")[0])
 
 
@@ -53,6 +53,6 @@ def paragraphs_after_first(docstring: str | None) -> str:
 
 
 def prose(docstring: str | None) -> str:
-    """All paragraphs of a docstring, each in one line; an indented one is code."""
+    """Return all paragraphs of a docstring, each in one line; an indented one is code."""
     parts = re.split(r"\n\s*\n", (docstring or "").strip("\n"))
     return "\n\n".join(one_line(part) for part in parts)

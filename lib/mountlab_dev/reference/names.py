@@ -26,7 +26,7 @@ Member = tuple[str, str]
 
 
 def names_page(public: Mapping[str, object]) -> str:
-    """Every public name of the package with its docstring, then the values that these names give."""
+    """Return every public name of the package with its docstring, then the values that these names give."""
     given = values(public)
     return page(
         "Python names",
@@ -41,7 +41,7 @@ def names_page(public: Mapping[str, object]) -> str:
 
 
 def values(public: Mapping[str, object]) -> dict[str, type]:
-    """The classes of Mountlab that public functions return, or that fields of public classes hold."""
+    """Return the classes of Mountlab that public functions return, or that fields of public classes hold."""
     found: set[type] = set()
     for each in public.values():
         hints = {} if inspect.ismodule(each) else typing.get_type_hints(each)
@@ -136,7 +136,7 @@ def _annotation(annotation: Any) -> Any:
 
 
 def members(what: type[Any]) -> list[Member]:
-    """Every public field, property and method of a class: those of its own, and of its parents in Mountlab."""
+    """Return every public field, property and method of a class: those of its own, and of its parents in Mountlab."""
     own = [kind for kind in reversed(what.__mro__) if kind.__module__.startswith("mountlab.") and kind is not Shown]
     found: dict[str, Member] = {}
     for kind in own:
@@ -145,7 +145,7 @@ def members(what: type[Any]) -> list[Member]:
 
 
 def _fields(kind: type[Any]) -> dict[str, Member]:
-    """The fields of a class; a name without a text below it is one of the vocabulary that columns have, too."""
+    """Return the fields of a class; a name without a text below it is one of the vocabulary that columns have, too."""
     (body,) = (each.body for each in ast.parse(textwrap.dedent(inspect.getsource(kind))).body if _is_class(each))
     texts = _below(body)
     types = {ast.unparse(each.target): ast.unparse(each.annotation) for each in body if isinstance(each, ast.AnnAssign)}
@@ -161,7 +161,7 @@ def _is_class(node: ast.stmt) -> typing.TypeGuard[ast.ClassDef]:
 
 
 def _below(body: list[ast.stmt]) -> dict[str, str]:
-    """Each name that is assigned to its text: the string in the next statement."""
+    """Return each name that is assigned to its text: the string in the next statement."""
     found: dict[str, str] = {}
     for node, after in pairwise(body):
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):

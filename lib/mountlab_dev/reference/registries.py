@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
 
 
 def tools_page() -> str:
-    """Every tool with its options, what it gives, and what it needs."""
+    """Return every tool with its options, what it gives, and what it needs."""
     return page(
         "Tools",
         "The options of each tool in the `workloads` of a [sweep file](sweep-file.md). Sizes and times have their unit "
@@ -135,7 +135,7 @@ def _reserved(reserved: Mapping[str, str]) -> str:
 
 
 def filesystems_page() -> str:
-    """Every type with its keys, the steps that make it, and what is read back."""
+    """Return every type with its keys, the steps that make it, and what is read back."""
     return page(
         "File systems",
         "The types of `filesystems` in a [sweep file](sweep-file.md#filesystems), which says what each key means. Of "
@@ -236,7 +236,7 @@ def _evidence(family: Family) -> str:
 
 
 def _example(family: Family) -> Filesystem:
-    """A file system of the family with no more than it needs."""
+    """Return a file system of the family with no more than it needs."""
     below = Filesystem(name="below", type="ext4", image_bytes=GIB)
     candidates = [
         Filesystem(name=family.type, type=family.type, image_bytes=GIB),
@@ -287,7 +287,7 @@ def _step(step: Step) -> str:
 
 
 def metrics_page() -> str:
-    """Every metric."""
+    """Return every metric."""
     rows = [
         (code(metric), unit, METRIC_MEANINGS[metric], "more" if higher_is_better(metric) else "less", _tellers(metric))
         for metric, unit in METRICS.items()

@@ -27,7 +27,7 @@ An unknown name is an error, which suggests the nearest. `make` takes the same n
 
 
 def verbs_page(parser: argparse.ArgumentParser) -> str:
-    """Every verb of the command line, and what it ends with."""
+    """Return every verb of the command line, and what it ends with."""
     return page(
         "Command line",
         "`.venv/bin/mountlab VERB`; most verbs are targets of `make` as well (`make help`). `mountlab` alone shows "
@@ -43,7 +43,7 @@ def verbs_page(parser: argparse.ArgumentParser) -> str:
 
 
 def _verbs(parser: argparse.ArgumentParser, before: str) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    """Every verb with its parser and its text, those below another verb in its place."""
+    """Yield every verb with its parser and its text, those below another verb in its place."""
     for action in _subparsers(parser):
         helps = {each.dest: each.help or "" for each in action._choices_actions}
         for name, verb in action.choices.items():
@@ -52,7 +52,7 @@ def _verbs(parser: argparse.ArgumentParser, before: str) -> Iterator[tuple[str, 
 
 
 def _by_use(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """Each group of verbs, with links to them."""
+    """Yield each group of verbs, with links to them."""
     names = [name for name, _, _ in _verbs(parser, "")]
     for group, files in GROUPS.items():
         own = [file.removesuffix("_") for file in files]
@@ -86,7 +86,7 @@ def _allowed(action: argparse.Action) -> str:
 
 
 def runs_page(columns: Columns) -> str:
-    """Every file of a run, and the columns of its tables."""
+    """Return every file of a run, and the columns of its tables."""
     files = [(code(name), text) for name, text in RUN_FILES.items()]
     return page(
         "The directory of a run",

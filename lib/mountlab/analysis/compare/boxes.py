@@ -120,12 +120,12 @@ class Across:
 
 
 def box_of(run: Measured) -> str:
-    """The name of the box of a run."""
+    """Return the name of the box of a run."""
     return str(run.info.get("box", {}).get("name", run.sweep.box))
 
 
 def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = None) -> Across:
-    """Runs of one sweep, one a box; `missing`: boxes that have none, and why.
+    """Return runs of one sweep, one a box; `missing`: boxes that have none, and why.
 
     Raises PlanError for two runs of one box, for fewer than two boxes with a figure, and for runs without a cell in
     common.
@@ -150,7 +150,7 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
 
 
 def _measured(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list[RunView], dict[str, str]]:
-    """The runs that have a figure, and the boxes that have none."""
+    """Return the runs that have a figure, and the boxes that have none."""
     names = list(map(box_of, runs))
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
@@ -198,8 +198,9 @@ def _ratios(runs: Sequence[RunView], level: float, smallest_effect: float) -> It
 
 
 def _logs_of(on_each: Sequence[Comparison | None]) -> list[float]:
-    """The log ratio of each box, NaN where there is none. Where trials ran into the time limit it is the median of the
-    blocks; where this has no value on one box there is none over boxes: the others are not a fair choice of boxes."""
+    """Return the log ratio of each box, NaN where there is none. Where trials ran into the time limit it is the median
+    of the blocks; where this has no value on one box there is none over boxes: the others are not a fair choice of
+    boxes."""
     unknown = any(each is not None and each.censored and not math.isfinite(each.ratio) for each in on_each)
     ratios = [math.nan if unknown or each is None else each.ratio for each in on_each]
     return [math.log(ratio) if 0 < ratio < math.inf else math.nan for ratio in ratios]
@@ -208,7 +209,7 @@ def _logs_of(on_each: Sequence[Comparison | None]) -> list[float]:
 def _in_blocks(
     comparison: Comparison | None, values: Mapping[tuple[str, str, str], Mapping[int, float]]
 ) -> list[float]:
-    """The ratios of the blocks of a box; none of a box on which trials ran into the time limit."""
+    """Return the ratios of the blocks of a box; none of a box on which trials ran into the time limit."""
     if comparison is None or comparison.censored:
         return []
     cells = (cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline))
@@ -246,7 +247,7 @@ def _caveats(
 
 
 def _one_machine(runs: Sequence[RunView], boxes: Sequence[str]) -> Iterator[Caveat]:
-    """Boxes that are one machine: its second box is no repetition of anything but the run."""
+    """Yield boxes that are one machine: its second box is no repetition of anything but the run."""
     same: dict[tuple[object, object], list[str]] = {}
     for name, run in zip(boxes, runs, strict=True):
         facts = run.info.get("facts", {})
@@ -263,7 +264,7 @@ def _one_machine(runs: Sequence[RunView], boxes: Sequence[str]) -> Iterator[Cave
 
 
 def _at_the_limit(boxes: Sequence[str], runs: Sequence[RunView]) -> Iterator[Caveat]:
-    """Boxes on which ratios are medians, since trials ran into the time limit."""
+    """Yield boxes on which ratios are medians, since trials ran into the time limit."""
     for name, run in zip(boxes, runs, strict=True):
         late = [each for each in run.comparisons if each.censored]
         without = sum(not math.isfinite(each.ratio) for each in late)

@@ -94,7 +94,7 @@ def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison
 
 
 def key_of(comparison: Comparison) -> tuple[str, ...]:
-    """What makes a comparison of one run that of another."""
+    """Return what makes a comparison of one run that of another."""
     workload = workload_label(comparison.workload, comparison.factors)
     return comparison.candidate, comparison.baseline, workload, comparison.metric, comparison.label
 

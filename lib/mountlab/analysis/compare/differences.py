@@ -35,8 +35,8 @@ class Difference:
 def differences(
     first: ComparedRun, others: Sequence[ComparedRun], common: Sequence[Sequence[Cell]]
 ) -> tuple[Difference, ...]:
-    """What is not the same in all runs, worst known causes first: system, machine, limits, virtualisation, device,
-    tools, then what was asked. `common`: the cells that each other run has in common with the first."""
+    """Return what is not the same in all runs, worst known causes first: system, machine, limits, virtualisation,
+    device, tools, then what was asked. `common`: the cells that each other run has in common with the first."""
     found: dict[tuple[str, str, str], dict[int, Difference]] = {}
     for place, (other, cells) in enumerate(zip(others, common, strict=True)):
         for each in _of_two(first, other, cells):
@@ -48,7 +48,7 @@ def differences(
 
 
 def _unknown(whole: Mapping[int, Difference]) -> Iterator[tuple[int, Difference]]:
-    """The runs that do not know a fact at all, and so none of its values."""
+    """Return the runs that do not know a fact at all, and so none of its values."""
     return ((place, replace(each, values=(each.values[0], None))) for place, each in whole.items() if not each.known)
 
 
@@ -78,8 +78,8 @@ def _of_two(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[
 
 
 def _of_facts(area: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Difference]:
-    """What is not the same; of a fact with several values each of them. A run that does not know a fact differs in
-    nothing."""
+    """Yield what is not the same; of a fact with several values each of them. A run that does not know a fact differs
+    in nothing."""
     for each in _of_mappings(area, a, b, none_is_unknown=True):
         whole = [value for value in each.values if isinstance(value, Mapping)]
         if len(whole) < 2:
@@ -93,7 +93,7 @@ def _of_facts(area: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator
 def _of_mappings(
     area: str, a: Mapping[str, Any], b: Mapping[str, Any], *, none_is_unknown: bool = False
 ) -> Iterator[Difference]:
-    """What is not the same; what neither knows is no difference."""
+    """Yield what is not the same; what neither knows is no difference."""
     for key in {**a, **b}:
         values = (a.get(key), b.get(key))
         if values[0] != values[1]:
@@ -101,7 +101,7 @@ def _of_mappings(
 
 
 def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
-    """What is known of the box of a run, by area."""
+    """Return what is known of the box of a run, by area."""
     found = by_area(run.info.get("facts", {}))
     found["machine"] |= {"box": run.info.get("box", {}).get("name")}
     return {**found, "tools": _versions(run)}
@@ -141,7 +141,7 @@ def _design(sweep: Sweep) -> dict[str, Any]:
 
 
 def sides_differ(found: Sequence[Difference], *, runs: str, so: str) -> Iterator[Caveat]:
-    """How many things differ: with more than one, a ratio cannot be put down to one of them."""
+    """Yield how many things differ: with more than one, a ratio cannot be put down to one of them."""
     areas = known_areas(found)
     if len(areas) > 1:
         yield of_run(
@@ -153,7 +153,8 @@ def sides_differ(found: Sequence[Difference], *, runs: str, so: str) -> Iterator
 
 
 def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
-    """What weakens a run that is compared: that it is imported or unfinished, its own warnings about these cells."""
+    """Yield what weakens a run that is compared: that it is imported or unfinished, its own warnings about these
+    cells."""
     if run.sweep.imported:
         yield of_run(
             "imported",
@@ -170,7 +171,7 @@ def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[
 
 
 def _of_its_cells(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
-    """Warnings and errors of a run about what is compared here."""
+    """Yield warnings and errors of a run about what is compared here."""
     cells = {cell.id for cell in common}
     filesystems = {cell.filesystem.name for cell in common}
     for each in run.caveats:

@@ -24,17 +24,17 @@ _MOST_NAMED, _LETTERS = 4, 26
 
 
 def name_of(place: int) -> str:
-    """How the runs are called, in the order in which they were named: 'A', 'B', ... 'Z', 'R27'."""
+    """Return how the runs are called, in the order in which they were named: 'A', 'B', ... 'Z', 'R27'."""
     return chr(ord("A") + place) if place < _LETTERS else f"R{place + 1}"
 
 
 def level_of(runs: Sequence[ComparedRun]) -> float:
-    """The strictest."""
+    """Return the strictest."""
     return max(run.sweep.design.level for run in runs)
 
 
 def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
-    """The smallest of those that the sweeps name."""
+    """Return the smallest of those that the sweeps name."""
     return min(run.sweep.design.smallest_effect for run in runs)
 
 
@@ -49,7 +49,7 @@ def rule_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
 
 
 def common_cells(a: Sweep, b: Sweep) -> list[Cell]:
-    """The cells of A that B has too. Raises PlanError where there is none."""
+    """Return the cells of A that B has too. Raises PlanError where there is none."""
     theirs = {same_cell(cell): cell.id for cell in b.cells}
     common = [cell for cell in a.cells if same_cell(cell) in theirs]
     if not common:
@@ -122,9 +122,9 @@ class SharedFigure:
 def shared_figures(
     runs: Sequence[ComparedRun], *, metrics: Sequence[str] = (), whole: bool = False
 ) -> list[SharedFigure]:
-    """Every figure that the answer of a run is about, with the values of all runs; cells in the order in which the runs
-    name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of cells with
-    a trial that ran into its time limit."""
+    """Return every figure that the answer of a run is about, with the values of all runs; cells in the order in which
+    the runs name them. `metrics` takes the place of those that the answers are about; `whole`: without the values of
+    cells with a trial that ran into its time limit."""
     figures = [RunFigures.of(run, whole=whole) for run in runs]
     cells: dict[FigureKey, Cell] = {}
     for run, own in zip(runs, figures, strict=True):
@@ -151,7 +151,7 @@ def _shared(cell: Cell, key: FigureKey, figures: Sequence[RunFigures]) -> Shared
 
 
 def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Samples as rows of one table, NaN where one is shorter than the longest."""
+    """Return samples as rows of one table, NaN where one is shorter than the longest."""
     table = np.full((len(samples), max(map(len, samples), default=0)), math.nan)
     for place, sample in enumerate(samples):
         table[place, : len(sample)] = sample
@@ -199,5 +199,5 @@ def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) 
 
 
 def differs(p_adjusted: float, level: float) -> bool:
-    """Whether runs, or boxes, differ by more than the trials inside them explain."""
+    """Return whether runs, or boxes, differ by more than the trials inside them explain."""
     return p_adjusted < 1 - level

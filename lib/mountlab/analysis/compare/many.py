@@ -89,7 +89,7 @@ def _to_first(ratio: CellRatio | None) -> dict[str, Any]:
 
 
 def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
-    """Runs beside each other, in the order given; verdicts of runs are against the first of them.
+    """Return runs beside each other, in the order given; verdicts of runs are against the first of them.
 
     Raises PlanError for fewer than two, for one that is named twice, and for one that has no cell or no figure in
     common with the first.
@@ -126,7 +126,7 @@ def _check(runs: Sequence[AnsweredRun]) -> None:
 
 
 def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFirst]:
-    """Every figure that the first run and another one have."""
+    """Yield every figure that the first run and another one have."""
     by_key: dict[FigureKey, dict[int, CellRatio]] = {}
     for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
         for each in ratios:
@@ -138,7 +138,7 @@ def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFir
 
 
 def _shared(key: FigureKey, ratios: dict[int, CellRatio], of_runs: Sequence[RunFigures]) -> SharedFigure:
-    """A figure with the values of the first run and of those that have a ratio to it."""
+    """Return a figure with the values of the first run and of those that have a ratio to it."""
     one = next(iter(ratios.values()))
     values = (own.values[key] if place in {0, *ratios} else () for place, own in enumerate(of_runs))
     steps = tuple(own.steps.get(key, 0.0) for own in of_runs)

@@ -92,7 +92,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _in_common(first: ComparedRun, run: ComparedRun, of_runs: Sequence[RunFigures], place: int) -> list[_Asked]:
-    """The figures that a run shares with the first, in the same unit."""
+    """Return the figures that a run shares with the first, in the same unit."""
     of_a, of_b = of_runs[0], of_runs[place]
     wanted = list(_keys(first, run, figures.common_cells(first.sweep, run.sweep)))
     both = [(cell, key) for cell, key in wanted if key in of_a.values and key in of_b.values]
@@ -109,7 +109,7 @@ def _in_common(first: ComparedRun, run: ComparedRun, of_runs: Sequence[RunFigure
 
 
 def _keys(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[tuple[Cell, FigureKey]]:
-    """The figures that the answers of both runs are about; of a metric that has labels, those of A."""
+    """Yield the figures that the answers of both runs are about; of a metric that has labels, those of A."""
     labels = answer_labels(a.sweep, counted(a.measurements))
     for cell in common:
         workload = cell.workload.label

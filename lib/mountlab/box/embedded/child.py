@@ -78,7 +78,7 @@ def free_port() -> int:
 
 
 def greets(port: int, timeout_s: float) -> bool:
-    """Whether sshd says its greeting on a port of HOST, within `timeout_s`."""
+    """Return whether sshd says its greeting on a port of HOST, within `timeout_s`."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
             return connection.recv(4) == b"SSH-"
@@ -98,7 +98,7 @@ def poll(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.005
 
 @cache
 def resource(name: str) -> str:
-    """The text of a script beside this module."""
+    """Return the text of a script beside this module."""
     return files("mountlab.box.embedded").joinpath(name).read_text()
 
 

@@ -93,24 +93,25 @@ def packages() -> tuple[str, ...]:
 
 
 def suite() -> str:
-    """The Debian release that is built: the control machine's own, or FALLBACK_SUITE."""
+    """Return the Debian release that is built: the control machine's own, or FALLBACK_SUITE."""
     release = _os_release()
     return release.get("VERSION_CODENAME", FALLBACK_SUITE) if release.get("ID") == "debian" else FALLBACK_SUITE
 
 
 def key() -> str:
-    """The name of the guest in the cache: a digest of all that it is built from."""
+    """Return the name of the guest in the cache: a digest of all that it is built from."""
     parts = [suite(), packages(), WORK_BYTES, *(resource(name) for name in RECIPE)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def cache_directory() -> Path:
-    """Where guests are kept: below $XDG_CACHE_HOME or ~/.cache."""
+    """Return where guests are kept: below $XDG_CACHE_HOME or ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mountlab" / "vm"
 
 
 def built(box: Box) -> Guest:
-    """The guest of this version of Mountlab. Raises BoxError where it was not built yet, or this is no x86-64 Linux."""
+    """Return the guest of this version of Mountlab. Raises BoxError where it was not built yet, or this is no x86-64
+    Linux."""
     _check_machine(box)
     guest = Guest(cache_directory() / key())
     if not guest.directory.exists():
@@ -216,7 +217,7 @@ def _write_recipe(path: Path, guest: Guest) -> None:
 
 
 def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
-    """The command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
+    """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
     how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
     if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted
         alone = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -285,7 +286,7 @@ def _run(box: Box, argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVN
 
 
 def _path(name: str) -> str:
-    """Where a program is that was there a moment ago."""
+    """Return where a program is that was there a moment ago."""
     return here.find_program(name) or name
 
 
@@ -293,7 +294,7 @@ def _path(name: str) -> str:
 
 
 def sources(box: Box) -> tuple[str, ...]:
-    """Lines of sources.list: those of this machine's Debian, or () for mmdebstrap's own choice where it is none.
+    """Return lines of sources.list: those of this machine's Debian, or () for mmdebstrap's own choice where it is none.
 
     Raises BoxError where this is a Debian that has no package lists.
     """
@@ -323,7 +324,7 @@ def source_lines(targets: str) -> tuple[str, ...]:
 
 
 def _apt_options() -> tuple[str, ...]:
-    """How this machine's apt reaches its servers: proxies, certificates, time limits."""
+    """Return how this machine's apt reaches its servers: proxies, certificates, time limits."""
     if here.find_program("apt-config") is None:
         return ()
     argv = ("apt-config", "dump", "--no-empty", "--format", '%f "%v";%n', "Acquire")
@@ -386,7 +387,7 @@ def _check_namespaces(box: Box) -> None:
 
 
 def has_range(path: Path, user: str, uid: int) -> bool:
-    """Whether /etc/subuid or /etc/subgid gives the user a range."""
+    """Return whether /etc/subuid or /etc/subgid gives the user a range."""
     with contextlib.suppress(OSError):
         return any(line.split(":")[0] in (user, str(uid)) for line in path.read_text().splitlines())
     return False

@@ -19,12 +19,12 @@ MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper", "pacman": "pacma
 
 
 def find_program(name: str) -> str | None:
-    """The absolute path of a program of this machine (sshd refuses to start by a relative one), or None."""
+    """Return the absolute path of a program of this machine (sshd refuses to start by a relative one), or None."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
 
 
 def needed(program: Program, why: str, *, where: str = "", places: str = "PATH", next_step: str = "") -> str:
-    """The path of a program of this machine. Raises BoxError where it is missing. `why`: what it is for."""
+    """Return the path of a program of this machine. Raises BoxError where it is missing. `why`: what it is for."""
     path = find_program(program.name)
     if path is None:
         raise BoxError(
@@ -42,7 +42,7 @@ def run(argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> sub
 
 
 def missing(programs: Sequence[Program]) -> list[Program]:
-    """Those of `programs` that this machine has not."""
+    """Return those of `programs` that this machine has not."""
     return [program for program in programs if find_program(program.name) is None]
 
 
@@ -74,7 +74,7 @@ def install(box: Box, programs: Sequence[Program], *, yes: bool, ask: Ask) -> tu
 
 
 def install_line(programs: Sequence[Program]) -> str:
-    """The command that installs `programs` here, as a person would type it."""
+    """Return the command that installs `programs` here, as a person would type it."""
     packages = _packages(programs)
     if not packages:
         return f"what your distribution calls {_names(programs)}"
@@ -82,12 +82,12 @@ def install_line(programs: Sequence[Program]) -> str:
 
 
 def manager() -> str | None:
-    """The package manager of this machine, as the package tables name it."""
+    """Return the package manager of this machine, as the package tables name it."""
     return next((name for program, name in MANAGERS.items() if find_program(program)), None)
 
 
 def _packages(programs: Sequence[Program]) -> tuple[str, ...]:
-    """The packages that bring `programs`, () unless they all have one here."""
+    """Return the packages that bring `programs`, () unless they all have one here."""
     name = manager() or ""
     if not all(name in program.packages for program in programs):
         return ()

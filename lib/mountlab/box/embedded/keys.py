@@ -20,7 +20,7 @@ def make_keys(box: Box, keygen: str, directory: Path) -> None:
 
 
 def known_hosts(directory: Path, port: int, host_key: Path) -> Path:
-    """A new list of known hosts in `directory`, with only the key of the box."""
+    """Return a new list of known hosts in `directory`, with only the key of the box."""
     kind, key = host_key.read_text().split()[:2]
     path = directory / "known_hosts"
     path.write_text(f"[{HOST}]:{port} {kind} {key}\n")

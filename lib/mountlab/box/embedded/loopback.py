@@ -100,7 +100,7 @@ def _endpoint(directory: Path, port: int, daemon: subprocess.Popen[bytes]) -> En
 
 
 def _user() -> str:
-    """The name of the effective user: LOGNAME may say something else, after su for example."""
+    """Return the name of the effective user: LOGNAME may say something else, after su for example."""
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -137,7 +137,7 @@ def configuration(directory: Path, port: int, user: str, *, pam: bool, forwards:
 
 
 def _is_locked(user: str, shadow: Path = Path("/etc/shadow")) -> bool:
-    """Whether the password is locked ('!', as root's is on Ubuntu): sshd without PAM then refuses keys too."""
+    """Return whether the password is locked ('!', as root's is on Ubuntu): sshd without PAM then refuses keys too."""
     try:
         lines = shadow.read_text().splitlines()
     except OSError:  # an ordinary user cannot see it, and neither can a sshd of theirs
@@ -173,7 +173,7 @@ def _start(box: Box, sshd: str, directory: Path, *, forwards: bool) -> tuple[sub
 
 
 def _wait_for_greeting(daemon: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether sshd says its greeting on `port`, before it dies or START_TIMEOUT_S is over."""
+    """Return whether sshd says its greeting on `port`, before it dies or START_TIMEOUT_S is over."""
     return poll(lambda: daemon.poll() is not None or greets(port, 1.0), START_TIMEOUT_S) and daemon.poll() is None
 
 
@@ -204,8 +204,8 @@ def _remove_privsep_dir(sessions: Set[int]) -> None:
 
 
 def _sshds() -> dict[int, int]:
-    """The processes of every sshd, and their parents. One that has ended needs nothing, even where its own parent, such
-    as the first process of a container, never asks how it ended."""
+    """Return the processes of every sshd, and their parents. One that has ended needs nothing, even where its own
+    parent, such as the first process of a container, never asks how it ended."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile

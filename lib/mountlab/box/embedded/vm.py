@@ -83,7 +83,7 @@ def make_disks(directory: Path) -> None:
 
 
 def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerator: Accelerator) -> tuple[str, ...]:
-    """The command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
+    """Return the command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
     forward, nvdimm = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22", _escaped(directory / "nvdimm.img")
     return (
         *_machine(qemu, guest, accelerator, f"console=ttyS0 mountlab.accelerator={accelerator}"),
@@ -102,7 +102,7 @@ def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerato
 
 
 def probe_argv(qemu: str, guest: Guest) -> tuple[str, ...]:
-    """A machine with KVM and no disks, whose kernel says that it starts and goes off again."""
+    """Return a machine with KVM and no disks, whose kernel says that it starts and goes off again."""
     machine = _machine(qemu, guest, "kvm", "console=ttyS0 panic=-1 mountlab.probe")
     return (*machine, "-m", "256", "-no-reboot", "-serial", "stdio")
 
@@ -117,13 +117,13 @@ def _machine(qemu: str, guest: Guest, accelerator: Accelerator, words: str) -> t
 
 
 def _disk(name: str, file: Path, options: str) -> tuple[str, ...]:
-    """A virtio disk. Like a hard disk it has no command that zeroes blocks: what mkfs zeroes is written."""
+    """Return a virtio disk. Like a hard disk it has no command that zeroes blocks: what mkfs zeroes is written."""
     drive = f"file={_escaped(file)},if=none,id={name},format=raw,{options}"
     return ("-drive", drive, "-device", f"virtio-blk-pci,write-zeroes=off,drive={name},serial=mountlab-{name}")
 
 
 def _escaped(path: Path) -> str:
-    """A path inside of an option of QEMU's, where a comma would end it."""
+    """Return a path inside of an option of QEMU's, where a comma would end it."""
     return str(path).replace(",", ",,")
 
 
@@ -143,7 +143,7 @@ def choose_accelerator(qemu: str, guest: Guest) -> Accelerator:
 
 
 def kvm_boots(qemu: str, guest: Guest) -> bool:
-    """Whether the guest's kernel starts under KVM, which may be present and yet refuse, or hang."""
+    """Return whether the guest's kernel starts under KVM, which may be present and yet refuse, or hang."""
     with suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
             probe_argv(qemu, guest), stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_TIMEOUT_S, check=False

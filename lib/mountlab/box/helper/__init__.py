@@ -53,7 +53,8 @@ _END = "MOUNTLAB_END_OF_FILE"
 
 @cache
 def installed_files() -> dict[str, str]:
-    """Name below /usr/local/lib/mountlab to text, in the order in which the helper reads them for its version."""
+    """Return name below /usr/local/lib/mountlab to text, in the order in which the helper reads them for its
+    version."""
     package = files("mountlab")
     found = {"helper": package.joinpath("box/helper/launch.sh").read_text()}
     found |= {name: package.joinpath("box/helper", name).read_text() for name in _OWN}
@@ -63,12 +64,12 @@ def installed_files() -> dict[str, str]:
 
 @cache
 def version() -> str:
-    """The digest of all files, as the helper makes it of those on the box."""
+    """Return the digest of all files, as the helper makes it of those on the box."""
     return sha256("".join(installed_files().values()).encode()).hexdigest()
 
 
 def sudoers(user: str) -> str:
-    """The whole sudoers file: one program, with whatever words, which the program looks at itself."""
+    """Return the whole sudoers file: one program, with whatever words, which the program looks at itself."""
     return (
         f"# Lets {user} run Mountlab's helper as root, and nothing else. Made by `mountlab box helper`.\n"
         f"Defaults!{PROGRAM} env_reset, !setenv, !requiretty\n"
@@ -77,7 +78,8 @@ def sudoers(user: str) -> str:
 
 
 def install_script(user: str, box: Box) -> str:
-    """A script for sh that installs the helper on the box, to be run there as root: with `remove` it takes it away.
+    """Return a script for sh that installs the helper on the box, to be run there as root: with `remove` it takes it
+    away.
 
     Raises ParameterError for a name or path that could mean something else to a shell, to sudo or to the helper.
     """
@@ -107,8 +109,8 @@ def install_script(user: str, box: Box) -> str:
 
 
 def install_argv(script: str, *words: str) -> tuple[str, ...]:
-    """The command that runs an install script on a box. The script is compressed: ssh hands a command to a shell as one
-    argument, which Linux limits to 128 KiB."""
+    """Return the command that runs an install script on a box. The script is compressed: ssh hands a command to a shell
+    as one argument, which Linux limits to 128 KiB."""
     packed = b64encode(compress(script.encode())).decode()
     return ("sh", "-c", _UNPACK, "mountlab-install", packed, *words)
 
@@ -198,8 +200,8 @@ def check_introduction(found: Introduction, box: Box, user: str) -> None:
 
 
 def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...]:
-    """What to run as the user for a command that would be run as root: the helper with the words of that command, or,
-    where it is none of the helper's, the command itself.
+    """Return what to run as the user for a command that would be run as root: the helper with the words of that
+    command, or, where it is none of the helper's, the command itself.
 
     `box` holds both roots, as the helper reported them. Nothing is taken on trust here or there: words that it does
     not know it refuses.
@@ -210,7 +212,8 @@ def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...
 
 
 def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
-    """A lease is the user's own, and so is the shell that stays on the box; what they run may be for the helper."""
+    """Return the command of a lease or of the shell that stays on the box, with what they run sent to the helper. They
+    themselves run as the user."""
     match argv:
         case ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, clean, name, *arguments):
             inner = spoken(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
@@ -219,7 +222,7 @@ def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
 
 
 def _of_both(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
-    """What is done to the directories of both: the helper's below the mount root, and the user's for output."""
+    """Return what is done to the directories of both: the helper's below the mount root, and the user's for output."""
     run, words = _unmarked(argv)
     helper = _Helper(box, run, timeout_s)
     match words:
@@ -251,18 +254,18 @@ def _of_both(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ..
 
 
 def _sequence(*commands: tuple[str, ...]) -> tuple[str, ...]:
-    """One after the other, until one fails; the first failure counts."""
+    """Return one after the other, until one fails; the first failure counts."""
     return ("sh", "-c", " && ".join(map(shlex.join, commands)))
 
 
 def _opened(theirs: tuple[str, ...], ours: tuple[str, ...], gives_back: tuple[str, ...]) -> tuple[str, ...]:
-    """Both roots, or none: what the helper has opened it closes again where the user's cannot be opened."""
+    """Return the command that opens both roots, or none: where the user's cannot be opened, it closes the helper's."""
     first, second, close = map(shlex.join, (theirs, ours, gives_back))
     return ("sh", "-c", f"{first} && {{ {second} || {{ status=$?; {close}; exit $status; }}; }}")
 
 
 def _both(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
-    """One after the other, even where the first fails."""
+    """Return one after the other, even where the first fails."""
     return ("sh", "-c", f"{shlex.join(ours)}; status=$?; {shlex.join(theirs)} && exit $status")
 
 
@@ -275,7 +278,8 @@ def _for_helper(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str,
 
 
 def _is_ours(words: tuple[str, ...], box: Box) -> bool:
-    """Whether it is about something below the mount root, or about a device: other directories are the user's."""
+    """Return whether it is about something below the mount root, or about a device: other directories are the
+    user's."""
     if words[0] == "evidence.sh":
         return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
     if words[0] in ("losetup", "blockdev", "claim.sh", *_PREFIXES):
@@ -295,14 +299,15 @@ class _Helper:
 
 
 def _unmarked(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The run that a command is marked with ('' for none), and the command."""
+    """Return the run that a command is marked with ('' for none), and the command."""
     if argv[:1] == ("env",) and argv[1].startswith("MOUNTLAB_RUN="):
         return argv[1].removeprefix("MOUNTLAB_RUN="), argv[2:]
     return "", argv
 
 
 def _words(argv: tuple[str, ...]) -> Iterator[str]:
-    """A command with the names of our scripts in the place of their text; nothing for what is not the helper's."""
+    """Yield a command with the names of our scripts in the place of their text; nothing for what is not the
+    helper's."""
     if argv[:2] == ("sh", "-c") and len(argv) > 3:
         name = argv[3]
         if name in _PREFIXES:
@@ -317,7 +322,7 @@ def _words(argv: tuple[str, ...]) -> Iterator[str]:
 
 
 def _run_of(words: tuple[str, ...], box: Box) -> str:
-    """The run whose directory the first path below the mount root lies in."""
+    """Return the run whose directory the first path below the mount root lies in."""
     root = f"{box.mount_root}/"
     paths = (word.removeprefix(root) for word in words if word.startswith(root))
     return next((path.partition("/")[0] for path in paths), _WITHOUT_RUN)

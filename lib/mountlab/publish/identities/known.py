@@ -49,7 +49,7 @@ def control_identities(
 
 
 def hosts(name: str | None) -> Iterator[Identity]:
-    """A machine under its full and its short name, and its domain; an address as one."""
+    """Yield a machine under its full and its short name, and its domain; an address as one."""
     if not name or name.lower() in PUBLIC_HOSTS:
         return
     if is_address(name):
@@ -64,7 +64,7 @@ def hosts(name: str | None) -> Iterator[Identity]:
 
 
 def users(name: str | None) -> Iterator[Identity]:
-    """A user, where the name tells anything."""
+    """Yield a user, where the name tells anything."""
     if name and name not in PUBLIC_USERS:
         yield Identity("user", name)
 
@@ -110,7 +110,7 @@ def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
 
 
 def _overwritten(*values: object) -> Iterator[Identity]:
-    """Ids of what lay on a device; those in the form of a UUID are found by it."""
+    """Yield ids of what lay on a device; those in the form of a UUID are found by it."""
     yield from (Identity("serial", each) for each in values if isinstance(each, str) and each.count("-") != 4)
 
 
@@ -127,7 +127,7 @@ def _devices(paths: Iterable[str | None]) -> Iterator[Identity]:
 
 
 def _places(*paths: str | None) -> Iterator[Identity]:
-    """Directories, but for those of the kernel."""
+    """Yield directories, but for those of the kernel."""
     yield from (Identity("place", path) for path in paths if path and path.startswith("/") and not _KERNEL.match(path))
 
 
@@ -143,7 +143,7 @@ def _of_forms(text: str) -> Iterator[Identity]:
 
 
 def _mapped(name: str) -> Iterator[Identity]:
-    """A name below /dev/mapper; where it is one of LVM's, which doubles hyphens, also the path of the volume."""
+    """Yield a name below /dev/mapper; where it is one of LVM's, which doubles hyphens, also the path of the volume."""
     yield Identity("device", name)
     group, single, volume = re.sub("-(?!-)(?<!--)", "/", name).partition("/")
     if single and "/" not in volume:
@@ -191,7 +191,7 @@ def _of_mount(text: str) -> Iterator[Identity]:
 
 
 def _pool(fstype: object, source: object) -> Iterator[Identity]:
-    """A dataset of ZFS and its pool, which have no device's name."""
+    """Yield a dataset of ZFS and its pool, which have no device's name."""
     if fstype == "zfs" and isinstance(source, str) and not source.startswith("/"):
         names = dict.fromkeys((source, source.partition("/")[0]))
         yield from (Identity("device", name) for name in names if name not in PUBLIC_HOSTS)

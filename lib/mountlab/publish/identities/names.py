@@ -57,7 +57,8 @@ letters from which on it is found inside of longer words too."""
 
 
 def distinctive(value: str) -> bool:
-    """Whether a name may be replaced wherever it stands as a word: 'nova7' yes; 'vm', 'disk', '4k' and 'sda' no."""
+    """Return whether a name may be replaced wherever it stands as a word: 'nova7' yes; 'vm', 'disk', '4k' and 'sda'
+    no."""
     if value.lower() in ORDINARY or _DEVICE_LIKE.fullmatch(value):
         return False
     if _NUMBER_LIKE.fullmatch(value):
@@ -85,5 +86,5 @@ _NEUTRAL_FORM = re.compile(
 
 
 def neutral(part: str) -> bool:
-    """Whether a directory's name is one that tells nothing: '/mnt/nvme0', and not '/mnt/acme-payroll'."""
+    """Return whether a directory's name is one that tells nothing: '/mnt/nvme0', and not '/mnt/acme-payroll'."""
     return part in _NEUTRAL or part in PUBLIC_USERS or bool(_NEUTRAL_FORM.fullmatch(part))

@@ -18,8 +18,8 @@ _OURS = frozenset(_OURS_WORDS.split())
 
 
 def page_with(text: str, replace: Callable[[str], str]) -> str:
-    """A page with `replace` done to what it says: text and values of attributes after its head, in which are our style
-    and our script, which the page's policy names by its hash."""
+    """Return a page with `replace` done to what it says: text and values of attributes after its head, in which are our
+    style and our script, which the page's policy names by its hash."""
     head, body, said = text.partition("<body>") if "<body>" in text else ("", "", text)
     parts, done = [head + body], 0
     for match in _TAG.finditer(said):
@@ -39,7 +39,7 @@ def _tag_with(tag: str, replace: Callable[[str], str]) -> str:
 
 
 def said_by_page(text: str) -> str:
-    """What a page says, a line for each piece of it."""
+    """Return what a page says, a line for each piece of it."""
     found: list[str] = []
 
     def kept(piece: str) -> str:
@@ -51,7 +51,7 @@ def said_by_page(text: str) -> str:
 
 
 def said_by_notebook(text: str) -> str:
-    """Every text in a notebook, without the keys of its format."""
+    """Return every text in a notebook, without the keys of its format."""
     return "\n".join(_texts(json.loads(text)))
 
 

@@ -29,13 +29,13 @@ class Pattern:
     """Whether what it finds may stand elsewhere in no such form."""
 
     def find(self, text: str) -> Iterator[re.Match[str]]:
-        """Every match that is one."""
+        """Yield every match that is one."""
         if self.hint in text:
             yield from (match for match in re.finditer(self.regex, text) if self.accept(match))
 
 
 def is_address(text: str) -> bool:
-    """Whether a whole text is an IPv4 or IPv6 address."""
+    """Return whether a whole text is an IPv4 or IPv6 address."""
     return _address(IPv4Address, text) is not None or _address(IPv6Address, text) is not None
 
 
@@ -59,7 +59,8 @@ _TEN = IPv4Network("10.0.0.0/8")
 
 
 def _is_host_address(match: re.Match[str]) -> bool:
-    """An IPv4 address of a host: no loopback, no mask, no version such as 'fio-3.33.1.2', '1.2.3.4-rc1', 'v1.2.3.4'."""
+    """Return an IPv4 address of a host: no loopback, no mask, no version such as 'fio-3.33.1.2', '1.2.3.4-rc1',
+    'v1.2.3.4'."""
     address, text = _address(IPv4Address, match["value"]), match.string
     if address is None or address.is_loopback or int(address) >> 24 in (0, 255):
         return False
@@ -73,7 +74,7 @@ def _is_host_address(match: re.Match[str]) -> bool:
 
 
 def _is_host_address_6(match: re.Match[str]) -> bool:
-    """An IPv6 address that has more than a time or a C++ name: three groups, or one of three digits and more."""
+    """Return an IPv6 address that has more than a time or a C++ name: three groups, or one of three digits and more."""
     text = match["value"] if match["value"].endswith("::") else match["value"].rstrip(".:")
     address = _address(IPv6Address, text)
     if address is None or address.is_loopback or address.is_unspecified:
@@ -85,7 +86,8 @@ def _is_host_address_6(match: re.Match[str]) -> bool:
 
 
 def _is_hardware(match: re.Match[str]) -> bool:
-    """A hardware address or key in pairs of hexadecimal digits. With hyphens it needs a letter, else it is a date."""
+    """Return a hardware address or key in pairs of hexadecimal digits. With hyphens it needs a letter, else it is a
+    date."""
     digits = re.sub(r"[:-]", "", match["value"].lower())
     return len(set(digits)) > 1 and (":" in match["value"] or not digits.isdecimal())
 
@@ -118,7 +120,8 @@ def _is_dotted_hardware(match: re.Match[str]) -> bool:
 
 
 def _has_serial(match: re.Match[str]) -> bool:
-    """A name of udev's that ends with a serial number: 'ata-WDC_WD40EFRX_WD-WCC4N1234567', and not 'nvme-core_2'."""
+    """Return a name of udev's that ends with a serial number: 'ata-WDC_WD40EFRX_WD-WCC4N1234567', and not
+    'nvme-core_2'."""
     last = re.sub(r"-part\d+\Z", "", match["value"]).rpartition("_")[2]
     return len(last) >= 6 and any(map(str.isdigit, last))
 
@@ -135,7 +138,7 @@ _NO_MACHINES = ORDINARY | frozenset(_NO_MACHINES_WORDS.split())
 
 
 def _is_machine(match: re.Match[str]) -> bool:
-    """A word where a log or `uname` names the machine, and not a level, a zone or a part of a system's name."""
+    """Return a word where a log or `uname` names the machine, and not a level, a zone or a part of a system's name."""
     return match["value"].lower() not in _NO_MACHINES and not match["value"].isdecimal()
 
 

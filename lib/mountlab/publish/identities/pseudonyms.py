@@ -104,7 +104,7 @@ class Pseudonyms:
                 self._look_for("place", before, after, "path")
 
     def _part(self, part: str, above: str) -> str:
-        """One directory's name; below /home it is a user."""
+        """Return one directory's name; below /home it is a user."""
         if above in ("home", "Users") and part not in PUBLIC_USERS:
             return self.placeholder("user", part)
         known = next(
@@ -124,7 +124,8 @@ class Pseudonyms:
             self._alternatives[where].append(context.format(re.escape(form)))
 
     def _compiled(self) -> re.Pattern[str] | None:
-        """One expression for all that is known; longer values first, since a shorter one may be their beginning."""
+        """Return one expression for all that is known; longer values first, since a shorter one may be their
+        beginning."""
         self._lowered = [form.lower() for form in (*self._forms, *self._plain)]
         self._alternatives["domain"] = [rf"(?:[A-Za-z0-9-]+\.)+{re.escape(domain)}" for domain in self._plain]
         word = (f"{_BEFORE}(?i:", _AFTER, ")")
@@ -142,8 +143,8 @@ class Pseudonyms:
     # --- replacing ----------------------------------------------------------------------------------------------------
 
     def placeholder(self, kind: str, value: str) -> str:
-        """What stands for a value of a kind, a new one for a new value. A name that everybody has stays, and so does a
-        placeholder: of a run that was made from a published sweep."""
+        """Return what stands for a value of a kind, a new one for a new value. A name that everybody has stays, and so
+        does a placeholder: of a run that was made from a published sweep."""
         if self._stays(kind, value):
             return value
         key = (kind, _key(kind, value))
@@ -154,7 +155,7 @@ class Pseudonyms:
         return self._given[key]
 
     def text(self, text: str, *, patterns: bool = True) -> str:
-        """A text with every identity replaced; without `patterns` only those that are known."""
+        """Return a text with every identity replaced; without `patterns` only those that are known."""
         if self._known and self._may_hold(text):
             text = self._known.sub(self._replacement, text)
         for pattern in PATTERNS if patterns else ():
@@ -176,7 +177,7 @@ class Pseudonyms:
         return self._forms.get(found) or self._forms.get(found.lower()) or ("host", "")
 
     def _stays(self, kind: str, value: str) -> bool:
-        """Whether what has the form of an identity is none: a placeholder, or a name that everybody has."""
+        """Return whether what has the form of an identity is none: a placeholder, or a name that everybody has."""
         return _is_placeholder(value) or value in _PUBLIC.get(kind, ())
 
     def _by(self, pattern: Pattern, text: str) -> str:
@@ -193,7 +194,7 @@ class Pseudonyms:
         return "".join([*parts, text[done:]]) if parts else text
 
     def data(self, data: bytes) -> bytes:
-        """The content of a file, in whatever encoding: what is no UTF-8 stays byte for byte."""
+        """Return the content of a file, in whatever encoding: what is no UTF-8 stays byte for byte."""
         return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def value(self, value: Any, key: str = "", *, under: str = "", literal: bool = False) -> Any:
@@ -211,13 +212,13 @@ class Pseudonyms:
         return [self.value(each, key, literal=literal) for each in value] if isinstance(value, list) else value
 
     def _named(self, kind: str, value: str) -> str | None:
-        """The placeholder of a value that stands where a name of this kind does."""
+        """Return the placeholder of a value that stands where a name of this kind does."""
         known = self._given.get((kind, _key(kind, value))) if kind else None
         self.places[kind] = self.places.get(kind, 0) + 1 if known else self.places.get(kind, 0)
         return known
 
     def rows(self, table: str) -> str:
-        """A table as CSV, each cell as the value of its column."""
+        """Return a table as CSV, each cell as the value of its column."""
         rows = list(csv.reader(io.StringIO(table)))
         sink = io.StringIO()
         head = rows[0] if rows else []
@@ -229,7 +230,7 @@ class Pseudonyms:
         return sink.getvalue()
 
     def left(self, text: str, *, patterns: bool = True) -> set[str]:
-        """Kinds of identities that a text still holds, which it never does after it was replaced."""
+        """Return kinds of identities that a text still holds, which it never does after it was replaced."""
         known = self._known.finditer(text) if self._known and self._may_hold(text) else ()
         found = {self._meant(match[0])[0] for match in known}
         for pattern in PATTERNS if patterns else ():
@@ -237,11 +238,11 @@ class Pseudonyms:
         return found
 
     def ordinary(self) -> tuple[str, ...]:
-        """Kinds of names with one that is an ordinary word."""
+        """Return kinds of names with one that is an ordinary word."""
         return tuple(kind for kind in ("host", "user", "box") if kind in self.words)
 
     def summary(self) -> list[dict[str, Any]]:
-        """What was replaced: kind, how many different ones, how often. Never a value."""
+        """Return what was replaced: kind, how many different ones, how often. Never a value."""
         names: dict[str, set[str]] = {}
         for (kind, _), name in self._given.items():
             names.setdefault(kind, set()).add(name)
@@ -263,7 +264,8 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _forms(value: str) -> list[str]:
-    """A value as it stands in plain text, in JSON, HTML, URLs, mountinfo and names made by udev, systemd and LVM."""
+    """Return a value as it stands in plain text, in JSON, HTML, URLs, mountinfo and names made by udev, systemd and
+    LVM."""
     octal = "".join(f"\\{ord(char):03o}" if char in " \t\n\\" else char for char in value)
     udev = "".join(char if char.isalnum() or char in "#+-.:=@_/" else f"\\x{ord(char):02x}" for char in value)
     forms = [value, json.dumps(value)[1:-1], octal, octal.replace("\\", "\\\\"), escape(value), _in_url(value), udev]

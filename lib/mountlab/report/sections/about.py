@@ -17,7 +17,8 @@ from mountlab.tools import data_lines
 
 
 def options(run: RunView) -> Html:
-    """One row for each option that was asked for, and for each that the kernel added, with the kernel's words."""
+    """Return one row for each option that was asked for, and for each that the kernel added, with the kernel's
+    words."""
     if not run.options:
         return html.nothing("No option was asked for.")
     head: Head = ["File system", "Kind", "Asked", "State", Column("The kernel says", "code")]
@@ -29,7 +30,7 @@ def options(run: RunView) -> Html:
 
 
 def left_out(run: RunView) -> Html:
-    """The file systems of the sweep that were not measured, and why."""
+    """Return the file systems of the sweep that were not measured, and why."""
     if not run.sweep.left_out:
         return html.nothing("Nothing was left out: every file system of the sweep was measured.")
     return html.definitions(dict(run.sweep.left_out))
@@ -74,13 +75,13 @@ def versions(run: RunView) -> Html:
 
 
 def parameters(run: RunView) -> Html:
-    """The sweep as it was resolved, in YAML."""
+    """Return the sweep as it was resolved, in YAML."""
     text = yaml.safe_dump(run.info.get("parameters", {}), sort_keys=False, allow_unicode=True, width=100)
     return html.joined(_stated(run), html.details("The whole sweep, resolved", html.code_block(text)))
 
 
 def _stated(run: RunView) -> Text:
-    """The options of imported logs: what the import says, and what the logs state."""
+    """Return the options of imported logs: what the import says, and what the logs state."""
     known = stated_facts.read(run.info.get("facts", {})) or {}
     rows = [
         [label, name, each.claimed or "", each.shown, f"{each.stated} of {own.outputs}"]
@@ -92,5 +93,5 @@ def _stated(run: RunView) -> Text:
 
 
 def reproduce(run: RunView) -> Html:
-    """The one line that runs it all again."""
+    """Return the one line that runs it all again."""
     return html.code_block(str(run.info.get("command", "")))

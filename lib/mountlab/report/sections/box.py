@@ -32,12 +32,12 @@ _OF_A_CLIENT = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
 
 
 def box(run: RunView) -> Html:
-    """What the box is, as it was found when the run began."""
+    """Return what the box is, as it was found when the run began."""
     return facts(run.info.get("facts", {}))
 
 
 def facts(found: Facts) -> Html:
-    """The facts about a box by group, its disks, its programs, its clients, and what it does not tell."""
+    """Return the facts about a box by group, its disks, its programs, its clients, and what it does not tell."""
     groups = [part for group in GROUPS if (part := _group(group, found))]
     tables = [_disks(found), _programs(found.get("programs") or {}), _clients(found.get("clients") or {})]
     known = html.columns(*groups) if groups else html.paragraph("Nothing is known of the box itself.")
@@ -48,19 +48,19 @@ def facts(found: Facts) -> Html:
 
 
 def _group(group: str, found: Facts) -> Text:
-    """The facts of one group that say something, in the order in which FACT_WORDS has them."""
+    """Return the facts of one group that say something, in the order in which FACT_WORDS has them."""
     own = [key for key in {**FACT_WORDS, **found} if words_of(key).group == group and key not in _TABLES]
     rows = {heading(fact_name(key)): _shown(key, found[key]) for key in own if _says(found.get(key), key)}
     return html.joined(html.heading(group, level=4), html.definitions(rows)) if rows else ""
 
 
 def _says(value: object, key: str) -> bool:
-    """Whether there is something; of nothing there are also 0 bytes."""
+    """Return whether there is something; of nothing there are also 0 bytes."""
     return value not in (None, "", {}, [], ()) and not (value == 0 and key.endswith("_bytes"))
 
 
 def _shown(key: str, value: object) -> Text:
-    """A fact, its values behind a summary where they are many."""
+    """Return a fact, its values behind a summary where they are many."""
     if not isinstance(value, Mapping):
         return fact_text(key, value)
     if key == "session_limits":
@@ -72,7 +72,7 @@ def _shown(key: str, value: object) -> Text:
 
 
 def _limits(value: Facts) -> str:
-    """The limits that there are, and in a word what has none."""
+    """Return the limits that there are, and in a word what has none."""
     free = [part_name("session_limits", part) for part, each in value.items() if each in (NO_LIMIT, ALL)]
     held = {part: each for part, each in value.items() if each not in (NO_LIMIT, ALL)}
     none = f"no limit of {numbers.listed(free)}" if free else ""
@@ -91,7 +91,7 @@ def _summary(key: str, value: Mapping[str, Any]) -> str:
 
 
 def _unknown(found: Facts) -> Text:
-    """One sentence for all that was asked for and is not known."""
+    """Return one sentence for all that was asked for and is not known."""
     unknown = [fact_name(key) for key, value in found.items() if value is None]
     return html.paragraph(f"The box does not tell: {', '.join(unknown)}.", kind="meta") if unknown else ""
 
@@ -100,7 +100,7 @@ def _unknown(found: Facts) -> Text:
 
 
 def _disks(found: Facts) -> Text:
-    """The block devices, with the columns in which something is known of one of them."""
+    """Return the block devices, with the columns in which something is known of one of them."""
     settings = found.get("disk_settings") or {}
     devices = [{**each, **settings.get(each.get("name"), {})} for each in found.get("block_devices") or []]
     columns = {key: None for device in devices for key in device if _says(device[key], key)}
@@ -121,7 +121,7 @@ def _programs(programs: Mapping[str, Mapping[str, Any]]) -> Text:
 
 
 def _clients(clients: Mapping[str, Facts]) -> Text:
-    """What the further boxes are from which workloads were driven."""
+    """Return what the further boxes are from which workloads were driven."""
     rows: Sequence[Sequence[Text]] = [
         [name, *(fact_text(key, own.get(key)) for key in _OF_A_CLIENT)] for name, own in clients.items()
     ]

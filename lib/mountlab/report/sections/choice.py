@@ -56,7 +56,7 @@ def shape_of(
     logged: Sequence[str] = (),
     counters: bool = False,
 ) -> Shape:
-    """The shape of a sweep. `measured`: (cell, metric, label) of everything that has a figure."""
+    """Return the shape of a sweep. `measured`: (cell, metric, label) of everything that has a figure."""
     cells = {cell.id: cell.workload for cell in sweep.cells}
     found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for cell, metric, label in measured:
@@ -69,7 +69,7 @@ def shape_of(
 
 
 def chosen(shape: Shape) -> list[Picture]:
-    """The plots beside those that every report has (ratios, every trial, run order, distribution, bars).
+    """Return the plots beside those that every report has (ratios, every trial, run order, distribution, bars).
 
     A swept number or size: the response over it. Two swept options: a map of them too, of the ratios where there is a
     baseline. Histograms: percentiles and distribution of latencies. Logs over time: the course of each trial. Counters
@@ -85,7 +85,7 @@ def chosen(shape: Shape) -> list[Picture]:
 
 
 def _plotted(shape: Shape) -> list[tuple[str, str, str]]:
-    """The rows that get plots: the whole of a metric where there is one, else the first of its parts."""
+    """Return the rows that get plots: the whole of a metric where there is one, else the first of its parts."""
     rows = []
     for workload, metric in dict.fromkeys((workload, metric) for workload, metric, _ in shape.levels):
         labels = [label for name, own, label in shape.levels if (name, own) == (workload, metric)]

@@ -16,13 +16,13 @@ from mountlab.report.sections.shared import names_of
 
 
 def client_plots(run: RunView) -> list[Plot]:
-    """One plot of all clients relative to the others; none where there are no clients."""
+    """Return one plot of all clients relative to the others; none where there are no clients."""
     points = [_point(share) for share in shares(run.sweep, run.measurements)]
     return [plots.plot_clients(points, limit=STRAGGLES, filesystems=names_of(run))] if points else []
 
 
 def clients(run: RunView) -> Html:
-    """The plot, and a table for each cell and metric."""
+    """Return the plot, and a table for each cell and metric."""
     drawn = client_plots(run)
     if not drawn:
         return html.nothing("No workload was driven by several clients.")

@@ -25,7 +25,7 @@ OfSetup = Callable[[Setup], str | None]
 
 
 def commands(run: RunView) -> Html:
-    """A table of how each file system was made, mounted and queued, and one of the command of each cell."""
+    """Return a table of how each file system was made, mounted and queued, and one of the command of each cell."""
     if run.sweep.imported:
         return html.nothing("The logs come from elsewhere: the commands are unknown.")
     return html.joined(_file_systems(run), _cells(run))
@@ -66,8 +66,8 @@ def _rows(run: RunView, own: Sequence[Setup]) -> list[Sequence[Text]]:
 def _variants(
     name: str, own: Sequence[Setup], said: OfSetup, *, alike: Callable[[Setup], str] | None = None
 ) -> list[Sequence[Text]]:
-    """A row for each thing that the mounts of a file system say, the first as it was said; `alike`: what makes two of
-    them the same."""
+    """Return a row for each thing that the mounts of a file system say, the first as it was said; `alike`: what makes
+    two of them the same."""
     found: dict[str | None, list[Setup]] = {}
     for setup in own:
         key = said(setup)
@@ -86,7 +86,7 @@ def _shown(text: str | None) -> Text:
 
 
 def _kept(run: RunView, setup: Setup, what: str) -> str | None:
-    """The commands whose output is kept as that of mkfs, or of mount; below an overlay there is another one."""
+    """Return the commands whose output is kept as that of mkfs, or of mount; below an overlay there is another one."""
     if setup.commands is None:
         return None
     own = [each for each in setup.commands if each.keep in (f"{what}.txt", f"{what}-below.txt")]
@@ -118,7 +118,7 @@ def _read_ahead(device: BlockDevice) -> str:
 
 
 def _raw(run: RunView, setup: Setup) -> Text:
-    """Where all of this stands, of the first mount; and the commands that are no mkfs and no mount."""
+    """Return where all of this stands, of the first mount; and the commands that are no mkfs and no mount."""
     links = html.joined(*(html.beside(f"raw/{setup.mount}/{name}", name) for name in setup.files if name != MANIFEST))
     if setup.commands is None:
         return links
@@ -159,7 +159,8 @@ def _cell_row(run: RunView, each: CellCommand) -> list[Text]:
 
 
 def _asked(workload: Workload) -> tuple[Manner, str, str]:
-    """How it does its I/O, whether past the page cache, and how much it holds; '' where its options are not known."""
+    """Return how it does its I/O, whether past the page cache, and how much it holds; '' where its options are not
+    known."""
     if not workload.options:
         return Manner(), "", ""
     tool, direct = TOOLS[workload.tool], {each.direct for each in streams(workload)}
@@ -187,6 +188,6 @@ def _before(command: RanCommand) -> str:
 
 
 def _meanings(texts: Sequence[str]) -> Text:
-    """What the placeholders in some texts stand for."""
+    """Return what the placeholders in some texts stand for."""
     meanings = used(texts)
     return html.items(html.labelled(html.code(name), meaning) for name, meaning in meanings.items()) if meanings else ""

@@ -55,7 +55,7 @@ def _link(run_id: str, file: _SavedTable) -> Html:
 
 
 def _files(run: RunView) -> Iterator[_SavedTable]:
-    """The tables that have rows."""
+    """Yield the tables that have rows."""
     frames = {**tables(run), "trials": with_factors_as_text(trial_frame(run))}
     for name in MOST_BYTES:
         frame: pd.DataFrame = frames[name]

@@ -41,7 +41,7 @@ _NO_TRIAL = "No trial succeeded."
 
 
 def shape(run: RunView) -> Shape:
-    """The shape of the run's sweep, and what was measured of it."""
+    """Return the shape of the run's sweep, and what was measured of it."""
     known = run.estimates.loc[run.estimates["mean"].notna(), ["cell", "metric", "label"]].fillna("")
     logs = (run.series.get(trial_id, ()) for trial_id, _ in _good(run))
     logged = {each.metric for series in logs for each in series if len(each.points) > 1}
@@ -62,7 +62,7 @@ def _shown(run: RunView, *kinds: PlotKind) -> list[Picture]:
 
 
 def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
-    """The plots beside each other, and which trials are in none of them; where there is no plot, why."""
+    """Return the plots beside each other, and which trials are in none of them; where there is no plot, why."""
     shown = [html.plot(plot) for plot in drawn]
     return html.joined(html.columns(*shown), _not_drawn(run)) if shown else html.nothing(why_none)
 
@@ -81,12 +81,12 @@ def _not_drawn(run: RunView) -> Text:
 
 
 def response_plots(run: RunView) -> Iterator[Plot]:
-    """The answer's metrics over each swept number or size, and maps of two swept options."""
+    """Return the answer's metrics over each swept number or size, and maps of two swept options."""
     return (_over_factors(run, each) for each in _shown(run, "response", "heat", "ratio heat"))
 
 
 def responses(run: RunView) -> Html:
-    """The plots over swept options, side by side."""
+    """Return the plots over swept options, side by side."""
     return _side_by_side(run, response_plots(run), "No size and no number was swept, and no two options together.")
 
 
@@ -112,7 +112,7 @@ def _over_factors(run: RunView, picture: Picture) -> Plot:
 
 
 def trial_plots(run: RunView) -> Iterator[Plot]:
-    """Every counted trial of the answer's metrics, with mean and interval of each cell."""
+    """Return every counted trial of the answer's metrics, with mean and interval of each cell."""
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_trials(run.measurements, run.estimates, metric, groups=groups, **orders(run))
@@ -121,7 +121,7 @@ def trial_plots(run: RunView) -> Iterator[Plot]:
 
 
 def every_trial(run: RunView) -> Html:
-    """The plots of every trial, side by side."""
+    """Return the plots of every trial, side by side."""
     return _side_by_side(run, trial_plots(run), _NO_TRIAL)
 
 
@@ -135,7 +135,7 @@ def bar_plots(run: RunView) -> Iterator[Plot]:
 
 
 def bar_charts(run: RunView) -> Html:
-    """The bar charts behind a summary, for those who expect them."""
+    """Return the bar charts behind a summary, for those who expect them."""
     drawn = list(bar_plots(run))
     if not drawn:
         return html.nothing(_NO_TRIAL)
@@ -143,7 +143,7 @@ def bar_charts(run: RunView) -> Html:
 
 
 def run_order_plots(run: RunView) -> Iterator[Plot]:
-    """Every trial of the answer's metrics in the order in which it ran."""
+    """Return every trial of the answer's metrics in the order in which it ran."""
     measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
@@ -153,12 +153,12 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
 
 
 def run_order(run: RunView) -> Html:
-    """The plots in run order, side by side."""
+    """Return the plots in run order, side by side."""
     return _side_by_side(run, run_order_plots(run), _NO_TRIAL)
 
 
 def distribution_plots(run: RunView) -> Iterator[Plot]:
-    """The empirical distribution of the trials of each cell."""
+    """Return the empirical distribution of the trials of each cell."""
 
     def draw(metric: str, groups: Sequence[str]) -> Plot:
         return plots.plot_distribution(run.measurements, metric, groups=groups, **orders(run))
@@ -167,12 +167,12 @@ def distribution_plots(run: RunView) -> Iterator[Plot]:
 
 
 def distributions(run: RunView) -> Html:
-    """The distributions, side by side."""
+    """Return the distributions, side by side."""
     return _side_by_side(run, distribution_plots(run), _NO_TRIAL)
 
 
 def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
-    """One plot a metric of the answer; more than one where it has more rows than go into one."""
+    """Yield one plot a metric of the answer; more than one where it has more rows than go into one."""
     measured = counted(run.measurements)
     for metric in answer_metrics(run):
         own = measured[measured["metric"] == metric]
@@ -185,7 +185,7 @@ def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_row
 
 
 def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
-    """Each workload (with its label, where rows have one) to how many file systems have it."""
+    """Return each workload (with its label, where rows have one) to how many file systems have it."""
     return dict(Counter(plots.groups_of(measured).values()))
 
 
@@ -193,7 +193,7 @@ def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
 
 
 def latency_plots(run: RunView) -> Iterator[Plot]:
-    """Latency percentiles with the interval over trials, and the distribution over all I/Os."""
+    """Yield latency percentiles with the interval over trials, and the distribution over all I/Os."""
     for picture in _shown(run, "percentiles"):
         yield plots.plot_percentiles(run.percentiles, picture.place, **orders(run))
     for picture in _shown(run, "latencies"):
@@ -202,7 +202,7 @@ def latency_plots(run: RunView) -> Iterator[Plot]:
 
 
 def latencies(run: RunView) -> Html:
-    """The plots of latencies, side by side, and the ratios of their percentiles to those of the baseline."""
+    """Return the plots of latencies, side by side, and the ratios of their percentiles to those of the baseline."""
     drawn, ratios = [html.plot(plot) for plot in latency_plots(run)], latency_ratios(run)
     if not drawn:
         return ratios or html.nothing("No latency histogram was kept; fio keeps them.")
@@ -217,14 +217,14 @@ def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
 
 
 def series_plots(run: RunView) -> Iterator[Plot]:
-    """What fio logged over the time of each trial."""
+    """Yield what fio logged over the time of each trial."""
     for picture in _shown(run, "series"):
         courses = _courses(run, picture.metric)
         yield plots.plot_series(courses, picture.metric, run.sweep.metric(picture.metric).unit, **orders(run))
 
 
 def inside_plots(run: RunView) -> Iterator[Plot]:
-    """The trial in the middle of each cell over its time, one figure a workload."""
+    """Return the trial in the middle of each cell over its time, one figure a workload."""
     return _of_inside(run, _inside(run))
 
 
@@ -250,7 +250,8 @@ def _inside_trial(run: RunView, cell: Cell, trial_id: str) -> plots.InsideTrial:
 
 
 def inside_trials(run: RunView) -> Html:
-    """The trial in the middle of each cell over its time; and the bandwidth of every trial, where it was logged."""
+    """Return the trial in the middle of each cell over its time; and the bandwidth of every trial, where it was
+    logged."""
     why = why_no_counters(run.info, run.sweep)
     shown = _inside(run)
     drawn = [html.plot(plot) for plot in _of_inside(run, shown)]
@@ -268,7 +269,7 @@ def inside_trials(run: RunView) -> Html:
 
 
 def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[str]:
-    """Which trials are drawn, and what is not."""
+    """Yield which trials are drawn, and what is not."""
     trials = [each for own in list(shown.values())[:MOST_INSIDE] for each in own]
     if not trials:
         return
@@ -293,7 +294,7 @@ def _seen(name: str, trials: Sequence[plots.InsideTrial]) -> bool:
 
 
 def inside_one(run: RunView, trial_id: str) -> Html:
-    """One trial over its time, whichever it is."""
+    """Return one trial over its time, whichever it is."""
     rows = run.trials[run.trials["trial_id"] == trial_id]
     if not len(rows):
         return html.nothing(f"The run has no trial {trial_id}.")
@@ -305,7 +306,7 @@ def inside_one(run: RunView, trial_id: str) -> Html:
 
 
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
-    """The course of each counted trial that has one; whether it was steady is for the checks to say."""
+    """Return the course of each counted trial that has one; whether it was steady is for the checks to say."""
     cells = {cell.id: cell for cell in run.sweep.cells}
     found = []
     for trial_id, cell_id in _good(run):
@@ -325,13 +326,13 @@ def _courses(run: RunView, metric: str) -> list[plots.Course]:
 
 
 def _good(run: RunView) -> list[tuple[str, str]]:
-    """Trial and cell of every counted trial."""
+    """Return trial and cell of every counted trial."""
     good = run.trials[(run.trials["status"] == "ok") & ~run.trials["warmup"].astype(bool)]
     return list(zip(good["trial_id"], good["cell"], strict=True))
 
 
 def byte_plots(run: RunView) -> Iterator[Plot]:
-    """What the tool moved against what the device delivered: whether a cache answered."""
+    """Yield what the tool moved against what the device delivered: whether a cache answered."""
     delivered = _delivered(run)
     by_group: dict[str, set[str]] = {}
     for each in delivered:
@@ -350,7 +351,7 @@ def _delivered(run: RunView) -> list[plots.Delivered]:
 
 
 def device_bytes(run: RunView) -> Html:
-    """The plots of bytes, side by side, and which file systems have no device that is counted."""
+    """Return the plots of bytes, side by side, and which file systems have no device that is counted."""
     if not run.moved:
         return html.nothing("No trial ran on a device whose bytes the kernel counts.")
     counted_ones = {each.filesystem for each in _delivered(run)}
@@ -374,7 +375,7 @@ PLOTS = plugins.Registry(
 
 
 def plots_of_plugins(run: RunView) -> Html:
-    """The plots of plug-ins, each below its heading; where one cannot be drawn, why."""
+    """Return the plots of plug-ins, each below its heading; where one cannot be drawn, why."""
     parts = [part for entry, found in PLOTS.of_plugins() for part in _of_plugin(run, entry, found)]
     return html.joined(*parts) if parts else html.nothing("")
 

@@ -36,7 +36,7 @@ MOST_COLUMNS, MOST_RATIOS = 4, 24
 
 
 def question(run: RunView) -> Html:
-    """The question, and below it where, when and how often it was asked."""
+    """Return the question, and below it where, when and how often it was asked."""
     facts, box = run.info.get("facts", {}), run.info.get("box", {})
     disk = [str(facts[key]) for key in ("mount_root_source", "mount_root_fstype") if facts.get(key)]
     parts = [
@@ -52,7 +52,7 @@ def question(run: RunView) -> Html:
 
 
 def _lies_on(run: RunView) -> str:
-    """What of the disk is measured: image files on it, or itself."""
+    """Return what of the disk is measured: image files on it, or itself."""
     return "image files on " if any((fs.over or fs).image_bytes for fs in run.sweep.filesystems) else "disk "
 
 
@@ -96,7 +96,8 @@ def _unfinished(run: RunView) -> Text:
 
 
 def answer(run: RunView) -> Html:
-    """The answer, a line for each part of the question; how it stands to what was expected; the caveats in a line."""
+    """Return the answer, a line for each part of the question; how it stands to what was expected; the caveats in a
+    line."""
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
     corrected = extension_words.looks_text(run.sweep)
     looks = html.paragraph(corrected, kind="meta") if corrected else ""
@@ -104,7 +105,7 @@ def answer(run: RunView) -> Html:
 
 
 def _expected(run: RunView) -> Html | str:
-    """What was expected beforehand; of what names a part of the question, whether it is so."""
+    """Return what was expected beforehand; of what names a part of the question, whether it is so."""
     rows = [
         html.labelled(f"{_HELD[each.held]} {_capital(each.part)} {_claim(each)}", f"{each.held}, {each.text}")
         for each in answers.expected(run)
@@ -137,23 +138,23 @@ def _caveat_line(run: RunView) -> Html:
 
 
 def headline(run: RunView) -> Html:
-    """The answer beside the ratios as a picture: what a first screen has room for."""
+    """Return the answer beside the ratios as a picture: what a first screen has room for."""
     return html.columns(answer(run), _ratios(run))
 
 
 def overview(run: RunView) -> Html:
-    """The ratios as a picture, and the means behind them as a table."""
+    """Return the ratios as a picture, and the means behind them as a table."""
     return html.columns(_ratios(run), means(run))
 
 
 def means(run: RunView) -> Html:
-    """The mean of each file system under each workload, and what could not be measured."""
+    """Return the mean of each file system under each workload, and what could not be measured."""
     return html.joined(_overview_table(run), *_without_rows(run))
 
 
 def _ratios(run: RunView) -> Text:
-    """The ratios as a picture; where they are many those of the workloads with the strongest effects, then the others
-    behind a summary."""
+    """Return the ratios as a picture; where they are many those of the workloads with the strongest effects, then the
+    others behind a summary."""
     with_ratio = [each for each in answers.answering(run) if verdicts.effect(each) >= 0]
     comparisons = sorted(with_ratio, key=lambda each: -verdicts.effect(each))
     if not comparisons:
@@ -174,7 +175,8 @@ def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
 
 
 def _overview_table(run: RunView) -> Html:
-    """The means: a column for each of a few file systems, and a row for each of many, which columns would not fit."""
+    """Return the means: a column for each of a few file systems, and a row for each of many, which columns would not
+    fit."""
     names = [name for name in names_of(run) if name in set(run.estimates["filesystem"])]
     if not names:
         return html.paragraph("No trial succeeded.")
@@ -193,7 +195,8 @@ def _overview_table(run: RunView) -> Html:
 
 
 def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
-    """The file systems below each workload; the groups that the first screen has no room for behind a summary."""
+    """Return the file systems below each workload; the groups that the first screen has no room for behind a
+    summary."""
     head: Head = ["File system", *numeric(noun), Column("Interval", "interval")]
     first, *others = within({str(at): len(each.rows) for at, each in enumerate(groups)}, MOST_RATIOS)
     table = html.table(head, groups[: len(first)], caption=caption)
@@ -204,7 +207,7 @@ def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
 
 
 def _impossible(run: RunView) -> dict[str, str]:
-    """Cell to the reason for which none of its trials was run: its file system, or the box, cannot."""
+    """Return cell to the reason for which none of its trials was run: its file system, or the box, cannot."""
     skips = run.trials[run.trials["status"] == "skipped"]
     known = {str(cell): str(reason) for cell, reason in zip(skips["cell"], skips["reason"], strict=True)}
     tried = set(run.trials.loc[run.trials["status"] != "skipped", "cell"])
@@ -212,7 +215,7 @@ def _impossible(run: RunView) -> dict[str, str]:
 
 
 def _without_rows(run: RunView) -> Iterator[Html]:
-    """What has no rows in the table since it cannot be measured, and why."""
+    """Yield what has no rows in the table since it cannot be measured, and why."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell, reason in _impossible(run).items():
         own = run.sweep.combinations[cell]
@@ -227,7 +230,8 @@ def _without_rows(run: RunView) -> Iterator[Html]:
 
 
 def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
-    """Cell to the labels that other file systems have a figure for under the same workload, and it has only others."""
+    """Return cell to the labels that other file systems have a figure for under the same workload, and it has only
+    others."""
     means = means_of(run, metric)
     labels: dict[str, dict[str, None]] = {}
     own: dict[str, set[str]] = {}
@@ -239,7 +243,7 @@ def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
 
 
 def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Rows]:
-    """The file systems below each workload, with their mean and its interval. What it cannot do is no row."""
+    """Yield the file systems below each workload, with their mean and its interval. What it cannot do is no row."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, keys = _scale(means), swatches(run)
     no_row = {*_impossible(run), *_labels_missing(run, metric)}
@@ -265,7 +269,8 @@ def _best(run: RunView, means: Sequence[Mean], metric: str) -> list[float]:
 
 
 def _interval(mean: Mean, figures: numbers.Figures) -> Text:
-    """The interval; of a cell with trials that ran into their time limit, also how many, and what the figure is."""
+    """Return the interval; of a cell with trials that ran into their time limit, also how many, and what the figure
+    is."""
     interval = figures.interval or "no interval"
     return html.stacked(interval, f"n = {words.trial_count(mean.n, mean.censored)}") if mean.censored else interval
 
@@ -276,7 +281,7 @@ def _scale(means: Sequence[Mean]) -> Scale:
 
 
 def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
-    """One row a workload, with the mean of each file system."""
+    """Return one row a workload, with the mean of each file system."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
@@ -287,14 +292,14 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
 
 
 def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:
-    """What stands in the place of a figure: whether it is missing, cannot be measured, or is not asked for."""
+    """Return what stands in the place of a figure: whether it is missing, cannot be measured, or is not asked for."""
     if cell in impossible:
         return words.NOT_MEASURED
     return numbers.MISSING if run.sweep.has_cell(cell) else words.NOT_IN_SWEEP
 
 
 def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: str) -> Text:
-    """A mean above its interval, as one cell; `best` holds the means that get the star."""
+    """Return a mean above its interval, as one cell; `best` holds the means that get the star."""
     if mean is None:
         return absent
     figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
@@ -302,8 +307,8 @@ def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: st
 
 
 def caveats(run: RunView) -> Html:
-    """Caveats, worst first: what weakens figures in boxes, notes as a list, behind a summary those on what the sweep
-    asked for; or that there is none. What was checked, and what could not be."""
+    """Return caveats, worst first: what weakens figures in boxes, notes as a list, behind a summary those on what the
+    sweep asked for; or that there is none. What was checked, and what could not be."""
     passed = html.details(no_caveats(run.checks_passed), html.items(run.checks_passed))
     if not run.caveats:
         return html.joined(html.box("caveat none", passed), not_checked(run))
@@ -326,7 +331,7 @@ def _notes(groups: Sequence[CaveatGroup]) -> Iterator[Html]:
 
 
 def not_checked(run: RunView) -> Html:
-    """The checks that could not look at this run, and why."""
+    """Return the checks that could not look at this run, and why."""
     if not run.not_checked:
         return html.paragraph("Every check could be made.", kind="meta")
     reasons = [f"{spoken_code(code)}: {why}" for code, why in run.not_checked.items()]

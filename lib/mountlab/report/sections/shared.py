@@ -17,7 +17,7 @@ from mountlab.report.html import Html
 
 
 def moment(moment: str) -> str:
-    """A moment to the second, as people read it."""
+    """Return a moment to the second, as people read it."""
     return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 
@@ -27,23 +27,23 @@ def names_of(run: RunView) -> list[str]:
 
 
 def swatches(run: RunView) -> dict[str, Html]:
-    """The name of each file system behind its mark."""
+    """Return the name of each file system behind its mark."""
     marks = plots.colour_of(names_of(run))
     return {name: html.swatch(name, mark.colour, mark.glyph) for name, mark in marks.items()}
 
 
 def orders(run: RunView) -> dict[str, list[str]]:
-    """The order of the sweep, which is that of colours and of rows."""
+    """Return the order of the sweep, which is that of colours and of rows."""
     return {"filesystems": names_of(run), "workloads": [workload.label for workload in run.sweep.workloads]}
 
 
 def compared(run: RunView) -> list[Comparison]:
-    """All comparisons, with the intervals that hold for all of them together."""
+    """Return all comparisons, with the intervals that hold for all of them together."""
     return [verdicts.together(comparison) for comparison in run.comparisons]
 
 
 def answer_metrics(run: RunView) -> list[str]:
-    """The metrics that the answer is about, in the order of the sweep."""
+    """Return the metrics that the answer is about, in the order of the sweep."""
     return list(dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics))
 
 
@@ -72,7 +72,7 @@ class Mean:
 
 
 def means_of(run: RunView, metric: str) -> list[Mean]:
-    """The estimates of one metric: workloads in the order of the sweep, file systems in theirs."""
+    """Return the estimates of one metric: workloads in the order of the sweep, file systems in theirs."""
     found = []
     for row in run.estimates[run.estimates["metric"] == metric].to_dict("records"):
         label = row["label"] if isinstance(row["label"], str) else ""
@@ -88,7 +88,7 @@ def means_of(run: RunView, metric: str) -> list[Mean]:
 
 
 def rows_of(means: Sequence[Mean]) -> dict[str, list[Mean]]:
-    """The means below the workload (and label) that they share, workloads in the order of their first mean."""
+    """Return the means below the workload (and label) that they share, workloads in the order of their first mean."""
     rows: dict[str, list[Mean]] = {}
     for mean in means:
         rows.setdefault(mean.row, []).append(mean)
@@ -96,7 +96,8 @@ def rows_of(means: Sequence[Mean]) -> dict[str, list[Mean]]:
 
 
 def within(rows: Mapping[str, int], most: int) -> list[list[str]]:
-    """Groups with so many rows each, in their order, in parts of at most so many rows; a larger one is a part alone."""
+    """Return groups with so many rows each, in their order, in parts of at most so many rows; a larger one is a part
+    alone."""
     parts: list[list[str]] = []
     left = 0
     for group, count in rows.items():

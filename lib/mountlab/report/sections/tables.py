@@ -27,7 +27,7 @@ NO_UNIT = "1"
 
 
 def tables(run: RunView) -> Html:
-    """One table for each metric; those that the answer is about first, the others behind a summary."""
+    """Return one table for each metric; those that the answer is about first, the others behind a summary."""
     main = answer_metrics(run)
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
     measured = set(run.estimates["metric"])
@@ -94,8 +94,8 @@ def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[st
 
 
 def latency_ratios(run: RunView) -> Html | None:
-    """Latency percentiles against the baseline: a sentence and a table with a row for each file system and latency, a
-    column for each percentile; None where there is none."""
+    """Return latency percentiles against the baseline: a sentence and a table with a row for each file system and
+    latency, a column for each percentile; None where there is none."""
     shown = [verdicts.together(each) for each in run.latency_comparisons]
     shown += [each for each in answering(run) if each.metric in COMPARED_PERCENTILES]
     if not shown:
@@ -137,7 +137,7 @@ def _median_of(metric: str) -> str:
 
 
 def _place(run: RunView, comparison: Comparison) -> tuple[int, ...]:
-    """Where a comparison stands: by workload, latency and file system, in the order of the sweep."""
+    """Return where a comparison stands: by workload, latency and file system, in the order of the sweep."""
     labels, order = [workload.label for workload in run.sweep.workloads], [fs.name for fs in run.sweep.filesystems]
     places = (labels, verdicts.workload_of(comparison)), (order, comparison.candidate)
     by_workload, by_name = (known.index(name) if name in known else len(known) for known, name in places)
@@ -154,7 +154,8 @@ def _percentile_cell(run: RunView, comparison: Comparison | None) -> str:
 
 
 def explained(run: RunView) -> Html:
-    """Which option explains how much of what was measured: a sentence and a table for each workload and metric."""
+    """Return which option explains how much of what was measured: a sentence and a table for each workload and
+    metric."""
     every = [_explained(run, *each) for each in _analysed(run)]
     shown = [each for each in every if each]
     why = "Nothing was swept in more than one trial, so there is no variance to share out."

@@ -26,7 +26,7 @@ _STATUSES = ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
 
 
 def trials(run: RunView) -> Html:
-    """How many trials there were of each status; those that failed, with the reason; and the list of all."""
+    """Return how many trials there were of each status; those that failed, with the reason; and the list of all."""
     counts = run.trials["status"].value_counts()
     tally = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if status in counts)
     count = numbers.counted(len(run.trials), "trial")
@@ -39,7 +39,7 @@ def trials(run: RunView) -> Html:
 
 
 def trial_frame(run: RunView) -> pd.DataFrame:
-    """One row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
+    """Return one row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
     values, records = trial_values(run), run.records
     ids = run.trials["trial_id"].tolist()
     own = [records.get(each, TrialRecord()) for each in ids]
@@ -64,7 +64,7 @@ def _reasons(run: RunView, bad: pd.DataFrame) -> Html:
 
 
 def _with_and_without(run: RunView) -> Html | str:
-    """What the excluded trials change: a table of figures, and one of ratios."""
+    """Return what the excluded trials change: a table of figures, and one of ratios."""
     found = run.exclusions
     if not found.figures:
         return ""
@@ -102,7 +102,7 @@ def _everything(run: RunView) -> Html:
 
 
 def _said(run: RunView, values: Values) -> Html:
-    """What the columns are, as far as this run has them; and how many trials are not in the table."""
+    """Return what the columns are, as far as this run has them; and how many trials are not in the table."""
     about = ["The mean is that of the counted trials of the cell."]
     if any(each.device for each in run.records.values()):
         about.append(
@@ -158,7 +158,7 @@ def _columns(run: RunView, values: Values) -> list[_Column]:
 
 
 def _metrics(run: RunView, values: Values) -> list[str]:
-    """The metrics that the answer is about, of those that some trial has."""
+    """Return the metrics that the answer is about, of those that some trial has."""
     there = {metric for _, metric in values}
     return [metric for metric in answer_metrics(run) if metric in there]
 

@@ -38,13 +38,13 @@ _MOST_NAMED = 3
 
 
 def title(across: Across) -> str:
-    """The question of the page."""
+    """Return the question of the page."""
     asked = " ".join(across.runs[0].sweep.question.split())
     return f"Does it hold over {numbers.counted(len(across.boxes), 'box')}? {asked}"
 
 
 def sentences(across: Across) -> list[str]:
-    """The answer: what holds over boxes and on each, what to expect of a further one, and where figures vary."""
+    """Return the answer: what holds over boxes and on each, what to expect of a further one, and where figures vary."""
     return [*_over_boxes(across), *_on_each(across), *_further(across), *_parts(across), *_without(across)]
 
 
@@ -78,7 +78,7 @@ def _on_each(across: Across) -> Iterator[str]:
 
 
 def _further(across: Across) -> Iterator[str]:
-    """What the strongest ratio may be on the next box."""
+    """Yield what the strongest ratio may be on the next box."""
     known = {id(each.over): each for each in across.ratios if math.isfinite(each.further_high)}
     if not known:
         return
@@ -89,7 +89,7 @@ def _further(across: Across) -> Iterator[str]:
 
 
 def _parts(across: Across) -> Iterator[str]:
-    """Where figures and ratios vary: between boxes, or inside them."""
+    """Yield where figures and ratios vary: between boxes, or inside them."""
     yield from _apart("figure", across.cells, across.level, figure_name)
     yield from _apart("ratio", across.ratios, across.level, lambda each: answer_name(each.over))
 
@@ -149,7 +149,7 @@ def _figure_row(each: CellOverRuns) -> tuple[str, ...]:
 
 
 def across_json(across: Across) -> dict[str, Any]:
-    """Everything, JSON-able: what is infinite or not known is null."""
+    """Return everything, JSON-able: what is infinite or not known is null."""
     read: dict[str, Any] = plain(
         {
             "boxes": {name: run.info.get("run_id") for name, run in zip(across.boxes, across.runs, strict=True)},
@@ -179,18 +179,18 @@ def across_json(across: Across) -> dict[str, Any]:
 
 
 def heading(across: Across) -> Html:
-    """The title, and below it which boxes and when."""
+    """Return the title, and below it which boxes and when."""
     line = f"{numbers.listed(list(across.boxes))} · {side_by_side.days(across.runs)}"
     return html.joined(html.heading(title(across), level=1), html.paragraph(line, kind="meta"))
 
 
 def answer(across: Across) -> Html:
-    """The answer in sentences."""
+    """Return the answer in sentences."""
     return side_by_side.answer(sentences(across), across.caveats)
 
 
 def overview(across: Across) -> Html:
-    """Two pictures: each ratio on every box and over them, and every figure over its mean over boxes."""
+    """Return two pictures: each ratio on every box and over them, and every figure over its mean over boxes."""
     ordered = sorted(across.ratios, key=lambda each: (not each.turns, side_by_side.most_apart(each)))
     answers = {answer_name(each.over): (*each.on_each, verdicts.together(each.over)) for each in ordered}
     titles = next(_on_each(across), ""), "Each figure on every box, over its mean over boxes"
@@ -198,7 +198,7 @@ def overview(across: Across) -> Html:
 
 
 def which(across: Across) -> Html:
-    """Which box is which, and which has no figures."""
+    """Return which box is which, and which has no figures."""
     head = ["Box", "Run", "Machine", "Kernel", "Date", "Status"]
     rows = []
     for name, run in zip(across.boxes, across.runs, strict=True):
@@ -269,7 +269,7 @@ def _metric_row(each: CellOverRuns, factor: float) -> list[Text]:
 
 
 def entry(across: Across) -> dict[str, Any]:
-    """What the index of results shows of the page."""
+    """Return what the index of results shows of the page."""
     return {
         "kind": "comparison",
         "title": title(across),

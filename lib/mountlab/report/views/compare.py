@@ -81,7 +81,7 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:
-    """Everything in the comparison, JSON-able: what is infinite or not known is null."""
+    """Return everything in the comparison, JSON-able: what is infinite or not known is null."""
     found = {
         "a": compared.a.info.get("run_id"),
         "b": compared.b.info.get("run_id"),
@@ -122,7 +122,7 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
 
 
 def title(compared: RunComparison) -> str:
-    """The question of the page."""
+    """Return the question of the page."""
     return f"What differs between {compared.a.info.get('run_id', 'A')} and {compared.b.info.get('run_id', 'B')}?"
 
 
@@ -133,8 +133,8 @@ def heading(compared: RunComparison) -> Html:
 
 
 def answer(compared: RunComparison) -> Html:
-    """The answer in sentences: how often which verdict fell, then the strongest effects; what differs and the caveats,
-    each in a line."""
+    """Return the answer in sentences: how often which verdict fell, then the strongest effects; what differs and the
+    caveats, each in a line."""
     differs = html.labelled(html.link("#What-differs", "What differs"), _difference_line(compared))
     return side_by_side.answer(sentences(compared), compared.caveats, html.paragraph(differs, kind="meta"))
 
@@ -150,8 +150,8 @@ def _difference_line(compared: RunComparison) -> str:
 
 
 def sentences(compared: RunComparison) -> list[str]:
-    """How often which verdict fell; then the strongest effects that are shown, with what weakens them. Where none is,
-    the two that may be strongest."""
+    """Return how often which verdict fell; then the strongest effects that are shown, with what weakens them. Where
+    none is, the two that may be strongest."""
     doubts = _doubts(compared)
     ordered = verdicts.strongest_first(_together(compared))
     decided = [each for each in ordered if each.verdict != "undecided"]
@@ -179,7 +179,7 @@ def _together(compared: RunComparison) -> list[Comparison]:
 
 
 def _doubts(compared: RunComparison) -> dict[str, list[str]]:
-    """The doubts about a cell, by the ids that the two sides of a comparison have."""
+    """Return the doubts about a cell, by the ids that the two sides of a comparison have."""
     by_cell = doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
     found: dict[str, list[str]] = {}
     for each in compared.ratios:
@@ -191,7 +191,7 @@ def _doubts(compared: RunComparison) -> dict[str, list[str]]:
 
 
 def overview(compared: RunComparison) -> Html:
-    """The ratios as a picture."""
+    """Return the ratios as a picture."""
     found = [each for each in _together(compared) if verdicts.effect(each) >= 0]
     if not found:
         return html.paragraph("No ratio to plot.")

@@ -33,14 +33,15 @@ _MOST_NAMED = 3
 
 
 def title(many: ManyRuns) -> str:
-    """The question of the page."""
+    """Return the question of the page."""
     asked = [" ".join(run.sweep.question.split()) for run in many.runs]
     one = asked[0] if len(set(asked)) == 1 else f"{many.runs[0].sweep.name} and others"
     return f"How did the answer change over {numbers.counted(len(many.runs), 'run')}? {one}"
 
 
 def sentences(many: ManyRuns) -> list[str]:
-    """The answer: did the verdicts hold, how much runs differ by themselves, and which run differs from the first."""
+    """Return the answer: did the verdicts hold, how much runs differ by themselves, and which run differs from the
+    first."""
     return [*_verdicts_held(many), _between(many), _against_first(many)]
 
 
@@ -67,7 +68,7 @@ def _all_of(total: str, count: int) -> str:
 
 
 def _between(many: ManyRuns) -> str:
-    """How many figures differ from run to run by more than their trials explain, and the one that does most."""
+    """Return how many figures differ from run to run by more than their trials explain, and the one that does most."""
     known, beyond = side_by_side.apart(many.cells, many.level)
     count = numbers.counted(known, "figure")
     if not known:
@@ -126,7 +127,7 @@ def _row(each: CellAgainstFirst) -> tuple[str, ...]:
 
 
 def many_json(many: ManyRuns) -> dict[str, Any]:
-    """Everything in the comparison, JSON-able: what is infinite or not known is null."""
+    """Return everything in the comparison, JSON-able: what is infinite or not known is null."""
     read: dict[str, Any] = plain(
         {
             "runs": {name: run.info.get("run_id") for name, run in zip(many.names, many.runs, strict=True)},
@@ -161,12 +162,12 @@ def heading(many: ManyRuns) -> Html:
 
 
 def answer(many: ManyRuns) -> Html:
-    """The answer in sentences."""
+    """Return the answer in sentences."""
     return side_by_side.answer(sentences(many), many.caveats)
 
 
 def overview(many: ManyRuns) -> Html:
-    """Two pictures: the ratios of the answer in every run, and every figure over its mean."""
+    """Return two pictures: the ratios of the answer in every run, and every figure over its mean."""
     ordered = sorted(many.answers, key=lambda each: each.agrees)
     answers = {answer_name(each.known[0]): each.on_each for each in ordered}
     return side_by_side.overview(many, many.names, answers, titles=(sentences(many)[0], _between(many)))

@@ -33,7 +33,7 @@ class FitnessRow(Protocol):
 
 
 def checks(rows: Sequence[FitnessRow], *, names: Sequence[str] | None = None) -> Html:
-    """What was looked at, worst first, and what mends it; `names`: only these."""
+    """Return what was looked at, worst first, and what mends it; `names`: only these."""
     order = {"missing": 0, "limited": 1, "ok": 2}
     chosen = sorted((row for row in rows if names is None or row.name in names), key=lambda row: order[row.state])
     marks = {"missing": "✗ missing", "limited": "! limited", "ok": "✓ ok"}
@@ -43,12 +43,12 @@ def checks(rows: Sequence[FitnessRow], *, names: Sequence[str] | None = None) ->
 
 
 def idle(around: Around) -> Html:
-    """What the box did while nothing was asked of it."""
+    """Return what the box did while nothing was asked of it."""
     return html.items(idle_sentences(around))
 
 
 def idle_sentences(around: Around) -> list[str]:
-    """One sentence for each thing that the kernel counts; one that it does not count is said to be not known."""
+    """Return one sentence for each thing that the kernel counts; one that it does not count is said to be not known."""
     moved = sum(each.read + each.written for each in around.traffic.values())
     shares = {
         "other programs ran on the processors for": (around.others, BUSY),
@@ -68,7 +68,7 @@ def _share(value: float | None, limit: float) -> str:
 
 
 def work_sentence(seconds: Sequence[float]) -> str:
-    """How much equal work differs in time: what no repetition of a trial can get below."""
+    """Return how much equal work differs in time: what no repetition of a trial can get below."""
     found = estimate(seconds)
     rounds = numbers.counted(found.n, "round")
     took = f"{rounds} of equal work took {numbers.quantity(found.mean, 's')} each, with a standard"
@@ -76,7 +76,7 @@ def work_sentence(seconds: Sequence[float]) -> str:
 
 
 def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]) -> list[str]:
-    """The answer in sentences: fit, fit with limits or not fit, and why."""
+    """Return the answer in sentences: fit, fit with limits or not fit, and why."""
     missing = [row.name for row in rows if row.state == "missing"]
     limited = [row.name for row in rows if row.state == "limited"]
     restless = _restless(around, seconds)

@@ -22,12 +22,12 @@ _MOST_NAMED = 4
 
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
-    """Everything in the forecast, JSON-able: what is infinite or not known is null."""
+    """Return everything in the forecast, JSON-able: what is infinite or not known is null."""
     return {"power": POWER, "most_blocks": MOST_BLOCKS, **plain(asdict(forecast))}
 
 
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
-    """The forecast for the terminal: what it rests on, a table of what is to be expected, and how to read it."""
+    """Return the forecast for the terminal: what it rests on, a table of what is to be expected, and how to read it."""
     lines = [f"{'predicted' if not i else '':12} {line}" for i, line in enumerate(_rests_on(forecast))]
     table = aligned([heading(forecast, sweep), *(list(_row(each)) for each in forecast.predictions)])
     return lines_of([*lines, "", *table, "", *explained(forecast, sweep)])
@@ -66,7 +66,7 @@ def _row(each: Prediction) -> Iterator[str]:
 
 
 def share(fraction: float) -> str:
-    """A relative spread; 'n/a' where none is known."""
+    """Return a relative spread; 'n/a' where none is known."""
     return numbers.percent(fraction) if math.isfinite(fraction) else numbers.MISSING
 
 
@@ -78,14 +78,14 @@ def difference(ratio: float) -> str:
 
 
 def blocks(n: float) -> str:
-    """A number of blocks; '>200' where more are needed than can be run."""
+    """Return a number of blocks; '>200' where more are needed than can be run."""
     if math.isnan(n):
         return numbers.MISSING
     return f"{n:.0f}" if n <= MOST_RUN else f">{MOST_RUN}"
 
 
 def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
-    """How to read the columns, one sentence a line."""
+    """Return how to read the columns, one sentence a line."""
     together = f", corrected for {forecast.comparisons} comparisons" if forecast.comparisons > 1 else ""
     level = numbers.percent(sweep.design.level)
     late = f"; '17 to 21': half of such runs end by the first, {numbers.percent(LATE)} by the second"
@@ -103,7 +103,7 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 
 def _too_noisy(forecast: Forecast) -> Iterator[str]:
-    """What to do about what would take too many blocks."""
+    """Yield what to do about what would take too many blocks."""
     over = [each for each in forecast.predictions if max(_fewest(each), default=0) > MOST_RUN]
     if over:
         worst = max((each.spread for each in over), key=lambda spread: spread.cv)
@@ -113,19 +113,19 @@ def _too_noisy(forecast: Forecast) -> Iterator[str]:
 
 
 def _fewest(each: Prediction) -> list[float]:
-    """Every number of blocks in a prediction, as far as it is known."""
+    """Return every number of blocks in a prediction, as far as it is known."""
     return [n for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same) if not math.isnan(n)]
 
 
 def forecast_table(forecast: Forecast, sweep: Sweep) -> Html:
-    """The forecast as a table for a notebook."""
+    """Return the forecast as a table for a notebook."""
     head = [Column(each, "number" if i > 1 else "") for i, each in enumerate(heading(forecast, sweep))]
     table = html.table(head, [Rows([list(_row(each)) for each in forecast.predictions])], caption="Predicted")
     return html.joined(html.items(list(_rests_on(forecast))), table, *map(html.paragraph, explained(forecast, sweep)))
 
 
 def forecast_sentences(forecast: Forecast, sweep: Sweep) -> list[str]:
-    """What the planned design can and cannot show, in sentences; the workload that needs most comes first."""
+    """Return what the planned design can and cannot show, in sentences; the workload that needs most comes first."""
     known = [each for each in forecast.predictions if math.isfinite(each.smallest_ratio)]
     if not known:
         return ["Nothing is compared in this sweep, so there is no difference to show."]

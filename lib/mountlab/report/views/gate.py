@@ -37,7 +37,8 @@ def headline(gate: Gate) -> str:
 
 
 def why(gate: Gate, each: Judged) -> str:
-    """One figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each run'."""
+    """Return one figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each
+    run'."""
     if each.reason:
         return f"{each.outcome}: {each.reason}"
     if each.outcome == "cannot tell":
@@ -95,7 +96,7 @@ def over_looks(gate: Gate) -> str:
 
 
 def _what_counts(gate: Gate) -> list[str]:
-    """Which blocks count, where that is not all."""
+    """Return which blocks count, where that is not all."""
     if not gate.left_out:
         return []
     return [
@@ -108,7 +109,7 @@ def _what_counts(gate: Gate) -> list[str]:
 
 
 def gate_text(gate: Gate) -> str:
-    """One line a figure, the worst first; then what they come to."""
+    """Return one line a figure, the worst first; then what they come to."""
     lines = aligned(_row(gate, each) for each in gate.judged)
     return lines_of([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)])
 
@@ -129,7 +130,7 @@ def _differs(gate: Gate) -> list[str]:
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:
-    """The same as data; what is infinite or not known is null."""
+    """Return the same as data; what is infinite or not known is null."""
     return {
         "outcome": gate.outcome,
         "exit_code": EXIT_CODES[gate.outcome],
@@ -161,7 +162,7 @@ def _names(runs: Sequence[ComparedRun]) -> list[str]:
 
 
 def gate_markdown(gate: Gate) -> str:
-    """A summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
+    """Return a summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
     return "\n".join(_markdown(gate)) + "\n"
 
 
@@ -182,7 +183,7 @@ def _markdown(gate: Gate) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    """Text from anywhere in a line of Markdown: it makes no table, link or tag."""
+    """Return text from anywhere in a line of Markdown: it makes no table, link or tag."""
     return visible(text).replace("\n", " ").translate(_ESCAPED)
 
 

@@ -23,7 +23,7 @@ _BESIDE = 6
 
 
 def title(found: Sequence[History]) -> Html:
-    """The question, and what it is about."""
+    """Return the question, and what it is about."""
     days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in (*history.points, *history.left_out))
     sweeps, boxes = {history.key.sweep for history in found}, {history.key.box for history in found}
     parts = [
@@ -40,12 +40,12 @@ def _some(noun: str, names: set[str]) -> str:
 
 
 def answer(found: Sequence[History]) -> Html:
-    """The answer in sentences."""
+    """Return the answer in sentences."""
     return html.box("answer", *(html.paragraph(each) for each in words.sentences(found)))
 
 
 def overview(found: Sequence[History]) -> Html:
-    """The histories drawn, those that changed last first."""
+    """Return the histories drawn, those that changed last first."""
     found = [history for history in found if history.points]
     if not found:
         return html.nothing("No run has a figure to draw.")
@@ -57,7 +57,7 @@ def overview(found: Sequence[History]) -> Html:
 
 
 def line_of(history: History, *, several: bool) -> Line:
-    """A history to be drawn; levels are geometric means of runs."""
+    """Return a history to be drawn; levels are geometric means of runs."""
     spots = [Spot(point.at, point.mean, point.estimate.low, point.estimate.high) for point in history.points]
     ends = [0, *(change.at for change in history.changes), len(spots)]
     stretches = [
@@ -71,7 +71,7 @@ def line_of(history: History, *, several: bool) -> Line:
 
 
 def changes_table(found: Sequence[History]) -> Html:
-    """Every change with its ratio, its runs, and what else changed there."""
+    """Return every change with its ratio, its runs, and what else changed there."""
     pairs = words.changed(found)
     if not pairs:
         return html.nothing("Nothing shows that a level changed.")
@@ -90,7 +90,7 @@ def changes_table(found: Sequence[History]) -> Html:
 
 
 def histories_table(found: Sequence[History]) -> Html:
-    """One row a history."""
+    """Return one row a history."""
     levels = ("First", "Last", "Changes", "A change from now on that would be reported")
     rows = ((words.where(each), words.overview_row(each)[2:]) for each in found)
     caption = words.number_of_histories(len(found))
@@ -98,7 +98,7 @@ def histories_table(found: Sequence[History]) -> Html:
 
 
 def by_kernel(found: Sequence[History]) -> Html:
-    """The runs of each history by kernel, where there is more than one and few histories are looked at."""
+    """Return the runs of each history by kernel, where there is more than one and few histories are looked at."""
     many = [history for history in found if len({point.facts.get("kernel") for point in history.points}) > 1]
     if not many or len(found) > _MOST_DRAWN:
         return html.nothing("By kernel only up to six histories are shown; choose a cell, a box or a metric.")
@@ -115,7 +115,7 @@ def by_kernel(found: Sequence[History]) -> Html:
 
 
 def change_id(history: History, change: Change) -> str:
-    """The name of its directory: the same as long as it is found at the same run."""
+    """Return the name of its directory: the same as long as it is found at the same run."""
     key, after = history.key, history.points[change.at]
     parts = (key.sweep, key.box, key.cell, key.metric, key.label, key.asked, after.run)
     return f"{after.at:%Y%m%d}-{sha256(chr(0).join(parts).encode()).hexdigest()[:10]}"
@@ -139,8 +139,8 @@ def change_entry(history: History, change: Change) -> dict[str, Any]:
 
 
 def change_body(history: History, change: Change, links: Mapping[str, str], *, compare: str) -> Html:
-    """The page of a change. `links`: run to the address of its report, for runs that have one; `compare`: the command
-    that sets the two runs beside each other."""
+    """Return the page of a change. `links`: run to the address of its report, for runs that have one; `compare`: the
+    command that sets the two runs beside each other."""
     sides = [numbers.counted(change.at - change.since, "run"), numbers.counted(change.until - change.at, "run")]
     meta = f"{words.where(history)} · {sides[0]} before, {sides[1]} after"
     parts = (words.change_sentence, words.range_sentence, words.report_sentence)

@@ -41,7 +41,7 @@ V = TypeVar("V", bound=Varying)
 
 
 def about(run: ComparedRun) -> str:
-    """A run in one line: its name, its box, kernel and date."""
+    """Return a run in one line: its name, its box, kernel and date."""
     kernel = run.info.get("facts", {}).get("kernel")
     more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", _day(run)) if part)
     return f"{run.info.get('run_id', '')} (box {box_of(run)}{more})"
@@ -52,12 +52,12 @@ def _day(run: ComparedRun) -> str:
 
 
 def filesystems_of(runs: Iterable[ComparedRun]) -> list[str]:
-    """The file systems of all runs, in the order of the first, so that colours are those of its own report."""
+    """Return the file systems of all runs, in the order of the first, so that colours are those of its own report."""
     return list(dict.fromkeys(fs.name for run in runs for fs in run.sweep.filesystems))
 
 
 def days(runs: Iterable[ComparedRun]) -> str:
-    """The day of the runs, or the first and the last."""
+    """Return the day of the runs, or the first and the last."""
     found = sorted(map(_day, runs))
     return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
 
@@ -84,17 +84,17 @@ def percent(share: float) -> str:
 
 
 def in_percent(share: float) -> str:
-    """A share as the number of a column in percent."""
+    """Return a share as the number of a column in percent."""
     return numbers.number(share * 100, 1)
 
 
 def p_text(p: float) -> str:
-    """A p value, or that there is none."""
+    """Return a p value, or that there is none."""
     return numbers.MISSING if math.isnan(p) else numbers.p_text(p)
 
 
 def mean_texts(figure: CellOverRuns) -> list[str]:
-    """The mean in each run, with its unit."""
+    """Return the mean in each run, with its unit."""
     return [numbers.quantity(one.mean, figure.unit) if one else numbers.MISSING for one in figure.estimates]
 
 
@@ -104,7 +104,7 @@ def figure_name(figure: CellFigure) -> str:
 
 
 def group_name(figure: CellFigure) -> str:
-    """The workload of a figure, and its label where rows have one."""
+    """Return the workload of a figure, and its label where rows have one."""
     return figure.cell.workload.label + (f" ({figure.label})" if figure.label else "")
 
 
@@ -143,12 +143,12 @@ def how_many_differ(beyond: Sequence[object], of: str) -> str:
 
 
 def difference_name(difference: Difference) -> str:
-    """A fact, one of its values, or a key of the parameters as people read it."""
+    """Return a fact, one of its values, or a key of the parameters as people read it."""
     return fact_name(difference.what, difference.part)
 
 
 def difference_values(difference: Difference) -> list[str]:
-    """What each run has kept of it; 'not known' where runs cannot all tell and this one does not."""
+    """Return what each run has kept of it; 'not known' where runs cannot all tell and this one does not."""
     return [
         fact_text(difference.what, value, difference.part) if difference.known or value is not None else "not known"
         for value in difference.values
@@ -159,7 +159,7 @@ def difference_values(difference: Difference) -> list[str]:
 
 
 def figure_json(figure: CellOverRuns) -> dict[str, Any]:
-    """One figure of every run, as data."""
+    """Return one figure of every run, as data."""
     return {
         "cell": figure.cell.id,
         "metric": figure.metric,
@@ -175,7 +175,7 @@ def figure_json(figure: CellOverRuns) -> dict[str, Any]:
 
 
 def answer(sentences: Iterable[str], found: Sequence[Caveat], *between: Text) -> Html:
-    """The answer in sentences, and the caveats in a line."""
+    """Return the answer in sentences, and the caveats in a line."""
     box = html.box("answer", *map(html.paragraph, sentences))
     return html.joined(box, *between, html.caveats_alert(grouped(found)))
 
@@ -243,7 +243,7 @@ def not_compared(compared: Compared) -> Html:
 
 
 def by_metric(figures: Iterable[F], made: Callable[[str, list[F]], Html]) -> Html:
-    """One table a metric."""
+    """Return one table a metric."""
     found: dict[str, list[F]] = {}
     for each in figures:
         found.setdefault(each.metric, []).append(each)
@@ -251,12 +251,12 @@ def by_metric(figures: Iterable[F], made: Callable[[str, list[F]], Html]) -> Htm
 
 
 def largest_mean(figures: Iterable[CellOverRuns]) -> float:
-    """The largest mean of all runs, for the scale of a table."""
+    """Return the largest mean of all runs, for the scale of a table."""
     return max(abs(one.mean) for each in figures for one in each.estimates if one)
 
 
 def verdict_cell(comparison: Comparison | None) -> Text:
-    """A ratio above its interval and its verdict."""
+    """Return a ratio above its interval and its verdict."""
     if comparison is None:
         return numbers.MISSING
     figures = verdicts.compared_figures(comparison)
@@ -266,7 +266,7 @@ def verdict_cell(comparison: Comparison | None) -> Text:
 
 
 def mean_cell(one: Estimate | None, factor: float, verdict: str = "") -> Text:
-    """A mean above its interval, and a verdict behind that."""
+    """Return a mean above its interval, and a verdict behind that."""
     if one is None:
         return numbers.MISSING
     figures = numbers.mean_figures(one.mean, one.low, one.high, factor=factor)
@@ -282,8 +282,8 @@ def overview(
     over: Sequence[str] = (),
     noun: str = "run",
 ) -> Html:
-    """Two pictures beside each other: the ratios of the answer in every run, and `over` the runs, where one is above 0;
-    and every figure over its mean over the runs, where one is above 0."""
+    """Return two pictures beside each other: the ratios of the answer in every run, and `over` the runs, where one is
+    above 0; and every figure over its mean over the runs, where one is above 0."""
     filesystems, drawn = filesystems_of(compared.runs), []
     if any(verdicts.effect(each) >= 0 for own in answers.values() for each in own if each):
         columns, smallest = (*names, *over), compared.smallest_effect
@@ -299,7 +299,7 @@ def overview(
 
 
 def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
-    """Every estimate over the mean of its cell's estimates; the figures that differ most first."""
+    """Yield every estimate over the mean of its cell's estimates; the figures that differ most first."""
     several = len({(each.metric, each.label) for each in cells}) > 1
     for each in sorted(cells, key=most_apart):
         known = [one.mean for one in each.estimates if one]
@@ -312,5 +312,5 @@ def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
 
 
 def most_apart(part: Varying) -> float:
-    """The key that sorts those first that differ most from run to run."""
+    """Return the key that sorts those first that differ most from run to run."""
     return -part.spread.between if math.isfinite(part.spread.between) else 1.0

@@ -121,7 +121,7 @@ def _add(
 
 
 def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
-    """The rows of a run, or why there are none."""
+    """Return the rows of a run, or why there are none."""
     try:
         return read_run(path, name), ""
     except listing.DAMAGE as error:

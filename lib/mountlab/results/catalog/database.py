@@ -218,8 +218,9 @@ def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
 def ask(
     connection: Connection, sql: str, values: Sequence[object] = (), *, limit_s: float | None = None
 ) -> QueryResult:
-    """The answer to one query. `limit_s`: after so many seconds it is cancelled. Raises InputError for one that cannot
-    be answered, with DuckDB's own words, for none or several, and for one that takes too long or gives too much."""
+    """Return the answer to one query. `limit_s`: after so many seconds it is cancelled. Raises InputError for one that
+    cannot be answered, with DuckDB's own words, for none or several, and for one that takes too long or gives too
+    much."""
     with _cancelled_after(connection, limit_s) as late:
         try:
             _check_one(connection, sql)
@@ -274,7 +275,7 @@ def _check_one(connection: Connection, sql: str) -> None:
 
 
 def _rows(result: Connection) -> list[tuple[Any, ...]]:
-    """All rows of an answer. Raises InputError for more of them than memory is meant for."""
+    """Return all rows of an answer. Raises InputError for more of them than memory is meant for."""
     rows: list[tuple[Any, ...]] = []
     while some := result.fetchmany(_AT_ONCE):
         rows += some

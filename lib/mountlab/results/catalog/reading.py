@@ -92,8 +92,8 @@ def signature(run: Path) -> str:
 
 
 def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
-    """The rows of a run. `name`: its directory, below that of all runs. `derived`: whether figures may be those of
-    measurements.parquet. Raises StoreError, or what damaged files raise (listing.DAMAGE)."""
+    """Return the rows of a run. `name`: its directory, below that of all runs. `derived`: whether figures may be those
+    of measurements.parquet. Raises StoreError, or what damaged files raise (listing.DAMAGE)."""
     info = read_info(path)
     truth = {file: truth_bytes(path / file) for file in FILES[:3]}
     altered = tuple(derived_files.altered(path))
@@ -116,12 +116,12 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
 
 
 def _is_vouched(path: Path, info: Mapping[str, Any]) -> bool:
-    """Whether derived files have checksums; those of a run of an earlier version need none."""
+    """Return whether derived files have checksums; those of a run of an earlier version need none."""
     return chain.KEY not in info or (path / derived_files.FILE).exists()
 
 
 def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
-    """The derived figures of a run, where they are those of this truth."""
+    """Return the derived figures of a run, where they are those of this truth."""
     data = truth_bytes(path / store.MEASUREMENTS)
     if data is None:
         return None
@@ -133,8 +133,9 @@ def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None
 
 
 def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[dict[str, Any]]:
-    """The journal of a run whose figures have a stamp: what made them has read this very journal, and found it to be
-    whole but for its last line. Before schema 4 raw files are needed to tell which trials ran into their time limit."""
+    """Return the journal of a run whose figures have a stamp: what made them has read this very journal, and found it
+    to be whole but for its last line. Before schema 4 raw files are needed to tell which trials ran into their time
+    limit."""
     if truth["exclude.yml"] is not None or schema < WITH_TIMEOUTS:
         return [asdict(trial) for trial in read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
@@ -162,7 +163,7 @@ def _named(name: str, table: pa.Table) -> pa.Table:
 
 
 def moment(said: object) -> datetime | None:
-    """A time in UTC, without its zone; None where none is said."""
+    """Return a time in UTC, without its zone; None where none is said."""
     try:
         read = datetime.fromisoformat(str(said))
     except ValueError:
@@ -198,7 +199,7 @@ def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, A
 
 
 def _whole(value: object) -> int | None:
-    """A number that the database has room for."""
+    """Return a number that the database has room for."""
     return value if isinstance(value, int) and abs(value) < _ROOM else None
 
 
@@ -282,8 +283,9 @@ def _workload_label(trial: Mapping[str, Any]) -> str:
 
 
 def _definition(asked: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    """All that a sweep asks of one cell, as JSON that is the same for the same: two runs of a sweep that was changed in
-    between measure different things under one name. Lists of a workload are its factors: only the cell's level counts.
+    """Return all that a sweep asks of one cell, as JSON that is the same for the same: two runs of a sweep that was
+    changed in between measure different things under one name. Lists of a workload are its factors: only the cell's
+    level counts.
     """
     filesystem = _part(asked.get("filesystems"), trial["filesystem"])
     workload = _part(asked.get("workloads"), trial["workload"])
@@ -296,12 +298,12 @@ def _definition(asked: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
 
 
 def _part(asked: object, name: str) -> object:
-    """What is said under a name; everything where there is no such name, as of imported logs."""
+    """Return what is said under a name; everything where there is no such name, as of imported logs."""
     return asked.get(name, asked) if isinstance(asked, Mapping) else asked
 
 
 def check(path: Path, name: str) -> str:
-    """Why the rows of a run are not what its raw output says; '' where they are."""
+    """Return why the rows of a run are not what its raw output says; '' where they are."""
     ours, true = read_run(path, name), read_run(path, name, derived=False)
     if ours.run["figures_from"] == true.run["figures_from"]:
         return ""

@@ -33,7 +33,8 @@ class BoxPopulation:
     skewed: bool = False
 
     def draw(self, rng: Generator, size: tuple[int, int]) -> tuple[Floats, Floats]:
-        """The true log ratio of each box, of shape (cases, boxes), and those of its blocks, (cases, boxes, blocks)."""
+        """Return the true log ratio of each box, of shape (cases, boxes), and those of its blocks, (cases, boxes,
+        blocks)."""
         standard = rng.exponential(1, size) - 1 if self.skewed else rng.normal(size=size)
         truth = self.between * standard
         noise = NOISE * np.where(np.arange(size[1]) == 0, self.times, 1.0)
@@ -50,8 +51,8 @@ KINDS = (
 
 
 def over_few_boxes(effort: Effort) -> Table:
-    """How often the interval of a ratio over boxes holds the truth, that of a further box what is seen there; and what
-    other methods hold."""
+    """Return how often the interval of a ratio over boxes holds the truth, that of a further box what is seen there;
+    and what other methods hold."""
     says = (
         f"**Over boxes**: intervals of a ratio at {100 * LEVEL:g} %, from {BLOCKS} blocks with cv {100 * NOISE:g} % on "
         "each box. How often they contain the truth over boxes, or what a run on a further box shows. The last rows "
@@ -116,7 +117,7 @@ _METHODS: tuple[tuple[str, Method], ...] = (
 
 
 def parts_of_variance(effort: Effort) -> Table:
-    """How often the intervals of the parts of the variance hold them, and how often boxes are said to differ."""
+    """Return how often the intervals of the parts of the variance hold them, and how often boxes are said to differ."""
     says = (
         f"**Between boxes and inside a box**: {BLOCKS} trials on each box, cv {100 * NOISE:g} %. How often the 95 % "
         "intervals contain the standard deviation between boxes, that inside a box, and the share of the variance "
@@ -133,7 +134,7 @@ _UNLIKE = ((3, 3, 20), (2, 2, 2, 2, 40, 40, 40))
 
 
 def parts_of_unlike_runs(effort: Effort) -> Table:
-    """The same where runs have unlike numbers of trials."""
+    """Return the same where runs have unlike numbers of trials."""
     says = (
         f"**Run to run with unlike numbers of trials**, cv {100 * NOISE:g} %. How often the 95 % intervals contain the "
         "standard deviation between runs, that inside a run, and the share of the variance between runs. *Differ*: "

@@ -60,7 +60,7 @@ class Table:
     """Name of the row and its figures; None where there is nothing to count."""
 
     def markdown(self) -> str:
-        """The text, and the table."""
+        """Return the text, and the table."""
         lines = [_line(self.header), "|---" + "|---:" * (len(self.header) - 1) + "|"]
         lines += [
             _line([name, *("–" if share is None else str(share) for share in shares)]) for name, shares in self.rows
@@ -68,7 +68,7 @@ class Table:
         return "\n".join([self.caption(), "", *lines])
 
     def caption(self) -> str:
-        """The text above the table."""
+        """Return the text above the table."""
         return f"{self.says} In percent; {self.cases:,} simulated for each figure."
 
     def shares(self) -> dict[tuple[str, str], Share]:
@@ -93,7 +93,7 @@ def _place(name: str) -> re.Pattern[str]:
 
 
 def put(text: str, tables: Iterable[Table], *, where: str) -> str:
-    """The document with each table in its place, between `<!-- calibrate: NAME -->` and `<!-- end -->`.
+    """Return the document with each table in its place, between `<!-- calibrate: NAME -->` and `<!-- end -->`.
 
     Raises InputError where a place is missing.
     """

@@ -25,7 +25,7 @@ LACKING = 9
 
 
 def rounded_verdicts(effort: Effort) -> Table:
-    """How often sweeps of identical cells with rounded figures hold a false verdict."""
+    """Return how often sweeps of identical cells with rounded figures hold a false verdict."""
     says = (
         f"**A/A with rounded figures**: sweeps of {CELLS} identical cells whose figures are near {TRUE:g} steps, as "
         f"with whole µs at {TRUE:g} µs. How many have a false *faster* or *slower*."
@@ -34,7 +34,7 @@ def rounded_verdicts(effort: Effort) -> Table:
 
 
 def rounded_means(effort: Effort) -> Table:
-    """How often the interval of the mean of rounded figures holds the truth."""
+    """Return how often the interval of the mean of rounded figures holds the truth."""
     says = "Intervals of a **mean** at 95 % of **rounded figures**: how often they contain the truth."
     return _by_spread("rounded-means", says, effort.samples, mean_covered)
 
@@ -50,7 +50,7 @@ def _true(rng: Generator, size: tuple[int, ...]) -> Floats:
 
 
 def any_false(sd: float, n: int, sweeps: int) -> Share:
-    """The share of sweeps of identical cells, rounded to whole steps, with any verdict that one is different."""
+    """Return the share of sweeps of identical cells, rounded to whole steps, with any verdict that one is different."""
     rng, false = generator("rounded A/A", sd, n), 0
     for _ in range(sweeps):
         values = np.rint(_true(rng, (1, 1)) + sd * rng.standard_normal((CELLS, n)))
@@ -60,7 +60,7 @@ def any_false(sd: float, n: int, sweeps: int) -> Share:
 
 
 def mean_covered(sd: float, n: int, samples: int) -> Share:
-    """The share of samples, rounded to whole steps, whose interval holds the mean."""
+    """Return the share of samples, rounded to whole steps, whose interval holds the mean."""
     rng = generator("rounded mean", sd, n)
     true = _true(rng, (samples,))
     values = np.rint(true[:, None] + sd * rng.standard_normal((samples, n)))
@@ -69,7 +69,7 @@ def mean_covered(sd: float, n: int, samples: int) -> Share:
 
 
 def missing_blocks(effort: Effort) -> Table:
-    """How often two identical cells are called different where a box drifts and one side ends early."""
+    """Return how often two identical cells are called different where a box drifts and one side ends early."""
     says = (
         f"**Missing blocks**: two identical cells, cv {100 * NOISE:g} %, on a box that slows down by {100 * DRIFT:g} % "
         f"over {BLOCKS} blocks. How often their ratio is shown to differ from 1, and how often it is 2 % off."
@@ -80,7 +80,7 @@ def missing_blocks(effort: Effort) -> Table:
 
 
 def _ends(kept: int) -> tuple[Floats, Floats]:
-    """Which blocks each side has: 1, else NaN."""
+    """Return which blocks each side has: 1, else NaN."""
     return np.where(np.arange(BLOCKS) < kept, 1.0, np.nan), np.ones(BLOCKS)
 
 
@@ -97,7 +97,7 @@ def _missing(present: tuple[Floats, Floats], samples: int) -> tuple[Share, Share
 
 
 def drifted(rng: Generator, present: tuple[Floats, Floats], samples: int) -> Ratios:
-    """Ratios of identical cells on a box that becomes slower from block to block."""
+    """Return ratios of identical cells on a box that becomes slower from block to block."""
     drift = -DRIFT * np.linspace(0, 1, BLOCKS)
     ours, theirs = (np.exp(drift + NOISE * rng.standard_normal((samples, BLOCKS))) * each for each in present)
     return compare_rows(ours, theirs)

@@ -55,7 +55,7 @@ def _percent(share: float) -> str:
 
 
 def _rows(group: Group, sizes: Sequence[int], cases: int) -> list[tuple[str, tuple[Share | None, ...]]]:
-    """A row for each thing that may happen, with a share for each of `sizes`."""
+    """Return a row for each thing that may happen, with a share for each of `sizes`."""
     case, names = group
     hits = {n: _hits(case, names[0][0], n, cases) for n in sizes}
     return [
@@ -70,7 +70,7 @@ def _hits(case: Case, name: str, n: int, cases: int) -> NDArray[np.int64]:
 
 
 def judged(rng: Generator, truth: Floats, n: int, *, run_to_run: float = 0.0, looks: Looks = "any") -> AgainstMargin:
-    """Figures that are truly `truth` times as bad, in a run of n blocks beside one of as many."""
+    """Return figures that are truly `truth` times as bad, in a run of n blocks beside one of as many."""
     sides = [_run(rng, len(truth), n, run_to_run) for _ in range(2)]
     return _against(truth[:, None] * sides[0], sides[1], looks=looks)
 
@@ -87,7 +87,7 @@ def _against(change: Floats, baseline: Floats, *, unit: Unit = "block", looks: L
 
 
 def _any(truth: float, run_to_run: float = 0.0) -> Case:
-    """Whether any of figures that are all truly the same fails, and whether any passes."""
+    """Return whether any of figures that are all truly the same fails, and whether any passes."""
     truths = np.full(FIGURES, truth)
 
     def case(rng: Generator, n: int) -> Sequence[bool]:
@@ -98,7 +98,8 @@ def _any(truth: float, run_to_run: float = 0.0) -> Case:
 
 
 def _one(truth: float, figures: int = FIGURES) -> Case:
-    """Whether the one figure that is truly so bad, among others that have not changed, passes, and whether it fails."""
+    """Return whether the one figure that is truly so bad, among others that have not changed, passes, and whether it
+    fails."""
     truths = np.array([truth, *[1.0] * (figures - 1)])
     return lambda rng, n: _first(judged(rng, truths, n))
 
@@ -108,13 +109,15 @@ def _first(found: AgainstMargin) -> tuple[bool, bool]:
 
 
 def _one_look(rng: Generator, n: int) -> Sequence[bool]:
-    """Whether one figure that has not changed passes at this look of many, and where this look is the only one."""
+    """Return whether one figure that has not changed passes at this look of many, and where this look is the only
+    one."""
     sides = [_run(rng, 1, n, 0.0) for _ in range(2)]
     return [bool(_against(sides[0], sides[1], looks=looks).passes[0]) for looks in ("any", "once")]
 
 
 def _daily(looks: Looks) -> Case:
-    """Whether a figure at the margin passes, and whether it fails, at any look: after n blocks, and after each more."""
+    """Return whether a figure at the margin passes, and whether it fails, at any look: after n blocks, and after each
+    more."""
 
     def case(rng: Generator, n: int) -> Sequence[bool]:
         change, baseline = (_run(rng, 1, DAILY, 0.0) for _ in range(2))
@@ -126,7 +129,7 @@ def _daily(looks: Looks) -> Case:
 
 
 def _runs_one_by_one(rng: Generator, n: int) -> Sequence[bool]:
-    """The same after each further run of n blocks, of the change or of the baseline by lot, from two runs on."""
+    """Return the same after each further run of n blocks, of the change or of the baseline by lot, from two runs on."""
     sides = (1 + GATE_MARGIN) * _means(rng, 1, n, RUNS), _means(rng, 1, n, RUNS)
     change = np.cumsum(np.append(1, rng.integers(0, 2, RUNS - 2)))
     counts = zip(change, np.arange(2, RUNS + 1) - change, strict=True)
@@ -135,19 +138,19 @@ def _runs_one_by_one(rng: Generator, n: int) -> Sequence[bool]:
 
 
 def _means(rng: Generator, figures: int, n: int, runs: int) -> Floats:
-    """The geometric means of runs that differ by themselves, (figures, runs)."""
+    """Return the geometric means of runs that differ by themselves, (figures, runs)."""
     return np.stack([np.exp(np.log(_run(rng, figures, n, RUN_TO_RUN)).mean(axis=1)) for _ in range(runs)], axis=1)
 
 
 def _beside_several(rng: Generator, n: int) -> Sequence[bool]:
-    """Whether any figure at the margin fails in one run of the change beside several of the baseline."""
+    """Return whether any figure at the margin fails in one run of the change beside several of the baseline."""
     runs = _means(rng, FIGURES, n, BEFORE + 1)
     return [bool(_against((1 + GATE_MARGIN) * runs[:, :1], runs[:, 1:], unit="run").fails.any())]
 
 
 def _promised(rng: Generator, n: int) -> Sequence[bool]:
-    """What runs of as many blocks find as a pilot of n without a change says it needs, the first that cannot tell:
-    whether a figure that has not changed passes; and whether one of twice the margin fails, or passes."""
+    """Return what runs of as many blocks find as a pilot of n without a change says it needs, the first that cannot
+    tell: whether a figure that has not changed passes; and whether one of twice the margin fails, or passes."""
     needed = math.nan
     while math.isnan(needed) or needed > _MOST:
         needed = float(judged(rng, np.ones(1), n).needed[0])

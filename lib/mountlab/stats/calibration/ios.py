@@ -25,7 +25,7 @@ def _lognormal(sigma: float) -> Quantile:
 
 
 def _score(above: Floats) -> Floats:
-    """The normal score that this share lies above."""
+    """Return the normal score that this share lies above."""
     from scipy.special import ndtri
 
     return np.asarray(-ndtri(above))
@@ -36,7 +36,7 @@ def _pareto(above: Floats) -> Floats:
 
 
 def _slow(above: Floats) -> Floats:
-    """One I/O in 100 takes about ten times as long."""
+    """Return latencies, with one I/O in 100 about ten times as long."""
     slow = np.clip(above / 0.01, 1e-12, 1 - 1e-12)
     fast = np.clip((above - 0.01) / 0.99, 1e-12, 1 - 1e-12)
     return np.where(above < 0.01, 10 * np.exp(0.3 * _score(slow)), np.exp(0.3 * _score(fast)))
@@ -51,7 +51,7 @@ LATENCIES: tuple[tuple[str, Quantile], ...] = (
 
 
 def percentiles_of_few_ios(effort: Effort) -> Table:
-    """How often the interval over trials holds the true percentile, by the number of I/Os of a trial."""
+    """Return how often the interval over trials holds the true percentile, by the number of I/Os of a trial."""
     says = (
         f"**Few I/Os**: how often the 95 % interval of a percentile over {TRIALS} trials contains the truth, where "
         f"trials differ by chance alone. A percentile with fewer than {FEWEST_BEYOND} I/Os beyond it is missing (–)."
@@ -80,7 +80,7 @@ def _covered(name: str, quantile: Quantile, ios: int, cells: int) -> list[Share]
 
 
 def _figures(rng: Generator, quantile: Quantile, ios: int) -> list[float]:
-    """The percentiles of one trial, in nanoseconds."""
+    """Return the percentiles of one trial, in nanoseconds."""
     latencies = np.floor(SCALE_NS * quantile(rng.random(ios)))
     _, exponent = np.frexp(latencies)
     width = 2.0 ** np.maximum(exponent - 7, 0)

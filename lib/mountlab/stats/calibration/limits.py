@@ -29,7 +29,8 @@ def times_with_stalls(rng: Generator, size: tuple[int, ...]) -> tuple[Floats, Fl
 
 
 def figures_with_limits(effort: Effort) -> Table:
-    """How often the interval of a cell with trials at the limit holds the truth; and what leaving them out holds."""
+    """Return how often the interval of a cell with trials at the limit holds the truth; and what leaving them out
+    holds."""
     says = (
         f"Trials that **run into their time limit**: {100 * STALLS:g} % of all, the others lognormal, σ {NOISE:g}. How "
         "often the interval of a cell with such trials contains the median of all trials. Second row: a method that "
@@ -103,7 +104,7 @@ def _found(n: int, sweeps: int) -> Share:
 
 
 def made_once_or_in_each_block(effort: Effort) -> Table:
-    """How often two equal file systems are shown to differ, where makings of a file system differ."""
+    """Return how often two equal file systems are shown to differ, where makings of a file system differ."""
     says = (
         f"**Makings**: two equal file systems. Makings of a file system differ by {100 * MAKING_SD:g} %, trials of one "
         f"making by {100 * TRIAL_SD:g} %. How often the only comparison shows a difference, which is false."

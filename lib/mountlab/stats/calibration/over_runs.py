@@ -38,12 +38,12 @@ def _quiet(rng: Generator, runs: int) -> Floats:
 
 
 def _odd_runs(rng: Generator, runs: int) -> Floats:
-    """One run in ten is far off: somebody else was busy on the box."""
+    """Return levels with one run in ten far off: other programs were busy on the box."""
     return _quiet(rng, runs) - np.where(rng.random(runs) < 0.1, rng.exponential(10 * RUN_SD, runs), 0)
 
 
 def _two_odd(rng: Generator, runs: int) -> Floats:
-    """Two neighbouring runs are off by five standard deviations."""
+    """Return levels with two neighbouring runs off by five standard deviations."""
     first = rng.integers(0, runs - 1)
     return _quiet(rng, runs) - np.where(np.isin(np.arange(runs), (first, first + 1)), 5 * SERIES_SD, 0)
 
@@ -62,7 +62,7 @@ def _stepped(rng: Generator, runs: int, sd: float) -> Floats:
 
 
 def _change_at(runs: int) -> int:
-    """Two thirds through, as what was found late."""
+    """Return the run of a change two thirds through: one that was found late."""
     return 2 * runs // 3
 
 
@@ -103,7 +103,7 @@ CHANGED = {
 
 
 def changes_over_runs(effort: Effort) -> Table:
-    """How often a change is ever reported in a series of runs, when it should be and when it should not."""
+    """Return how often a change is ever reported in a series of runs, when it should be and when it should not."""
     says = (
         f"**Changes over runs**, looked for after every run, in series of runs of {TRIALS} trials. Figures vary by "
         f"{100 * TRIAL_SD:g} % from trial to trial and by {100 * RUN_SD:g} % from run to run: an sd of "
@@ -133,7 +133,7 @@ _AFTER = 60
 
 
 def delays_over_runs(effort: Effort) -> Table:
-    """How many runs after a change it is reported."""
+    """Return how many runs after a change it is reported."""
     says = (
         f"**Delay** of a report: runs after a change, the first of them included, until it is reported; {_AFTER} where "
         f"it is not by then. Figures vary by {100 * RUN_SD:g} % from run to run, and trials add nothing."
@@ -152,7 +152,7 @@ def delays_over_runs(effort: Effort) -> Table:
 
 @cache
 def delays(by: float, before: int, correlation: float, effort: Effort) -> Floats:
-    """The delay of each of several series; reports before the change do not count."""
+    """Return the delay of each of several series; reports before the change do not count."""
     rng, found = generator("delays", by, before, correlation), []
     for _ in range(effort.series):
         values = _alike(rng, before + _AFTER, correlation) * (RUN_SD / SERIES_SD)
@@ -170,7 +170,7 @@ def _any(name: str, truth: _Truth, runs: int, series: int, *, meant: bool = Fals
 
 
 def simulated(rng: Generator, truth: _Truth, runs: int) -> list[Level]:
-    """One series."""
+    """Return one series."""
     sizes, levels = truth.sizes(rng, runs), truth.levels(rng, runs)
     values = levels + rng.normal(0, 1, runs) * TRIAL_SD / np.sqrt(sizes)
     errors = TRIAL_SD / np.sqrt(sizes) * np.sqrt(rng.chisquare(sizes - 1) / (sizes - 1))
@@ -192,7 +192,7 @@ def _any_of_many(runs: int, effort: Effort) -> Share:
 
 
 def _of_one_change(sd: float, effort: Effort) -> Iterator[tuple[str, tuple[Share | None, ...]]]:
-    """How often is one change reported? Where it is: are others, and do place, interval and size hold it?"""
+    """Yield how often is one change reported? Where it is: are others, and do place, interval and size hold it?"""
     name = f"a change of {sd} sd"
     said = [_one_change(name, sd, runs, effort.series) for runs in RUNS]
     yield name, (*(each[0] for each in said), None)

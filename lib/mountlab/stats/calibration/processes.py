@@ -103,7 +103,7 @@ def two_modes(share: float = FAST_SHARE, times: float = FAST_TIMES, cv: float = 
 
 
 def autocorrelated(correlation: float = SERIAL, cv: float = NOISE) -> Process:
-    """Each trial is like the one before: a first-order autoregressive series."""
+    """Return a first-order autoregressive process: each trial is like the one before."""
 
     def draw(rng: Generator, size: tuple[int, int]) -> Floats:
         return _positive(1 + cv * _series(rng, size, correlation))
@@ -118,7 +118,8 @@ def autocorrelated(correlation: float = SERIAL, cv: float = NOISE) -> Process:
 
 
 def drifting(total_sd: float = DRIFT_SD, cv: float = NOISE) -> Process:
-    """The box becomes slower in a straight line, by `total_sd` standard deviations from the first to the last trial.
+    """Return a process that becomes slower in a straight line, by `total_sd` standard deviations from the first to the
+    last trial.
 
     The truth is the speed at the beginning.
     """
@@ -136,7 +137,7 @@ def drifting(total_sd: float = DRIFT_SD, cv: float = NOISE) -> Process:
 
 
 def stepping(total_sd: float = DRIFT_SD, cv: float = NOISE) -> Process:
-    """The box becomes slower at once, half way through, by `total_sd` standard deviations."""
+    """Return a process that becomes slower at once, half way through, by `total_sd` standard deviations."""
 
     def factors(_: Generator, size: tuple[int, int]) -> Floats:
         return np.broadcast_to(np.where(np.arange(size[1]) < size[1] // 2, 1.0, 1 - total_sd * cv), size)
@@ -151,7 +152,7 @@ def stepping(total_sd: float = DRIFT_SD, cv: float = NOISE) -> Process:
 
 
 def with_outlier(far_sd: float = 15.0, cv: float = NOISE) -> Process:
-    """One trial of each sample, at a place of its own, is faster by `far_sd` standard deviations."""
+    """Return a process with one trial in each sample, at a random place, faster by `far_sd` standard deviations."""
 
     def draw(rng: Generator, size: tuple[int, int]) -> Floats:
         values = normal(cv).draw(rng, size)
@@ -166,7 +167,7 @@ def _positive(values: Floats) -> Floats:
 
 
 def _series(rng: Generator, size: tuple[int, int], correlation: float) -> Floats:
-    """A stationary autoregressive series of standard deviation 1 in each row."""
+    """Return a stationary autoregressive series of standard deviation 1 in each row."""
     noise = rng.normal(size=size)
     values = np.empty(size)
     values[:, 0] = noise[:, 0]
@@ -176,7 +177,7 @@ def _series(rng: Generator, size: tuple[int, int], correlation: float) -> Floats
 
 
 def _log_mean(cv: float) -> float:
-    """The mean of log(1 + cv z) for a standard normal z, by Gauss and Hermite's quadrature."""
+    """Return the mean of log(1 + cv z) for a standard normal z, by Gauss and Hermite's quadrature."""
     nodes, weights = special.roots_hermitenorm(64)
     return float(weights @ np.log(np.maximum(1 + cv * nodes, 1e-3)) / weights.sum())
 

@@ -34,7 +34,7 @@ class Taken:
     """At which an interval is computed, so that it covers 95 %; or that of the usual interval."""
 
     def estimates(self) -> Estimates:
-        """Mean and interval of each sample."""
+        """Return the mean and interval of each sample."""
         kept = np.arange(self.values.shape[1]) < self.counts[:, None]
         return estimate_samples(self.values[kept], self.counts, level=self.level)
 
@@ -55,7 +55,7 @@ def fixed(samples: int, count: int) -> Taken:
 
 
 def while_spread(samples: int, limit: float, most: int) -> Taken:
-    """Trials until their standard deviation is below a share of their mean; at least SCHEDULED, at most `most`.
+    """Return trials until their standard deviation is below a share of their mean; at least SCHEDULED, at most `most`.
 
     With `most` twice SCHEDULED and a limit of 3.5 % it is DynamicRunCount as the Phoronix Test Suite documents it; its
     code has had 3 % as well.
@@ -70,13 +70,14 @@ def while_spread(samples: int, limit: float, most: int) -> Taken:
 
 
 def naive(samples: int) -> Taken:
-    """Trials until the usual interval is as narrow as was asked."""
+    """Return trials until the usual interval is as narrow as was asked."""
     values = _drawn(samples, UNTIL.max, "naive")
     return Taken(values, naive_blocks(values, UNTIL).astype(np.int64))
 
 
 def until(samples: int) -> Taken:
-    """Trials until the interval, computed so that it covers what it says after all these looks, is narrow enough."""
+    """Return trials until the interval, computed so that it covers what it says after all these looks, is narrow
+    enough."""
     values = _drawn(samples, UNTIL.max, "until")
     blocks = sequential.blocks_taken(values[:, None, :], UNTIL).astype(np.int64)
     return Taken(values, blocks, sequential.nominal_level(UNTIL, LEVEL))
@@ -87,7 +88,7 @@ def _drawn(samples: int, most: int, *names: object) -> Floats:
 
 
 def trials_needed(effort: Effort) -> Table:
-    """Trials that each rule takes, and what the result is worth, for the same normal trials."""
+    """Return trials that each rule takes, and what the result is worth, for the same normal trials."""
     near = f"±{100 * HALF_WIDTH:g} %"
     says = (
         f"**Trials needed** where {near} is required of a mean at 95 %, and trials are normal with a coefficient of "

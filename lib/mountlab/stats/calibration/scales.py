@@ -16,7 +16,7 @@ PROCESSES = (
 
 
 def scales_of_means(effort: Effort) -> Table:
-    """How often each kind of interval holds the mean, and how often the plain one goes below zero."""
+    """Return how often each kind of interval holds the mean, and how often the plain one goes below zero."""
     says = (
         "Intervals of a **mean** of positive trials at 95 %, **by their scale**. How often the t interval, the one on "
         "the log scale and that of the geometric mean contain the mean. *Below 0*: how often the t interval goes below "

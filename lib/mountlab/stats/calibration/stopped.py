@@ -39,12 +39,12 @@ class Stopped:
     until: Until
 
     def false_verdict(self, truth: Floats) -> bool:
-        """Whether any comparison is said to differ the way in which it does not."""
+        """Return whether any comparison is said to differ the way in which it does not."""
         decided = self.together.p_adjusted < 1 - LEVEL
         return bool(np.any(decided & (np.sign(self.ratios.log_mean) != np.sign(truth))))
 
     def holds(self, truth: Floats) -> bool:
-        """Whether the intervals for all together hold the truth, all of them."""
+        """Return whether the intervals for all together hold the truth, all of them."""
         return bool(np.all((np.log(self.together.low_all) <= truth) & (truth <= np.log(self.together.high_all))))
 
     def wide(self) -> NDArray[np.bool_]:
@@ -56,7 +56,8 @@ class Stopped:
 
 
 def ratios_when_stopping(effort: Effort) -> Table:
-    """What intervals for all together hold, and how wide they are, where ratios decide how many blocks there are."""
+    """Return what intervals for all together hold, and how wide they are, where ratios decide how many blocks there
+    are."""
     says = (
         f"**Ratios after a stopping rule** (`until`, `of: comparisons`, 5 to 40 blocks): sweeps of {COMPARISONS} "
         f"comparisons in {WORKLOADS} workloads, each stopping by itself. One candidate of {CANDIDATES} is truly "
@@ -87,7 +88,7 @@ def _of_sweeps(process: Process, sweeps: int) -> tuple[Share | Trials, ...]:
 
 
 def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats) -> Stopped:
-    """A sweep of comparisons with these true log ratios, candidate by candidate, (candidates x workloads,)."""
+    """Return a sweep of comparisons with these true log ratios, candidate by candidate, (candidates x workloads,)."""
     sides = process.sides(rng, 1 + CANDIDATES, (WORKLOADS, until.max))
     logs = (np.log(sides[1:]) - np.log(sides[0])).reshape(COMPARISONS, until.max) + truth[:, None]
     narrow = sequential.precise_ratio(logs, until, look_level(until, COMPARISONS))
@@ -106,7 +107,7 @@ BETWEEN = 0.03
 
 
 def means_of_stopped_runs(effort: Effort) -> Table:
-    """What intervals of a ratio over boxes hold where the run of each box ended by itself."""
+    """Return what intervals of a ratio over boxes hold where the run of each box ended by itself."""
     says = (
         "**Over boxes after a stopping rule** (`until`, 5 to 40 blocks, half width 0.6 standard deviations), boxes "
         "alike. How often 95 % intervals contain the mean ratio over boxes, and what a run on a further box shows."
@@ -140,7 +141,8 @@ def spread_of_stopped_runs(effort: Effort) -> Table:
 
 
 def _stopped_logs(rng: Generator, sides: tuple[Process, Process], size: tuple[int, int]) -> Floats:
-    """The mean log ratio of each of (cases, runs) runs that go on until both cells are precise, beside the truth."""
+    """Return the mean log ratio of each of (cases, runs) runs that go on until both cells are precise, beside the
+    truth."""
     values = np.stack([each.draw(rng, (size[0] * size[1], CELLS.max)) for each in sides], axis=1)
     sd = max(float(each.std()) for each in values.swapaxes(0, 1))
     taken = sequential.blocks_taken(values, replace(CELLS, half_width=0.6 * sd))

@@ -48,7 +48,7 @@ Maker = Callable[[Effort], Table]
 
 
 def generator(*names: object) -> Generator:
-    """A generator for one figure, whatever was simulated before it."""
+    """Return a generator for one figure, whatever was simulated before it."""
     return np.random.default_rng([SEED, *"/".join(map(str, names)).encode()])
 
 
@@ -56,20 +56,21 @@ def generator(*names: object) -> Generator:
 
 
 def coverage_of_means(effort: Effort) -> Table:
-    """How often the interval of the mean holds the truth."""
+    """Return how often the interval of the mean holds the truth."""
     says = "Intervals of a **mean** at 95 %: how often they contain the truth."
     return _by_size("means", says, LISTED, SIZES, lambda p, n: mean_covered(p, n, effort.samples))
 
 
 def coverage_of_few(effort: Effort) -> Table:
-    """The same for fewer than ten trials, and for what they cannot show: the assumptions that `few.rests_on` names."""
+    """Return the same for fewer than ten trials, and for what they cannot show: the assumptions that `few.rests_on`
+    names."""
     says = "Intervals of a **mean** at 95 % for **few trials**, and for trials whose shape so few cannot show."
     unseen = (normal(), processes.lognormal(1.0), processes.two_modes(), processes.drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))
 
 
 def coverage_of_ratios(effort: Effort) -> Table:
-    """How often the interval of a ratio, paired by block, holds the truth, where both sides have the trouble."""
+    """Return how often the interval of a ratio, paired by block, holds the truth, where both sides have the trouble."""
     says = (
         "Intervals of a **ratio** at 95 %, paired by block, where **both sides** are like the row. Drift and serial "
         "correlation come from the box, and act on both."
@@ -78,22 +79,22 @@ def coverage_of_ratios(effort: Effort) -> Table:
 
 
 def coverage_of_uneven_ratios(effort: Effort) -> Table:
-    """The same where only the candidate has the trouble, and the baseline is normal."""
+    """Return the same where only the candidate has the trouble, and the baseline is normal."""
     says = "Intervals of a **ratio** at 95 % where only **one side** is like the row. The other is normal, cv 5 %."
     base = normal()
     return _by_size("uneven-ratios", says, LISTED[1:], SIZES, lambda p, n: ratio_covered(p, base, n, effort.samples))
 
 
 def mean_covered(process: Process, n: int, samples: int) -> Share:
-    """The share of samples of n trials whose interval holds the mean."""
+    """Return the share of samples of n trials whose interval holds the mean."""
     values = process.draw(generator("mean", process.name, n), (samples, n))
     found = estimate_samples(values.ravel(), np.full(samples, n), level=LEVEL)
     return held(found.low, found.high, process.mean)
 
 
 def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -> Share:
-    """The share of samples of n pairs whose interval holds the ratio of the geometric means. Where both sides are the
-    same process, what the box does acts on both."""
+    """Return the share of samples of n pairs whose interval holds the ratio of the geometric means. Where both sides
+    are the same process, what the box does acts on both."""
     rng = generator("ratio", candidate.name, baseline.name, n)
     if candidate.name == baseline.name:
         ours, theirs = candidate.sides(rng, 2, (samples, n))
@@ -104,7 +105,7 @@ def ratio_covered(candidate: Process, baseline: Process, n: int, samples: int) -
 
 
 def held(low: Floats, high: Floats, truth: Floats | float) -> Share:
-    """The share of intervals that hold the truth."""
+    """Return the share of intervals that hold the truth."""
     return Share(int(np.count_nonzero((low <= truth) & (truth <= high))), len(low))
 
 
@@ -120,7 +121,8 @@ _WIDTHS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.1, 1.4)
 
 
 def coverage_when_stopping(effort: Effort) -> Table:
-    """How often intervals hold the truth after `until`, at the half width that is worst; and without the correction."""
+    """Return how often intervals hold the truth after `until`, at the half width that is worst; and without the
+    correction."""
     says = (
         "Intervals of a **mean** at 95 % after a **stopping rule** (`until`): how often they contain the truth, at "
         f"the worst of {len(_WIDTHS)} half widths between {_WIDTHS[0]} and {_WIDTHS[-1]} standard deviations of a "
@@ -136,7 +138,7 @@ def coverage_when_stopping(effort: Effort) -> Table:
 
 
 def stopped_covered(process: Process, until: Until, samples: int, *, corrected: bool) -> Share:
-    """The share of intervals that hold the mean after the rule, for the worst of `_WIDTHS`."""
+    """Return the share of intervals that hold the mean after the rule, for the worst of `_WIDTHS`."""
     values = process.draw(generator("stopping", process.name, until.min, until.max), (samples, until.max))
     sd = float(values.std() / values.mean())
     shares = (
@@ -154,7 +156,7 @@ def _stopped_covered(values: Floats, until: Until, truth: float, corrected: bool
 
 
 def naive_blocks(values: Floats, until: Until) -> NDArray[np.intp]:
-    """What everybody does: stop once the usual 95 % interval is narrow enough."""
+    """Return what everybody does: stop once the usual 95 % interval is narrow enough."""
     counts = np.arange(1, values.shape[1] + 1)
     narrow = sequential.half_widths(values, LEVEL) <= np.log1p(until.half_width) * np.cumsum(values, axis=1) / counts
     return sequential.first_block(narrow & (counts >= until.min), until.max)
@@ -169,7 +171,7 @@ VERDICT_SIZES = (3, 5, 10, 20, 30)
 
 
 def false_verdicts(effort: Effort) -> Table:
-    """A/A: how many sweeps of identical cells have at least one verdict 'faster' or 'slower'."""
+    """Return a/A: how many sweeps of identical cells have at least one verdict 'faster' or 'slower'."""
     says = (
         f"**A/A**: sweeps of {CELLS} identical cells, one being the baseline of the others. How many have at least "
         "one verdict *faster* or *slower*, which is false. Last column: as many pairs of identical cells, each "
@@ -186,8 +188,8 @@ def false_verdicts(effort: Effort) -> Table:
 
 
 def any_false(process: Process, n: int, sweeps: int, *, corrected: bool = True) -> Share:
-    """The share of sweeps of identical cells, n blocks each, with a verdict that one is faster or slower; or, without
-    correction, with a p value below 5 %."""
+    """Return the share of sweeps of identical cells, n blocks each, with a verdict that one is faster or slower; or,
+    without correction, with a p value below 5 %."""
     rng, false = generator("A/A", process.name, n), 0
     for _ in range(sweeps):
         candidates, baselines = _against_first(process.sides(rng, CELLS, (1, n))[:, 0])
@@ -199,7 +201,7 @@ def any_false(process: Process, n: int, sweeps: int, *, corrected: bool = True) 
 
 
 def any_false_when_stopping(process: Process, sweeps: int) -> Share:
-    """The same for as many comparisons that each stop once their own ratio is precise."""
+    """Return the same for as many comparisons that each stop once their own ratio is precise."""
     rng, until = generator("A/A stopping", process.name), replace(RULES[1], of="comparisons", half_width=0.08)
     level = look_level(until, CELLS - 1)
     false = 0
@@ -230,7 +232,7 @@ def power(effort: Effort) -> Table:
 
 
 def _found(comparisons: int, effect: float, word: Verdict, n: int, sweeps: int) -> Share:
-    """The share of sweeps in which the first candidate, truly `effect` times as fast, gets this verdict."""
+    """Return the share of sweeps in which the first candidate, truly `effect` times as fast, gets this verdict."""
     rng, hits = generator("power", comparisons, effect, n), 0
     for _ in range(sweeps):
         cells = normal().sides(rng, comparisons + 1, (1, n))[:, 0]
@@ -285,7 +287,7 @@ CAVEAT_SIZES = (10, 30)
 
 
 def raised(effort: Effort) -> Table:
-    """How often each caveat is raised, when it should be and when it should not."""
+    """Return how often each caveat is raised, when it should be and when it should not."""
     says = "How often each **caveat** of shape and order is raised in a cell; in bold where it should be."
     header = ("trials", *(f"{name}, n = {n}" for name in ("outliers", *P_VALUES) for n in CAVEAT_SIZES))
     rows = tuple((process.name, _raised(process, should, effort.checks)) for process, should in SHOULD)
@@ -293,7 +295,8 @@ def raised(effort: Effort) -> Table:
 
 
 def warned(effort: Effort) -> Table:
-    """How often it is a warning, in one cell of many: the p value is below the limit after adjustment over all."""
+    """Return how often it is a warning, in one cell of many: the p value is below the limit after adjustment over
+    all."""
     says = (
         f"How often it is a **warning** and not only a note, where that cell is one of {CELLS} and the others are "
         "quiet; in bold where it should be."
@@ -324,7 +327,7 @@ def _suspected(process: Process, n: int, samples: int) -> Floats:
 
 
 def any_caveat(rows: Floats) -> NDArray[np.bool_]:
-    """Whether a sample, one a row, raises any caveat of shape or order; too small a one raises none."""
+    """Return whether a sample, one a row, raises any caveat of shape or order; too small a one raises none."""
     found = shape.outlier_mask(rows).any(axis=1)
     for key, p in P_VALUES.values():
         found = found | (p(rows) < shape.SUSPICIOUS_P[key])
@@ -342,6 +345,6 @@ TABLES: tuple[Maker, ...] = (
 def _by_size(
     name: str, says: str, processes: tuple[Process, ...], sizes: tuple[int, ...], share: Callable[[Process, int], Share]
 ) -> Table:
-    """A row for each process and a column for each n."""
+    """Return a row for each process and a column for each n."""
     rows = tuple((process.name, tuple(share(process, n) for n in sizes)) for process in processes)
     return Table(name, says, rows[0][1][0].of, ("trials", *(f"n = {n}" for n in sizes)), rows)

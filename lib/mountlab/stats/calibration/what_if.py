@@ -48,7 +48,7 @@ class SimulatedRuns:
         return float(np.mean((self.low <= self.truth) & (self.truth <= self.high)))
 
     def first(self, runs: int) -> list[tuple[list[float], float, float]]:
-        """Trials, low and high of the first runs, as `plots.plot_simulated` takes them."""
+        """Return trials, low and high of the first runs, as `plots.plot_simulated` takes them."""
         values, low, high = (each[:runs].tolist() for each in (self.values, self.low, self.high))
         return list(zip(values, low, high, strict=True))
 

@@ -27,7 +27,7 @@ FORMATS: dict[str, Format] = {
 
 
 def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> list[Output]:
-    """Every output of a tool in a text, in order. `where` names the log in errors.
+    """Return every output of a tool in a text, in order. `where` names the log in errors.
 
     Raises ParameterError for a tool without a reader of logs here, ParseError where the log holds no output of it.
     """
@@ -42,7 +42,7 @@ def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | Non
 
 
 def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> Output:
-    """The only output of a text. Raises its problem; and ParseError where there are several."""
+    """Return the only output of a text. Raises its problem; and ParseError where there are several."""
     outputs = read_log(tool, text, where=where, known=known)
     if len(outputs) > 1:
         raise ParseError(f"several outputs of {tool}", where=where, got=str(len(outputs)), allowed="one")

@@ -59,7 +59,7 @@ class Output:
 
 
 def decoded(data: bytes) -> str:
-    """The text of a log: UTF-8, or UTF-16 with its mark (PowerShell's redirection); other bytes become U+FFFD.
+    """Return the text of a log: UTF-8, or UTF-16 with its mark (PowerShell's redirection); other bytes become U+FFFD.
 
     Lines end with a newline, and of what was overwritten on a terminal (progress with carriage returns) the last stays.
     """
@@ -116,7 +116,7 @@ def _last_shown(line: str) -> str:
 
 
 def original(data: bytes, part: Part) -> bytes:
-    """The bytes of one part of a log."""
+    """Return the bytes of one part of a log."""
     count = part.text.count("\n") + (not part.text.endswith("\n"))
     if data[:2] in _UTF_16:
         lines = data.decode("utf-16", errors="replace").split("\n")
@@ -125,24 +125,24 @@ def original(data: bytes, part: Part) -> bytes:
 
 
 def _of_lines(end: AnyStr, lines: list[AnyStr], first: int, count: int) -> AnyStr:
-    """Lines with their ends; the last line of a text may have none."""
+    """Return lines with their ends; the last line of a text may have none."""
     kept = lines[first - 1 : first - 1 + count]
     return end.join(kept) + (end if first - 1 + count < len(lines) else end[:0])
 
 
 def times_ten(number: str, power: int) -> float:
-    """A printed number times a power of ten, exactly as if it had been printed so: 67.1 us are 6.71e-05 s, and not
-    6.709999999999999e-05."""
+    """Return a printed number times a power of ten, exactly as if it had been printed so: 67.1 us are 6.71e-05 s, and
+    not 6.709999999999999e-05."""
     return float(f"{number}e{power}")
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text, each with its newline. (str.splitlines also splits at form feeds and the like.)"""
+    """Return the lines of a text, each with its newline. (str.splitlines also splits at form feeds and the like.)"""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def parts_at(lines: list[str], starts: list[int], forms: list[str] | None = None) -> list[Part]:
-    """The parts that begin at some lines (from 0); what stands before the first belongs to it."""
+    """Return the parts that begin at some lines (from 0); what stands before the first belongs to it."""
     edges = [0, *starts[1:], len(lines)] if starts else []
     return [
         Part(text="".join(lines[begin:end]), line=begin + 1, form=forms[number] if forms else "")
@@ -151,13 +151,13 @@ def parts_at(lines: list[str], starts: list[int], forms: list[str] | None = None
 
 
 def unreadable(what: str, line: int, text: str, allowed: str = "") -> ParseError:
-    """A line of a part, counted from 1, that cannot be read as figures."""
+    """Return a line of a part, counted from 1, that cannot be read as figures."""
     return ParseError(what, where=f"line {line}", got=text.strip()[:160] or "an empty line", allowed=allowed)
 
 
 def placed(error: MountlabError, part: Part, where: str) -> MountlabError:
-    """The error of a part with the name of the log and the line in it. One of the whole part is shown at the line that
-    it quotes, or at the last."""
+    """Return the error of a part with the name of the log and the line in it. One of the whole part is shown at the
+    line that it quotes, or at the last."""
 
     def later(match: re.Match[str]) -> str:
         return f"line {int(match[1]) + part.line - 1}"

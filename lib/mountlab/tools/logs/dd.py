@@ -42,7 +42,7 @@ _NO_SUMMARY = (
 
 
 def _split(text: str) -> list[Part]:
-    """Each summary ends an output; what is left over, where it is of dd, is one that was cut off."""
+    """Return the outputs: each ends with its summary; a rest that is of dd is one that was cut off."""
     lines = lines_of(text)
     ends = [at + 1 for at in range(len(lines)) if _ends(lines, at)]
     rest = lines[ends[-1] if ends else 0 :]
@@ -51,7 +51,7 @@ def _split(text: str) -> list[Part]:
 
 
 def _ends(lines: list[str], at: int) -> bool:
-    """Whether a line is the summary of an output, and not one of its progress."""
+    """Return whether a line is the summary of an output, and not one of its progress."""
     match = _SUMMARY.match(lines[at])
     if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
         return False
@@ -62,7 +62,7 @@ def _ends(lines: list[str], at: int) -> bool:
 
 
 def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
-    """The summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
+    """Return the summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
     progress with fractions of a second."""
     below = lines[at + 1 : at + 4]
     if len(below) < 3 or (at and RECORDS.match(lines[at - 1])) or not all(map(RECORDS.match, below[:2])):
@@ -86,7 +86,7 @@ def _at_once(earlier: str, later: str) -> bool:
 
 
 def _begins(line: str) -> bool:
-    """Whether it is what a torn summary begins with: bytes, and their size in parentheses."""
+    """Return whether it is what a torn summary begins with: bytes, and their size in parentheses."""
     whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(（+'\"]+[(（]\d+[.,]?\d* ?[kKMGT]i?B[,，)）]"
     return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
 
@@ -110,7 +110,7 @@ def _check_words(lines: list[str]) -> None:
 
 
 def _summary(lines: list[str]) -> tuple[int, int, float]:
-    """The place of the summary, bytes and seconds."""
+    """Return the place of the summary, bytes and seconds."""
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
         if match and _ends(lines, at):
@@ -136,8 +136,8 @@ def _amounts(match: re.Match[str], line: int) -> tuple[int, float]:
 
 
 def _agrees(printed: str, unit: str, value: float, slack: float) -> bool:
-    """Whether a printed number is the value, rounded in its last digit; `slack` is how far the value itself may be off,
-    as a share. MB are MiB to BusyBox."""
+    """Return whether a printed number is the value, rounded in its last digit; `slack` is how far the value itself may
+    be off, as a share. MB are MiB to BusyBox."""
     prefix = "" if unit.lower().startswith("byte") else unit[:1].lower()
     power = _PREFIXES.get(prefix, 0)
     last = 1.01 * 10.0 ** -_places(printed)

@@ -44,7 +44,7 @@ _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax 
 
 
 def _split(text: str) -> list[Part]:
-    """Each version line begins a run; where someone has cut it off, each summary ends one."""
+    """Return the runs: each begins with its version line, or, where these were cut off, ends with its summary."""
     lines = lines_of(text)
     starts = [number for number, line in enumerate(lines) if _VERSION.match(line)]
     if not starts:
@@ -54,7 +54,7 @@ def _split(text: str) -> list[Part]:
 
 
 def _ends_of_runs(lines: Sequence[str]) -> list[int]:
-    """The line after the last summary of each run, where no line says that another run begins."""
+    """Return the line after the last summary of each run, where no line says that another run begins."""
     found = [number for number, line in enumerate(lines) if "IO Summary" in line]
     return [
         number + 1

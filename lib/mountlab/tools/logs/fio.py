@@ -25,7 +25,7 @@ _LONGER = 2
 
 
 def _split(text: str) -> list[Part]:
-    """The runs in a text: reports in any format, without the snapshots of the same run, and with its clients."""
+    """Return the runs in a text: reports in any format, without the snapshots of the same run, and with its clients."""
     return fio_runs.joined(_reports(text))
 
 
@@ -54,12 +54,12 @@ def _reports(text: str) -> list[Part]:
 
 
 def _begins_json(line: str, after: list[str]) -> bool:
-    """Whether a report begins: by a brace at its margin, or by one that somebody indented."""
+    """Return whether a report begins: by a brace at its margin, or by one that somebody indented."""
     return bool(_JSON.match(line) or (_INDENTED.match(line) and after and _FIRST_KEY.match(after[0])))
 
 
 def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
-    """The lines with which the runs in a text begin, but for the one that the report before it tells of."""
+    """Yield the lines with which the runs in a text begin, but for the one that the report before it tells of."""
     starts = [begin + place for place in fio_text.starts(lines[begin:end])]
     for start, next_one in pairwise([*starts, end]):
         if not (report and _same_run(report, "".join(lines[start:next_one]))):
@@ -67,7 +67,7 @@ def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
 
 
 def _same_run(report: str, text: str) -> bool:
-    """Whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
+    """Return whether a human text is that of the run whose JSON stands before it (--output-format=json,normal)."""
     try:
         # Of a snapshot, too, which is not the whole run.
         stated = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
@@ -91,7 +91,7 @@ def _longest_latency_s(rows: list[Measurement]) -> float:
 
 
 def _possible(row: Measurement, most_s: float) -> bool:
-    """Some versions print latencies longer than the run where they measured none: then they are missing."""
+    """Return whether a figure is possible: some versions print latencies longer than the run for none measured."""
     return "_latency_" not in row.metric or row.value <= most_s
 
 
@@ -117,7 +117,7 @@ def _name(part: Part) -> str:
 
 
 def _quick(data: bytes) -> list[Measurement] | None:
-    """A file that is one report and nothing else."""
+    """Return a file that is one report and nothing else."""
     if data[:1] != b"{":
         return None
     try:

@@ -30,7 +30,8 @@ _UNKNOWN_AMOUNT = (
 
 
 def read(text: str, before: int) -> list[Figure]:
-    """Every figure of one report. `before` lines stand above it. Raises ParseError or ToolError with the line."""
+    """Return every figure of one report. `before` lines stand above it. Raises ParseError or ToolError with the
+    line."""
     lines = _Lines(text, before)
     report = decode(text, before)
     try:
@@ -43,13 +44,14 @@ def read(text: str, before: int) -> list[Figure]:
 
 
 def brace(text: str) -> int | None:
-    """Where the report begins in a text with words around it, whether or not somebody indented it; None without one."""
+    """Return where the report begins in a text with words around it, whether or not somebody indented it; None without
+    one."""
     start = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     return start.end() - 1 if start else None
 
 
 def decode(text: str, before: int = 0) -> Any:
-    """The report. Raises ParseError with the line where it is not whole."""
+    """Return the report. Raises ParseError with the line where it is not whole."""
     try:
         report = fio_report.decode(text)
     except ParseError as error:
@@ -77,8 +79,8 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
 
 
 def measurements(report: Any) -> list[Measurement]:
-    """The figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it says it
-    was asked; ParseError where a figure is not there or makes no sense."""
+    """Return the figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it
+    says it was asked; ParseError where a figure is not there or makes no sense."""
     _check_directions(report)
     today = _as_version_3(report)
     jobs = fio_report.entries(today)
@@ -101,7 +103,7 @@ def measurements(report: Any) -> list[Measurement]:
 
 
 def unchecked(report: Any) -> list[Measurement]:
-    """The figures of a decoded report, whether or not it is that of a whole run. Raises ParseError as above."""
+    """Return the figures of a decoded report, whether or not it is that of a whole run. Raises ParseError as above."""
     return fio_report.measurements(fio_report.entries(_as_version_3(report)), disks=report.get("disk_util"))
 
 
@@ -127,7 +129,7 @@ def _check_directions(report: Any) -> None:
 
 
 def _as_version_3(report: Any) -> Any:
-    """A report whose entries count bytes and nanoseconds, and say how many I/Os a latency is of."""
+    """Return a report whose entries count bytes and nanoseconds, and say how many I/Os a latency is of."""
     for key in _LISTS if isinstance(report, dict) else ():
         jobs = report.get(key)
         if isinstance(jobs, list) and not all(map(_is_version_3, jobs)):
@@ -162,7 +164,8 @@ def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """One direction in bytes and nanoseconds. What cannot be read stays as it is, and is refused where it is used."""
+    """Return one direction in bytes and nanoseconds. What cannot be read stays as it is, and is refused where it is
+    used."""
     runtime = side.get("runtime")
     moved = _io_bytes(side)
     rate = moved * 1e3 / runtime if fio_report.is_number(moved) and fio_report.is_number(runtime) and runtime else 0
@@ -176,7 +179,8 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _io_bytes(side: Mapping[str, Any]) -> Any:
-    """Bytes that were moved. Old versions say KiB under the same name: their own bandwidth, in KiB/s, tells which."""
+    """Return bytes that were moved. Old versions say KiB under the same name: their own bandwidth, in KiB/s, tells
+    which."""
     moved, rate, runtime = (side.get(key) for key in ("io_bytes", "bw", "runtime"))
     if "io_kbytes" in side or "bw_bytes" in side or not moved:
         return moved
@@ -194,7 +198,7 @@ def _io_bytes(side: Mapping[str, Any]) -> Any:
 
 
 def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
-    """A section in microseconds as one in nanoseconds. Where nothing was counted all of it is 0."""
+    """Return a section in microseconds as one in nanoseconds. Where nothing was counted all of it is 0."""
 
     def scaled(value: Any) -> Any:
         return value * US_IN_NS if fio_report.is_number(value) else value
@@ -312,7 +316,7 @@ class _Lines:
         return (found[1] or "") if found else ""
 
     def of(self, row: Measurement) -> int:
-        """The line, from 1; of a sum over several jobs that where the jobs begin."""
+        """Return the line, from 1; of a sum over several jobs that where the jobs begin."""
         if len(self._jobs) > 1 and row.label not in self._jobs and row.metric != "disk_utilization":
             return self._line(min(self._after(f'"{key}"', 0) or len(self._text) for key in _LISTS))
         at = self._jobs.get(row.label, 0)
@@ -329,7 +333,7 @@ class _Lines:
         return self._line(self._after(f'"{self._key(name)}"', at))
 
     def of_error(self, place: str) -> int:
-        """The line of the job that an error is about, with its `error`."""
+        """Return the line of the job that an error is about, with its `error`."""
         at = self._jobs.get(place.removeprefix("job "), 0)
         return self._line(self._after('"error"', at))
 

@@ -58,12 +58,12 @@ class _Report:
 
 
 def joined(parts: list[Part]) -> list[Part]:
-    """The parts, those of one run as one."""
+    """Return the parts, those of one run as one."""
     return _with_snapshots(_with_clients(parts))
 
 
 def the_report(part: Part) -> Part:
-    """The part without the snapshots before its report. Raises ParseError where it may be several runs."""
+    """Return the part without the snapshots before its report. Raises ParseError where it may be several runs."""
     if part.form == UNCLEAR:
         raise ParseError(
             "these may be snapshots of one run (--status-interval), or several runs",
@@ -96,7 +96,7 @@ def _with_clients(parts: list[Part]) -> list[Part]:
 
 
 def _first_client(parts: Sequence[Part]) -> int:
-    """Where those begin whose sum comes next: at the last header, behind the last sum, or at the top."""
+    """Return where those begin whose sum comes next: at the last header, behind the last sum, or at the top."""
     for place in range(len(parts) - 1, -1, -1):
         lines = parts[place].text.split("\n")
         if parts[place].form != "text" or fio_text.is_sum(lines[fio_text.starts(lines)[-1] :]):
@@ -156,7 +156,7 @@ def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | 
 
 
 def _grew(before: _Report, after: _Report) -> bool:
-    """Whether the later report has every job of the earlier one, with counts that are at least as high."""
+    """Return whether the later report has every job of the earlier one, with counts that are at least as high."""
     return bool(before.jobs) and all(
         name in after.jobs
         and len(after.jobs[name]) == len(counts)
@@ -197,7 +197,8 @@ def _of_text(text: str) -> _Report | None:
 
 
 def _printed(heads: Iterable[re.Match[str]]) -> float | None:
-    """The latest time above the jobs, which fio prints as ctime does. The zone is the same for all reports of a run."""
+    """Return the latest time above the jobs, which fio prints as ctime does. The zone is the same for all reports of a
+    run."""
     return max((moment for head in heads if (moment := _moment(head)) is not None), default=None)
 
 
@@ -235,7 +236,7 @@ def _name(job: Mapping[str, Any]) -> str:
 
 
 def _counts(job: Mapping[str, Any]) -> tuple[float, ...]:
-    """What only ever grows while a job runs."""
+    """Return what only ever grows while a job runs."""
     sides = [job[side] if isinstance(job.get(side), dict) else {} for side in (*fio_report.SIDES, "mixed")]
     counted = [_number(side.get(key)) for side in sides for key in ("io_bytes", "total_ios", "runtime")]
     return (*counted, _number(job.get("elapsed")), _number(job.get("ctx")))

@@ -34,12 +34,12 @@ ADVICE = "run fio with --output-format=json (or normal): it prints times, percen
 
 
 def lines_in(text: str) -> list[int]:
-    """The lines (from 0) of terse output in a text."""
+    """Return the lines (from 0) of terse output in a text."""
     return [number for number, line in enumerate(text.split("\n")) if _LINE.match(line)]
 
 
 def read(part: Part) -> list[Figure]:
-    """The figures of a part with one line. Raises ParseError for several, and for version 2."""
+    """Return the figures of a part with one line. Raises ParseError for several, and for version 2."""
     numbers = lines_in(part.text)
     line = part.text.split("\n")[numbers[0]].rstrip()
     if len(numbers) > 1:
@@ -113,7 +113,7 @@ def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]
 
 
 def costs(machine: re.Match[str]) -> Iterator[Measurement]:
-    """What the job cost. Where fio divided by no time, or saw none, the shares are missing."""
+    """Yield what the job cost. Where fio divided by no time, or saw none, the shares are missing."""
     shares = {"user_cpu": machine["user"], "system_cpu": machine["system"]}
     known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
     for metric, share in known.items() if any(known.values()) else ():

@@ -130,8 +130,8 @@ _ORDER = (_HEADER, _VERSION, _JOB, _STATUS)
 
 
 def starts(lines: Sequence[str]) -> list[int]:
-    """The lines (from 0) with which runs begin: where the order of the lines of one run begins again, and below a run
-    each line of results without its job, which is of another run."""
+    """Return the lines (from 0) with which runs begin: where the order of the lines of one run begins again, and below
+    a run each line of results without its job, which is of another run."""
     found: list[int] = []
     reached = len(_ORDER)
     for number, line in enumerate(lines):
@@ -147,29 +147,29 @@ def starts(lines: Sequence[str]) -> list[int]:
 
 
 def has_results(lines: Sequence[str]) -> bool:
-    """Whether some lines tell how a job went."""
+    """Return whether some lines tell how a job went."""
     return any(map(_JOB.match, lines))
 
 
 def has_header(lines: Sequence[str]) -> bool:
-    """Whether some lines hold what fio prints before it begins."""
+    """Return whether some lines hold what fio prints before it begins."""
     return any(_HEADER.match(line) or _VERSION.match(line) or _STARTING.match(line) for line in lines)
 
 
 def clients_asked(lines: Sequence[str]) -> int:
-    """How many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
+    """Return how many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
     return sum(bool(_ANSWER.match(line)) for line in lines)
 
 
 def is_sum(lines: Sequence[str]) -> bool:
-    """Whether some lines are what fio adds up over its clients: its only job says so."""
+    """Return whether some lines are what fio adds up over its clients: its only job says so."""
     names = [match["name"] for match in map(_JOB.match, lines) if match]
     return names == [fio_report.ALL_CLIENTS]
 
 
 def read(text: str) -> list[Figure]:
-    """The figures of one run. Raises ToolError where fio says that it failed, ParseError where anything is missing, cut
-    off, or disagrees with the sums at its end."""
+    """Return the figures of one run. Raises ToolError where fio says that it failed, ParseError where anything is
+    missing, cut off, or disagrees with the sums at its end."""
     lines = [line.rstrip() for line in text.split("\n")]
     edges = [0, *starts(lines)[1:], len(lines)]
     if is_sum(lines[edges[-2] :]):
@@ -189,7 +189,7 @@ def read(text: str) -> list[Figure]:
 
 
 def _whole(lines: Sequence[str], first: int, last: int) -> list[_Job]:
-    """The jobs of a run between two lines (from 0), held against its sums."""
+    """Return the jobs of a run between two lines (from 0), held against its sums."""
     jobs = _jobs(lines, first, last)
     if not jobs:
         said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
@@ -204,7 +204,7 @@ def _whole(lines: Sequence[str], first: int, last: int) -> list[_Job]:
 
 
 def _each(jobs: Sequence[_Job], names: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
-    """The figures of several jobs, each under its label."""
+    """Yield the figures of several jobs, each under its label."""
     for label, job in zip(fio_report.labels(names), jobs, strict=True):
         yield from (_labelled(each, label) for each in job.figures if each.measurement.metric != "bytes")
 
@@ -229,7 +229,7 @@ def _read_clients(lines: Sequence[str], edges: Sequence[int]) -> list[Figure]:
 
 
 def _client_above(lines: Sequence[str], line: int) -> str:
-    """The client that fio names above its jobs."""
+    """Return the client that fio names above its jobs."""
     return next((match[1] for above in reversed(lines[:line]) if (match := _CLIENT.match(above))), "")
 
 
@@ -271,7 +271,7 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
 
 
 def _add_side(job: _Job, line: str, number: int) -> str:
-    """Which direction the lines below are of. Trims, and all directions together, have no metrics."""
+    """Return which direction the lines below are of. Trims, and all directions together, have no metrics."""
     new = _SIDE.match(line)
     match, old = new or _OLD_SIDE.match(line), not new
     if not match or match["side"] in job.sides:
@@ -294,7 +294,7 @@ def _add_side(job: _Job, line: str, number: int) -> str:
 
 
 def _per(amounts: _Printed, seconds: float) -> _Printed:
-    """A rate as fio computes it: over the milliseconds that it prints."""
+    """Return a rate as fio computes it: over the milliseconds that it prints."""
     time = seconds or math.inf
     return _Printed(tuple(amount / time for amount in amounts.meant), amounts.half / time)
 
@@ -334,7 +334,7 @@ def _bytes(text: str, *, old: bool) -> _Printed:
 
 
 def _half(number: str) -> float:
-    """Half of the last digit that is printed."""
+    """Return half of the last digit that is printed."""
     return 0.5 * 10.0 ** -len(number.partition(".")[2])
 
 
@@ -422,7 +422,7 @@ def _add_iops(job: _Job, name: str, side: _Side) -> None:
 
 
 def _rests_on_enough(job: _Job, metric: str) -> bool:
-    """A percentile of too few I/Os is missing, and one of an unknown number of I/Os is, too."""
+    """Return whether a percentile rests on enough I/Os; not where their number is unknown."""
     return metric not in PERCENT_OF or enough(job.ios.get(metric.split("_")[0], 0), PERCENT_OF[metric])
 
 
@@ -440,7 +440,7 @@ class _Total:
 
 
 def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
-    """Those of reads and of writes: trims have no metric, and all directions together no direction."""
+    """Return the sums of reads and of writes: trims have no metric, and all directions together no direction."""
     found: list[_Total] = []
     group = None
     for number, line in enumerate(lines[first:last], start=first + 1):
@@ -457,7 +457,8 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
 
 
 def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
-    """One sum. The rate and the bytes, new versions print each in units of 1024 and of 1000, must mean one amount."""
+    """Return one sum. The rate and the bytes, new versions print each in units of 1024 and of 1000, must mean one
+    amount."""
     printed, seconds = match.groupdict(), times_ten(match["ms"], -3)
     rates = [_bytes(printed[key], old=old) for key in ("rate", "again") if key in printed]
     amounts = [_bytes(printed[key], old=old) for key in ("moved", "moved_again") if key in printed]
@@ -492,7 +493,7 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
-    """All jobs of one group. I/O rates and latencies have no sum here."""
+    """Yield all jobs of one group. I/O rates and latencies have no sum here."""
     for total in totals:
         rows = (
             Measurement(metric=f"{total.side}_bandwidth", value=total.rate, unit="B/s"),

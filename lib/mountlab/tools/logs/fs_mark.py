@@ -27,7 +27,7 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
 
 
 def _iteration(label: str) -> int:
-    """Which row of the table; the last for what is of all."""
+    """Return which row of the table; the last for what is of all."""
     number = re.fullmatch(r"iteration (\d+)", label)
     return int(number[1]) - 1 if number else -1
 

@@ -17,7 +17,7 @@ _LOOPS = re.compile(r"^Loops = \d")
 
 
 def _split(text: str) -> list[Part]:
-    """Every second row of open_datasync is of a new run, which begins in the paragraph before its own."""
+    """Return the runs: each begins in the paragraph before every second row of open_datasync."""
     lines = lines_of(text)
     firsts = [number for number, line in enumerate(lines) if _FIRST.match(line)][::2]
     oldest = [number for number, line in enumerate(lines) if _LOOPS.match(line)]
@@ -42,7 +42,7 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
 
 
 def _begins(lines: list[str]) -> int:
-    """The line, from 0, with which the report of a part begins."""
+    """Return the line, from 0, with which the report of a part begins."""
     oldest = next((number for number, line in enumerate(lines) if _LOOPS.match(line)), None)
     if oldest is not None:
         return oldest
@@ -50,7 +50,7 @@ def _begins(lines: list[str]) -> int:
 
 
 def _report(text: str, before: int) -> SyncReport:
-    """The report of a text above which some lines stand; an error gives the line of the whole part."""
+    """Return the report of a text above which some lines stand; an error gives the line of the whole part."""
     try:
         return read_report(text)
     except ParseError as error:

@@ -90,7 +90,7 @@ _SECONDS = re.compile(r"^(?!.*operations? per test)[^0-9]*([0-9]{1,9})[^0-9]*$")
 
 
 def _pg_test_fsync(output: Output) -> Iterator[Stated]:
-    """The lines above the heading of the first section hold the seconds per test, in every language."""
+    """Yield the seconds per test, from the lines above the heading of the first section, in any language."""
     lines = output.part.text.split("\n")
     heading = next((number for number, line in enumerate(lines) if line.rstrip().endswith((":", "："))), 0)
     above = [number for number in range(heading) if lines[number].strip()]
@@ -154,7 +154,7 @@ def _filebench(output: Output) -> Iterator[Stated]:
 
 
 def _filebench_sizes(text: str) -> Iterator[Stated]:
-    """Files and directories of the sets, whichever the option is about; threads of the only process."""
+    """Yield files and directories of the sets, whichever the option is about; threads of the only process."""
     sets, processes = list(_FILES.finditer(text)), [match[1] for match in _PROCESSES.finditer(text)]
     threads = list(_THREADS.finditer(text)) if processes == ["1"] else []
     for option, found, place in (("nfiles", sets, 1), ("dirwidth", sets, 2), ("threads", threads, 1)):

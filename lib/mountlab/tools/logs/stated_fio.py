@@ -41,7 +41,7 @@ def fio(output: Output) -> Iterator[Stated]:
 
 
 def _json(text: str, start: int) -> Iterator[Stated]:
-    """The options of all jobs; several jobs that differ in an option state all of its values."""
+    """Yield the options of all jobs; several jobs that differ in an option state all of its values."""
     report = fio_report.decode(text[start:])
     jobs = report.get("jobs") or fio_report.entries(report)
     shared = report.get("global options")
@@ -54,7 +54,7 @@ def _json(text: str, start: int) -> Iterator[Stated]:
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options by the names that Mountlab has for them."""
+    """Return options by the names that Mountlab has for them."""
     return {_NAMES.get(name, name): str(value).strip() for name, value in options.items()}
 
 
@@ -65,7 +65,8 @@ def _implied(job: Mapping[str, str]) -> Iterator[str]:
 
 
 def _value(option: str, job: Mapping[str, str]) -> Scalar | None:
-    """The value of an option in base units; None where the job does not state it, or not in a way that can be read."""
+    """Return the value of an option in base units; None where the job does not state it, or not in a way that can be
+    read."""
     if option == "rw":
         return _pattern(job.get("rw", "")) or None
     if option == "bs":
@@ -86,7 +87,7 @@ def _pattern(text: str) -> str:
 
 
 def _blocks(job: Mapping[str, str]) -> Scalar | None:
-    """The size of each I/O; a text where there are several."""
+    """Return the size of each I/O; a text where there are several."""
     for mix in ("bssplit", "bsrange", "blocksize_range"):
         if mix in job:
             sizes = [fio_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
@@ -128,7 +129,7 @@ _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
 
 
 def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> Stated:
-    """The value of all jobs, with the words and the place of the first of them."""
+    """Return the value of all jobs, with the words and the place of the first of them."""
     blocks = "|".join(re.escape(f'"{name} options"') for name in ("global", "job"))
     names = [option, *(name for name, ours in _NAMES.items() if ours == option), "bssplit", "bsrange", *_INVERSE]
     for name in names:
@@ -152,7 +153,7 @@ _STARTING = re.compile(r"^[ \t]*Starting (?:(\d{1,9}) threads?)?(?: and )?(?:(\d
 
 
 def _header(text: str) -> Iterator[Stated]:
-    """The line of each job; clones have one together, so that the number of processes is theirs."""
+    """Yield the line of each job; clones have one together, so that the number of processes is theirs."""
     jobs = list(_JOB.finditer(text))
     if not jobs:
         return
@@ -170,7 +171,7 @@ def _header(text: str) -> Iterator[Stated]:
 
 
 def _printed_blocks(job: re.Match[str]) -> tuple[Scalar, float]:
-    """The size of each I/O in the line of a job, and how far off it may be."""
+    """Return the size of each I/O in the line of a job, and how far off it may be."""
     ranges = [(_printed(least), _printed(most)) for least, most in _RANGE.findall(job["bs"])]
     pattern = job["rw"]
     by_order = "seq" in job["bs"]
@@ -181,7 +182,8 @@ def _printed_blocks(job: re.Match[str]) -> tuple[Scalar, float]:
 
 
 def _printed(text: str) -> tuple[Scalar, float]:
-    """A size as fio prints it, and half of its last digit: '64.0KiB', '65.5kB', '4096B'; '4K' and '1M' of version 2."""
+    """Return a size as fio prints it, and half of its last digit: '64.0KiB', '65.5kB', '4096B'; '4K' and '1M' of
+    version 2."""
     match = _PRINTED.match(text)
     if not match:
         return text, 0.0
@@ -196,7 +198,7 @@ def _printed(text: str) -> tuple[Scalar, float]:
 
 
 def _computed(rows: Sequence[Measurement]) -> Iterator[Stated]:
-    """The direction and the mean size of an I/O, where no option tells (before version 2.3, and of defaults)."""
+    """Yield the direction and the mean size of an I/O, where no option tells (before version 2.3, and of defaults)."""
     values = {(row.metric, row.label): row.value for row in rows}
     sides = [side for side in fio_report.SIDES if values.get((f"{side}_bandwidth", ""))]
     if len(sides) == 1:
@@ -211,7 +213,7 @@ def _computed(rows: Sequence[Measurement]) -> Iterator[Stated]:
 
 
 def _mean_block(values: Mapping[tuple[str, str], float], side: str) -> tuple[float, float] | None:
-    """The mean size of an I/O and how far it may be off: old versions print rates of I/Os in whole numbers."""
+    """Return the mean size of an I/O and how far it may be off: old versions print rates of I/Os in whole numbers."""
     ios, rate, moved = (values.get(key) for key in ((f"{side}_ios", ""), (f"{side}_iops", ""), ("bytes", side)))
     if not ios or not rate or not moved:
         return None

@@ -16,7 +16,7 @@ _DIGITS = 4
 
 
 def as_table(logs: Logs) -> str:
-    """A table for each output, below its log and format; those without figures say so (and errors say why)."""
+    """Return a table for each output, below its log and format; those without figures say so (and errors say why)."""
     return "\n\n".join(lines_of(_lines(name, output)) for name, outputs in logs.items() for output in outputs)
 
 
@@ -38,7 +38,7 @@ def _row(figure: Figure) -> tuple[str, str, str, str]:
 
 
 def as_json(logs: Logs) -> list[dict[str, Any]]:
-    """One entry an output: figures in base units with their lines, or `error`."""
+    """Return one entry an output: figures in base units with their lines, or `error`."""
     return [{"file": name, **_entry(output)} for name, outputs in logs.items() for output in outputs]
 
 
