@@ -432,7 +432,7 @@ def compared(
 
 
 def _apart(sweep: Sweep, asked: Sequence[Question], blocks: NDArray[np.int64]) -> Flags:
-    """The blocks that were not planned to hold both sides, (comparisons, blocks): a cell that was added later is
+    """Return the blocks that were not planned to hold both sides, (comparisons, blocks): a cell that was added later is
     compared in the others alone."""
     held = {cell.id: np.isin(blocks, list(sweep.blocks_of(cell.id))) for cell in sweep.cells}
     none = np.zeros(len(blocks), dtype=bool)

@@ -199,8 +199,8 @@ def _against(
 
 
 def _rule(runs: Sequence[ComparedRun], level: float, looks: Looks) -> Correction | None:
-    """The rule that is corrected for. That runs were extended is one where a single look was decided before; else each
-    number of blocks has its share of the error already."""
+    """Return the rule that is corrected for. That runs were extended is one where a single look was decided before;
+    else each number of blocks has its share of the error already."""
     rule = rule_of(runs, level)
     return rule if isinstance(rule, Until) or looks == "once" else None
 

@@ -186,7 +186,7 @@ def share_text(comparison: Comparison) -> str:
 
 
 def is_share(comparison: Comparison) -> bool:
-    """Whether a sentence gives the ratio as a share of a speed: '0.34 of ext4's speed', not '0.34 times'."""
+    """Return whether a sentence gives the ratio as a share of a speed: '0.34 of ext4's speed', not '0.34 times'."""
     return "as fast as" in metric_words(comparison.metric).ratio and comparison.ratio < 1
 
 

@@ -326,7 +326,7 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, float, float, str]]:
-    """How fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, and what sets it."""
+    """Yield how fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, and what sets it."""
     chain, seconds = evidence.chain_of(trial_id), evidence.elapsed.get(trial_id)
     traffic = evidence.traffic.get(trial_id, {})
     if not chain or chain[-1] not in traffic or not seconds:

@@ -308,11 +308,11 @@ class Sweep(Shown):
         return (*earlier, Stage(self, cells, *blocks, known, self.extended.at))
 
     def have_blocks(self, *cells: str) -> bool:
-        """Whether blocks were planned that hold all of these cells."""
+        """Return whether blocks were planned that hold all of these cells."""
         return self.extended is None or bool(frozenset.intersection(*map(self.blocks_of, cells)))
 
     def blocks_of(self, cell: str) -> frozenset[int]:
-        """The counted blocks that hold a cell."""
+        """Return the counted blocks that hold a cell."""
         return frozenset(block for stage in self.stages if cell in stage.cells for block in stage.counted)
 
     @property

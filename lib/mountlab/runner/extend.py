@@ -81,7 +81,7 @@ def _planned(
 
 
 def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, overrides: Mapping[str, Any]) -> Resolved:
-    """The sweep that the run is to be of."""
+    """Return the sweep that the run is to be of."""
     check_texts(overrides, "override")
     if sweep is None:
         where, read = disk.shown(path), paths.reader_in(Path.cwd())
@@ -119,7 +119,7 @@ def _check_same_order(kept: Mapping[str, tuple[int, str]], plan: Plan, where: st
 
 
 def _added(plan: Plan) -> Plan:
-    """The part of a plan that an extension adds."""
+    """Return the part of a plan that an extension adds."""
     last = plan.sweep.stages[-1]
     blocks = {*last.warmup, *last.counted}
     turns = tuple(turn for turn in plan.whole_plots if turn.block in blocks)

@@ -122,7 +122,7 @@ def look_level(until: Until, comparisons: int) -> float:
 def _same_bounds(
     ratios: Ratios, p_same: Floats, level: float, until: Correction | None
 ) -> tuple[Floats, Floats, Floats]:
-    """The intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
+    """Return the intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
 
     A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
     1987). Of m comparisons with s shown to be the same, Holm tested the last of these at a / (m - s + 1) and the
@@ -136,7 +136,7 @@ def _same_bounds(
 
 
 def adjusted_sides(ratios: Ratios, until: Correction | None) -> tuple[Floats, Floats]:
-    """The one-sided p values for 'the ratio is 1 or less' and for '1 or more', adjusted over all ratios."""
+    """Return the one-sided p values for 'the ratio is 1 or less' and for '1 or more', adjusted over all ratios."""
     return step_down(_real_p(ratios.p_above(), until)), step_down(_real_p(ratios.p_below(), until))
 
 

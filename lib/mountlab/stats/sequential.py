@@ -79,14 +79,14 @@ def nominal_level(until: Until, level: float) -> float:
 
 
 def level_after(rule: Correction | None, level: float) -> float:
-    """The same of any rule; without one `level` itself."""
+    """Return the same of any rule; without one `level` itself."""
     if isinstance(rule, Extensions):
         return extended.level_after(rule.count, level)
     return level if rule is None else nominal_level(rule, level)
 
 
 def true_p(p: ArrayLike, until: Correction) -> Array:
-    """The real p values of nominal two-sided ones, after the rule `until`: never smaller. NaN stays NaN.
+    """Return the real p values of nominal two-sided ones, after the rule `until`: never smaller. NaN stays NaN.
 
     It is the same map as that of `nominal_level`: true_p(1 - nominal_level(until, level), until) is 1 - level.
     """
@@ -103,7 +103,7 @@ def true_p(p: ArrayLike, until: Correction) -> Array:
 
 
 def true_p_one_sided(p: ArrayLike, until: Correction) -> Array:
-    """The same for one-sided p values: the interval misses equally often on either side."""
+    """Return the same for one-sided p values: the interval misses equally often on either side."""
     nominal = np.asarray(p, dtype=float)
     return np.asarray(np.maximum(true_p(np.minimum(2 * nominal, 1.0), until) / 2, nominal))
 

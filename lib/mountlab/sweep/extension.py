@@ -55,7 +55,7 @@ def _check_rule(before: Sweep, where: str) -> None:
 
 
 def _blocks(before: Sweep, asked: Sweep, new: list[str], *, only_new: bool, where: str) -> int:
-    """How many counted blocks the run is to have in all."""
+    """Return how many counted blocks the run is to have in all."""
     has, wanted = before.design.repeats, asked.design.repeats
     if only_new and not new:
         raise ParameterError("only new cells are asked for, and there are none", where=where, got="no new cell")
@@ -73,7 +73,7 @@ def _blocks(before: Sweep, asked: Sweep, new: list[str], *, only_new: bool, wher
 
 
 def _changed(before: Sweep, asked: Sweep) -> Iterator[str]:
-    """The places of the parameters where the sweep asked for is another one, apart from what it adds."""
+    """Yield the places of the parameters where the sweep asked for is another one, apart from what it adds."""
     for field in fields(Sweep):
         same = getattr(before, field.name) == getattr(asked, field.name)
         if field.name not in (*_MAY_GROW, *_OF_THE_RUN) and not same:

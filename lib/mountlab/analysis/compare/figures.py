@@ -39,8 +39,8 @@ def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
 
 
 def rule_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
-    """The rule by which runs were stopped, or extended; or none. Of several the one that costs most to correct for; it
-    is enough for the others, too."""
+    """Return the rule by which runs were stopped, or extended; or none. Of several the one that costs most to correct
+    for; it is enough for the others, too."""
     rules = [run.sweep.rule for run in runs if run.sweep.rule]
     return max(rules, key=lambda rule: sequential.level_after(rule, level), default=None)
 
@@ -188,8 +188,8 @@ def over_runs(runs: Sequence[ComparedRun], figures: Sequence[SharedFigure], leve
 
 
 def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:
-    """The mean of each run's values, None where it has none, with an interval that covers `level` also where the run
-    had a stopping rule, and where its figures are rounded."""
+    """Return the mean of each run's values, None where it has none, with an interval that covers `level` also where the
+    run had a stopping rule, and where its figures are rounded."""
     rules = [sequential.level_after(run.sweep.rule, level) for run in runs]
     signed = any(value < 0 for own in figure.values for value in own)
     return tuple(

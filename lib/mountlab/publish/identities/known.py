@@ -25,8 +25,8 @@ class Identity:
 
 
 def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identity]:
-    """Everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted to be
-    one. In the order in which placeholders are to be numbered, each once."""
+    """Return everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted
+    to be one. In the order in which placeholders are to be numbered, each once."""
     found = [*_of_box(info.get("box") or {}), *_of_facts(info.get("facts") or {})]
     found += [each for part in (info, *info.get(chain.EXTENSIONS, ())) for each in _of_parameters(part)]
     own = str((info.get("facts") or {}).get("mount_root") or "/var/tmp/mountlab")  # noqa: S108  # a name to be left alone, no file

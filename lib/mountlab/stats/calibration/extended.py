@@ -20,7 +20,7 @@ Added = Callable[[Floats, NDArray[np.int64]], NDArray[np.int64]]
 
 
 def missed_after_extensions(effort: Effort) -> Table:
-    """How many runs are extended and then print an interval without the truth."""
+    """Return how many runs are extended and then print an interval without the truth."""
     says = (
         f"**Extended runs** (`mountlab extend`): {FIRST} blocks, then up to {EXTENSIONS} extensions. How many of all "
         "runs are extended and then print a 95 % interval that misses the true mean. *While undecided*: five more "
@@ -43,7 +43,7 @@ def missed_after_extensions(effort: Effort) -> Table:
 
 
 def missed(process: Process, added: Added, runs: int, *, corrected: bool, first: int = FIRST) -> Share:
-    """The share of runs that are extended, and then miss at one of the looks that they are extended to."""
+    """Return the share of runs that are extended, and then miss at one of the looks that they are extended to."""
     values = process.draw(generator("extended", process.name, added.__name__), (runs, MOST_BLOCKS)) - process.mean
     t, rows = t_after_each_block(values), np.arange(runs)
     n, out = np.full(runs, first), np.zeros(runs, dtype=bool)
