@@ -106,6 +106,8 @@ def phrases(text: str) -> list[Finding]:
 
 _INLINE_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^]]*)\]\([^)]*\)")
+_LIST_OF_NAMES = re.compile(r"`x`(?:,?(?:\s+(?:and|or))?\s+`x`)+")
+"""Names in a row are looked up, not read."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)*_”\"]*\s+(?=[(*_“\"\[]*[A-Z0-9`])")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+|\s*>\s?")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|cf|etc|Dr|No|Fig)\.$")
@@ -151,6 +153,7 @@ def _sentences(paragraph: str) -> Iterator[tuple[int, str]]:
 def long_sentences(markdown: str, longest: int = LONGEST_SENTENCE) -> list[Finding]:
     """Return the sentences of a page with too many words; code counts as one word, a link as its text."""
     plain = _LINK.sub(lambda hit: hit.group(1), _INLINE_CODE.sub(_same_lines("`x`"), markdown))
+    plain = _LIST_OF_NAMES.sub(_same_lines("`x`"), plain)
     found = []
     for line, paragraph in _paragraphs(plain):
         for below, sentence in _sentences(paragraph):
@@ -188,5 +191,6 @@ READERS: Mapping[str, Callable[[str], list[Finding]]] = {
 
 def findings(name: str, text: str) -> list[Finding]:
     """Return the findings in one file; none in a kind of file that holds no prose."""
-    reader = READERS.get(PurePosixPath(name).suffix)
+    path = PurePosixPath(name)
+    reader = phrases if path.name == "Makefile" else READERS.get(path.suffix)
     return reader(text) if reader else []

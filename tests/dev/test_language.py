@@ -98,6 +98,7 @@ def test_a_sentence_of_35_words_passes_and_one_of_36_does_not() -> None:
     [
         f"```sh\n{LONG}\n```",
         f"`{LONG}`",
+        f"Gives: {', '.join(['`a`'] * 40)} and `b`.",
         f"[a link](https://example.org/{LONG.replace(' ', '/')})",
         "\n".join(f"- {LONG[:100]}" for _ in range(5)),
         f"| {LONG[:150]} | {LONG[:150]} |",
@@ -140,6 +141,7 @@ def test_a_notebook_is_judged_by_its_cells() -> None:
 def test_long_comments_of_code_pass_and_files_without_prose_are_not_read() -> None:
     assert findings("x.py", f"# {LONG}") == []
     assert findings("x.png", "told") == []
+    assert [each.words for each in findings("Makefile", "all: ## told")] == ["told"]
 
 
 def test_the_verb_prints_each_finding_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

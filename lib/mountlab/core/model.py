@@ -513,9 +513,9 @@ class Stop:
     n: int
     """Figures that it gave."""
     half_width: float
-    """By how much the farther end of the widest interval that a report would have printed then was off: of its means,
-    or of its ratios to the baseline in the intervals for all comparisons together (the factor either way, less one);
-    NaN for n < 2."""
+    """How far the farther end of the widest interval was off, among those that a report would have printed then. Of
+    means, or of ratios in the intervals for all comparisons together: the factor either way, less one. NaN for n < 2.
+    """
     metric: str
     """Whose that was, with the label where there is one."""
     why: str = ""

@@ -70,8 +70,9 @@ class Directory(Family):
 
 
 class Bind(Directory):
-    """The same, mounted once more elsewhere, with the options that a mount point of its own may have (noatime, ...):
-    what a bind mount costs, and what those options change, with the file system below left as it is."""
+    """The same, mounted once more elsewhere, with the options that a mount point of its own may have (noatime, ...).
+
+    It shows what a bind mount costs, and what those options change; the file system below stays as it is."""
 
     type = "bind"
     needs_root = True

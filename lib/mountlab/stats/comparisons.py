@@ -122,9 +122,9 @@ def compare(pairs: Sequence[tuple[float, float]], *, level: float = 0.95, steps:
     """Ratio of (candidate, baseline) pairs, one pair a block: the t interval of the mean log ratio, its end points
     transformed back. Swapping the sides gives exactly the reciprocal interval.
 
-    `steps`: to what each side is rounded, which the interval then contains (stats.rounding). n < 2: bounds and p are
-    NaN, and so they are where all ratios are alike and no step is known: then nothing is known of the spread. Raises
-    ValueError for values that are not positive and finite.
+    `steps`: to what each side is rounded, which the interval then contains (stats.rounding). Bounds and p are NaN for
+    n < 2, and where the spread is unknown: all ratios are alike and no step is known. Raises ValueError for values that
+    are not positive and finite.
     """
     flat = _positive([value for pair in pairs for value in pair], level)
     rows = flat.reshape(len(pairs), 2).T

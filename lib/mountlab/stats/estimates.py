@@ -83,16 +83,17 @@ def estimate(
     signed: bool = False,
 ) -> Estimate:
     """Return the mean of `values` (one a trial) with its t interval, or another of STATISTICS. The interval is made on
-    the log scale, from mean / exp(h) to mean * exp(h) with h = t(n-1) * sd / (mean * sqrt(n)), and so never goes below
-    zero; where values are `signed` (may be negative, as logarithms), or one is negative, it is mean +- t(n-1) * sd /
-    sqrt(n).
+    the log scale and never goes below zero: `mean / exp(h)` to `mean * exp(h)`, `h = t(n-1) * sd / (mean * sqrt(n))`.
+    Where values are `signed` (may be negative, as logarithms), or one is negative, it is `mean +- t(n-1) * sd /
+    sqrt(n)`.
 
     `step`: to what the values are rounded, in their unit, which the interval then contains (stats.rounding); 0 where it
-    is not known: then values that are all alike say nothing about the spread, and bounds are NaN. `within` is the level
-    at which the interval is computed, where that is not the one that it is to cover: after a stopping rule it must be
-    higher (stats.sequential). n = 0: mean NaN. n < 2: sd, cv and bounds are NaN, since one trial says nothing about
-    spread. Raises ParameterError for a level out of range, ValueError for values that are not finite, and for values
-    that are not positive where the statistic needs that. Source: Student (1908); for the log scale, the delta method.
+    is unknown. Without a step, bounds are NaN where all values are alike: these say nothing about the spread. `within`:
+    the level at which the interval is computed, where it is not `level`: higher after a stopping rule
+    (stats.sequential). The mean is NaN for n = 0; sd, cv and bounds are NaN for n < 2, since one trial says nothing
+    about spread. Raises ParameterError for a level out of range, ValueError for values that are not finite, and for
+    values that are not positive where the statistic needs that. Source: Student (1908); for the log scale, the delta
+    method.
     """
     sample = checked(values, level)
     if STATISTICS[statistic].positive and np.any(sample <= 0):

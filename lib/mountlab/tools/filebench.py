@@ -25,8 +25,8 @@ LATE = 0.9
 SLACK = 100
 """Operations that may end while filebench adds up its lines."""
 _HINT = (
-    "filebench is not packaged here: build the master branch of github.com/filebench/filebench on the box (its release "
-    "1.5-alpha3 gets the mean latency wrong), so that `filebench -h` answers; or leave out the workloads that need it"
+    "filebench is not packaged here: build the master branch of github.com/filebench/filebench on the box, or leave "
+    "out the workloads that need it. Its release 1.5-alpha3 gets the mean latency wrong"
 )
 
 

@@ -44,10 +44,10 @@ OPTIONS: Mapping[str, Option] = {
     "log_avg_msec": Option(
         kind="int",
         can_be_off=True,
-        help="keep bandwidth, I/O rate and latency over time, averaged over so many milliseconds. Without it over a "
-        "twentieth of `runtime`, from 50 ms to 1 s, without a set time over 100 ms or more; of I/Os that neither wait "
-        "for a device (`direct`, `fsync: 1`) nor have 64 KiB only the bandwidth; of more than 16 jobs, or several "
-        "clients, nothing. 0 or false: nothing",
+        help="keep bandwidth, I/O rate and latency over time, averaged over so many milliseconds; 0 or false: keep "
+        "none. Without it they are averaged over a twentieth of `runtime` (50 ms to 1 s), or over 100 ms or more "
+        "without a set time. Then I/Os below 64 KiB that do not wait for a device (`direct`, `fsync: 1`) have the "
+        "bandwidth only, and more than 16 jobs, or several clients, have no log",
     ),
     "jobs": Option(kind="text", help="the text of a job file, for several jobs at once", file_key="job_file"),
     "cache": CACHE,

@@ -99,9 +99,9 @@ class FsMark(Tool):
             kind="choice",
             choices=tuple(SYNCS),
             default="fsync",
-            help="when files are flushed (-S 0 to 6): never; each before it is closed; sync() after all and one fsync "
-            "per thread; after all each is opened again and flushed, last first; the same after a sync(); the same "
-            "in order; the same in order after a sync()",
+            help="when files are flushed (-S 0 to 6). `none`: never. `fsync`: each before it is closed. `sync`: sync() "
+            "after all, and one fsync per thread. `post_reverse`: after all each is opened again and flushed, last "
+            "first. `post`: the same in order. With `sync_` the same after a sync()",
         ),
         "directories": Option(kind="int", help="subdirectories in which files are laid (-D)"),
         "files_per_directory": Option(kind="int", help="files in a subdirectory before the next is taken (-N)"),

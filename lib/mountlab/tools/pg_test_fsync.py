@@ -79,9 +79,8 @@ class PgTestFsync(Tool):
             name="pg_test_fsync",
             # Debian has it in the server's package only, which sets up a database that starts with the machine.
             packages={"pacman": "postgresql", **dict.fromkeys(("dnf", "zypper"), "postgresql-contrib")},
-            hint="pg_test_fsync comes with PostgreSQL's server (Debian: `apt-get install postgresql`), which also "
-            "sets up a database that starts with the machine: that is for you to do, and `systemctl disable --now "
-            "postgresql` keeps it still",
+            hint="pg_test_fsync comes with PostgreSQL's server: install it by hand (Debian: `apt-get install "
+            "postgresql`). It also sets up a database that starts with the machine; `systemctl disable --now postgresql` stops it",
             version=("pg_test_fsync", "--version"),
             places=("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin", "/opt/pgsql*/bin"),
         ),

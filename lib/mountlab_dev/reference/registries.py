@@ -111,8 +111,8 @@ def _rounded(seconds: float) -> str:
 
 
 def _programs(programs: Iterable[Program]) -> str:
-    rows = [f"{code(each.name)} ({_packages(each)})" for each in programs]
-    return f"Needs on the box: {'; '.join(rows)}." if rows else ""
+    rows = [f"{code(each.name)} ({_packages(each)})." for each in programs]
+    return f"Needs on the box: {' '.join(rows)}" if rows else ""
 
 
 def _packages(program: Program) -> str:

@@ -63,7 +63,7 @@ class Untar(Tool):
         found = _TOTAL.search(output.stderr)
         if not found:
             raise ParseError(
-                "tar told no total", got=output.stderr.strip()[:120] or "nothing", allowed="Total bytes read"
+                "tar printed no total", got=output.stderr.strip()[:120] or "nothing", allowed="Total bytes read"
             )
         if int(found[1]) != (expected := _archive(workload)):
             raise ToolError("tar did not unpack what was asked", got=f"{found[1]} B", allowed=f"{expected} B")
