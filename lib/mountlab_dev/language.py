@@ -108,7 +108,7 @@ _INLINE_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^]]*)\]\([^)]*\)")
 _LIST_OF_NAMES = re.compile(r"`x`(?:,?(?:\s+(?:and|or))?\s+`x`)+")
 """Names in a row are looked up, not read."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])[)*_”\"]*\s+(?=[(*_“\"\[]*[A-Z0-9`])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)*_”\"]*\s+(?=[(*_“\"\[]*[A-Za-z0-9`])")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+|\s*>\s?")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|cf|etc|Dr|No|Fig)\.$")
 

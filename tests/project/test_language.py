@@ -9,7 +9,10 @@ import pytest
 from mountlab.core import disk
 from mountlab_dev.language import READERS, findings
 
-PLACES = ("lib", "METHODS.md", "docs/calibration.md")
+PLACES = (
+    "lib", "docs", "params", "notebooks",
+    "README.md", "METHODS.md", "CHANGELOG.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "Makefile",
+)  # fmt: skip
 """Files and folders that are held to it."""
 
 ALLOWED: Mapping[tuple[str, str], str] = {

@@ -158,8 +158,8 @@ class Run(Shown):
         return raw_output.read_inside(self.path / "raw" / trial_id)
 
     def files(self, name: str) -> dict[str, str]:
-        """What a trial or a mount left behind, by the name of the file: argv, stdout, stderr, evidence, counters.
-        Raises StoreError for one that the run does not have."""
+        """Return what a trial or a mount left behind, by the name of the file: argv, stdout, stderr, evidence,
+        counters. Raises StoreError for one that the run does not have."""
         directory = self.path / "raw" / name
         if name not in {*self.trials["trial_id"], *self.trials["mount"]} or not directory.is_dir():
             raise StoreError(
@@ -171,8 +171,8 @@ class Run(Shown):
         return text_files(directory)
 
     def around(self, trial_id: str) -> Around | None:
-        """What the kernel counted while the tool of a trial ran: the difference of two snapshots. None where there are
-        none. Raises as `files` does."""
+        """Return what the kernel counted while the tool of a trial ran: the difference of two snapshots. None where
+        there are none. Raises as `files` does."""
         return around(self.files(trial_id))
 
     @cached_property

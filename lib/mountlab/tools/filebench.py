@@ -31,8 +31,10 @@ _HINT = (
 
 
 class Filebench(Tool):
-    """One workload of the table, of the user's own, or of those that are installed with filebench. filebench makes its
-    files, they are flushed and put out of the page cache (where that is asked), and then it measures.
+    """One workload of the table, of the user's own, or of those that are installed with filebench.
+
+    First filebench makes its files. They are flushed, and evicted from the page cache where that is asked. Then it
+    measures.
 
     It writes what is in its buffers, mostly zeros. Sizes of files that vary use the seed of the block; the files and
     places of its operations come from a fixed sequence (caveat `trials-replayed`). It looks for the end of a fixed

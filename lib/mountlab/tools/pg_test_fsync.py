@@ -80,7 +80,8 @@ class PgTestFsync(Tool):
             # Debian has it in the server's package only, which sets up a database that starts with the machine.
             packages={"pacman": "postgresql", **dict.fromkeys(("dnf", "zypper"), "postgresql-contrib")},
             hint="pg_test_fsync comes with PostgreSQL's server: install it by hand (Debian: `apt-get install "
-            "postgresql`). It also sets up a database that starts with the machine; `systemctl disable --now postgresql` stops it",
+            "postgresql`). It also sets up a database that starts with the machine; `systemctl disable --now "
+            "postgresql` stops it",
             version=("pg_test_fsync", "--version"),
             places=("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin", "/opt/pgsql*/bin"),
         ),

@@ -48,7 +48,7 @@ def paragraph(docstring: str | None) -> str:
 
 
 def paragraphs_after_first(docstring: str | None) -> str:
-    """The rest of a docstring in one line; '' where there is none."""
+    """Return the rest of a docstring in one line; '' where there is none."""
     return one_line((docstring or "").strip().partition("\n\n")[2])
 
 

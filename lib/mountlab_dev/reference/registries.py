@@ -314,7 +314,7 @@ def _tellers(metric: str) -> str:
 
 
 def caveats_page() -> str:
-    """Every caveat."""
+    """Return every caveat."""
     raised = {code: paragraphs_after_first(check.find.__doc__) for code, check in CHECKS.own.items()}
     compared = {code: each.when for code, each in OF_SEVERAL_RUNS.items()}
     return page(

@@ -15,32 +15,32 @@ Either = RunView | Compared
 
 
 def question(run: Either) -> Html:
-    """The question, and below it where, when and how often it was asked."""
+    """Return the question, and below it where, when and how often it was asked."""
     return compared.heading(run) if isinstance(run, Compared) else first.question(run)
 
 
 def answer(run: Either) -> Html:
-    """What was asked, answered in sentences."""
+    """Return what was asked, answered in sentences."""
     return compared.answer(run) if isinstance(run, Compared) else first.answer(run)
 
 
 def overview(run: Either) -> Html:
-    """The answer in pictures."""
+    """Return the answer in pictures."""
     return compared.overview(run) if isinstance(run, Compared) else first.overview(run)
 
 
 def caveats(run: Either) -> Html:
-    """What gives reason to doubt it, worst first."""
+    """Return what gives reason to doubt it, worst first."""
     return compared.caveats(run) if isinstance(run, Compared) else first.caveats(run)
 
 
 def every_trial(run: RunView | Across) -> Html:
-    """Every trial with the mean of its cell; of several boxes one after the other."""
+    """Return every trial with the mean of its cell; of several boxes one after the other."""
     return _each(run, figures.every_trial)
 
 
 def run_order(run: RunView | Across) -> Html:
-    """Every trial in the order in which it ran; of several boxes one after the other."""
+    """Return every trial in the order in which it ran; of several boxes one after the other."""
     return _each(run, figures.run_order)
 
 

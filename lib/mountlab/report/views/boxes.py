@@ -209,7 +209,7 @@ def which(across: Across) -> Html:
 
 
 def verdicts_of(across: Across) -> Html:
-    """Every ratio on each box, over them, and on a further one."""
+    """Return every ratio on each box, over them, and on a further one."""
     if not across.ratios:
         return html.paragraph("The runs have no comparison.")
     spread = numeric("Box to box, %", "Block to block, %", "p")
@@ -241,7 +241,7 @@ def _with_interval(value: float, low: float, high: float) -> Text:
 
 
 def cell_by_cell(across: Across) -> Html:
-    """One table a metric: the mean on each box, and the variance between boxes and inside them."""
+    """Return one table a metric: the mean on each box, and the variance between boxes and inside them."""
     tables = side_by_side.by_metric(across.cells, lambda metric, own: _metric_table(across, metric, own))
     return html.joined(html.paragraph(_CELL_BY_CELL), tables)
 

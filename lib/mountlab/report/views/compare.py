@@ -127,7 +127,7 @@ def title(compared: RunComparison) -> str:
 
 
 def heading(compared: RunComparison) -> Html:
-    """The title, and which run is which."""
+    """Return the title, and which run is which."""
     named = [f"{name}: {about(run)}" for name, run in (("A", compared.a), ("B", compared.b))]
     return html.joined(html.heading(title(compared), level=1), *(html.paragraph(line, kind="meta") for line in named))
 
@@ -202,7 +202,7 @@ def overview(compared: RunComparison) -> Html:
 
 
 def cell_by_cell(compared: RunComparison) -> Html:
-    """One table a metric: both means, the ratio, its interval and verdict, and the doubts about it."""
+    """Return one table a metric: both means, the ratio, its interval and verdict, and the doubts about it."""
     doubts = doubts_by_cell(compared.caveats, compared.a.sweep.own_metrics)
     tables = side_by_side.by_metric(
         compared.ratios, lambda metric, own: _metric_table(compared.smallest_effect, metric, own, doubts)

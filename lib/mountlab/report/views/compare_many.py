@@ -150,7 +150,7 @@ def many_json(many: ManyRuns) -> dict[str, Any]:
 
 
 def heading(many: ManyRuns) -> Html:
-    """The title."""
+    """Return the title."""
     boxes = set(map(box_of, many.runs))
     kernels = {str(run.info.get("facts", {}).get("kernel")) for run in many.runs}
     line = [
@@ -174,7 +174,8 @@ def overview(many: ManyRuns) -> Html:
 
 
 def cell_by_cell(many: ManyRuns) -> Html:
-    """One table a metric: the mean in each run with its interval and its verdict against the first, and the spreads."""
+    """Return one table a metric: the mean in each run with its interval and its verdict against the first, and the
+    spreads."""
     tables = side_by_side.by_metric(many.cells, lambda metric, own: _metric_table(many, metric, own))
     return html.joined(html.paragraph(_CELL_BY_CELL), tables)
 

@@ -186,7 +186,7 @@ def caveats(compared: Compared) -> Html:
 
 
 def which(compared: RunComparison | ManyRuns) -> Html:
-    """Which run is which."""
+    """Return which run is which."""
     rows = []
     for name, run in zip(compared.names, compared.runs, strict=True):
         status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
@@ -196,7 +196,7 @@ def which(compared: RunComparison | ManyRuns) -> Html:
 
 
 def differences(compared: Compared) -> Html:
-    """What is known to differ, a column a run; and what is not known of all."""
+    """Return what is known to differ, a column a run; and what is not known of all."""
     found, names = compared.differences, compared.names
     known = [each for each in found if each.known]
     unknown = [f"{each.area}: {difference_name(each)}" for each in found if not each.known]
@@ -218,7 +218,7 @@ def _all_of(compared: Compared) -> str:
 
 
 def verdicts_of(compared: RunComparison | ManyRuns) -> Html:
-    """The verdicts of every run, from its own comparisons, which are paired by block."""
+    """Return the verdicts of every run, from its own comparisons, which are paired by block."""
     if not compared.answers:
         return html.paragraph("The runs share no comparison.")
     head: Head = ["Comparison", *numeric(*compared.names), "Verdicts"]
