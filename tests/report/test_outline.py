@@ -114,5 +114,5 @@ def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
         "What explains how much",
         "Appendix",
     ]
-    first = next(at for at, line in enumerate(sources) if line.startswith("## "))
-    assert sources.index("sections.question(the_run)") < sources.index("sections.headline(the_run)") < first
+    texts = "\n".join(cell.source for cell in notebook.cells).split("\n## ")[0]
+    assert texts.index("mountlab.sections.question(the_run)") < texts.index("mountlab.sections.headline(the_run)")

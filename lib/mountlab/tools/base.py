@@ -130,16 +130,14 @@ class Tool(Protocol):
         return
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
-        """Return the command that runs the workload in `directory`, or on the device of `target`, with its own files in
-        `output`."""
+        """Return the command of the workload in `directory`, or on the device of `target`; its files go to `output`."""
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
         cannot be read."""
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """Return the most that the workload holds in its directory at any time, or the part of the device that it
-        uses."""
+        """Return the most that the workload holds in its directory at any time, or its part of the device."""
 
     def expected_s(self, workload: Workload) -> float:
         """Return a rough guess at its duration, for the plan."""
@@ -200,12 +198,10 @@ GUESSED_BYTES_PER_S = 500e6
 
 
 def checksum(program: str) -> tuple[str, ...]:
-    """Return what to ask of a program that has no word for its version: two boxes with the same have the same
-    program."""
+    """Return what to ask of a program that has no word for its version: the same text, the same program."""
     return ("sh", "-c", 'sha256sum "$(command -v "$1")"', "checksum", program)
 
 
 def decode_json(data: bytes | str) -> Any:
-    """Return what a text in JSON says, three times as fast as the standard decoder. Raises ValueError for anything
-    else."""
+    """Return what a text in JSON says, faster than the standard decoder. Raises ValueError for anything else."""
     return orjson.loads(data)

@@ -76,8 +76,7 @@ def _in_phases(jobs: list[Job]) -> Iterator[Job]:
 
 
 def _sections(text: str, own: Mapping[str, Scalar], where: str) -> Iterator[Job]:
-    """Yield each named section with the options that hold for it: those beside the text, the global ones above, its
-    own."""
+    """Yield each named section with the options that hold for it: those beside the text, global ones, its own."""
     common, current = dict(own), dict[str, Scalar]()
     name, seen = "", set[str]()
     for number, line in enumerate(text.splitlines(), start=1):
@@ -171,8 +170,7 @@ def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None,
 
 
 def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
-    """Return the same for one of several clients. Nothing is global: a report of several clients has one place for
-    that."""
+    """Return the same for one of several clients. Nothing is global: a report has one place for that."""
     return "\n".join(_job_lines(jobs, common, seed, grouped=grouped)) + "\n"
 
 

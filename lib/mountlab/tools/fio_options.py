@@ -129,8 +129,7 @@ def fio_seconds(text: str) -> float | None:
 
 
 def numbers(text: str) -> bool:
-    """Return whether fio reads a whole number in a text, with a unit or not, or one for reads, writes and trims
-    each."""
+    """Return whether fio reads a whole number in a text, with or without a unit, or one for read, write and trim."""
     parts = [part.strip() for part in re.split(r"[,:]", text) if part.strip()]
     return bool(parts) and all(
         re.fullmatch("-?[0-9]+", part) or fio_bytes(part.removeprefix("-")) is not None or fio_seconds(part) is not None
@@ -160,8 +159,7 @@ def _argument(name: str, value: Scalar) -> str:
 
 
 def same(name: str, asked: str, echoed: str) -> bool:
-    """Return whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and an option without a
-    value."""
+    """Return whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and no value."""
     return asked == echoed or _meaning(name, asked) == _meaning(name, echoed)
 
 

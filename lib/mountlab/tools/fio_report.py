@@ -69,8 +69,7 @@ def entries(report: Any) -> list[JobEntry]:
 
 
 def _each_client(report: Any) -> list[Any]:
-    """Return the entries of a report on clients, without their sum. One whose options are all global has none of its
-    own."""
+    """Return the entries of a report on clients, without their sum. One with global options only has none."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
     own = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
     return [{"job options": {}, **job} if isinstance(job, dict) else job for job in own]
@@ -172,8 +171,7 @@ def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
 
 
 def labels(jobs: Sequence[JobEntry]) -> list[str]:
-    """Return the names of the jobs, with the client where it is of several; clones are numbered as fio numbers their
-    files."""
+    """Return the names of the jobs, with the client where it is of several; clones are numbered as their files."""
     names = [f"{client_of(job)} {job.get('jobname', '')}".strip()[:60] or "job" for job in jobs]
     seen: dict[str, int] = {}
     found = []
@@ -306,8 +304,7 @@ def _step(metric: str, clock_s: float) -> Step:
 
 
 def _machine(job: JobEntry) -> Iterator[Measurement]:
-    """Yield what the job cost. No processor time at all is time that was too short for the kernel's ticks: it is
-    missing."""
+    """Yield what the job cost. No processor time is one too short for the kernel's ticks: it is missing."""
     unseen = {"usr_cpu", "sys_cpu"} if not job.get("usr_cpu") and not job.get("sys_cpu") else set()
     for metric, (key, divisor) in _MACHINE.items():
         if job.get(key) is not None and key not in unseen:
@@ -330,8 +327,7 @@ def _disk_rows(disks: object) -> Iterator[Measurement]:
 
 
 def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
-    """Return one entry for all jobs: amounts added up, over the time of the longest job of each phase; merged
-    percentiles."""
+    """Return one entry for all jobs: sums over the time of the longest job of each phase; merged percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
         **{side: _side_together([job[side] for job in jobs], phases, side) for side in SIDES},
@@ -386,8 +382,7 @@ def _sum(jobs: Sequence[JobEntry], key: str) -> float | None:
 
 
 def histograms_of(report: Any) -> dict[tuple[str, str], histograms.Histogram]:
-    """Return every histogram of a json+ report, to be merged over trials, by job and place: ('log',
-    'write.clat_ns')."""
+    """Return every histogram of a json+ report, by job and place: ('log', 'write.clat_ns')."""
     jobs = entries(report)
     found = {}
     for label, job in zip(labels(jobs), jobs, strict=True):

@@ -77,8 +77,7 @@ def arguments(output: str, *, every: bool) -> dict[str, str]:
 
 
 def read_series(files: Mapping[str, str]) -> list[Series]:
-    """Return every series of the logs among the files that a trial brought back. Raises ParseError with file and
-    line."""
+    """Return every series of the logs among the files of a trial. Raises ParseError with file and line."""
     matches = sorted((int(match[2]), name, match[1]) for name in files if (match := _NAME.match(name)))
     return [series for job, name, kind in matches for series in _series(name, kind, job, files[name])]
 

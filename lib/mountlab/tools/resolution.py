@@ -60,8 +60,7 @@ def printed_step(values: Floats, unit: str) -> float:
 
 
 def _decimal_step(size: Floats) -> float:
-    """Return the coarsest power of ten that divides all of them, down to five digits of the largest; 0 where none
-    does."""
+    """Return the coarsest power of ten that divides all of them, down to five digits of the largest; 0 for none."""
     largest = float(_power(np.array([size.max()]), 10)[0])
     steps = (10.0 ** (largest + 1 - digits) for digits in _DIGITS)
     return next((step for step in steps if np.all(np.abs(size / step - np.rint(size / step)) < 1e-6)), 0.0)

@@ -30,8 +30,7 @@ _UNKNOWN_AMOUNT = (
 
 
 def read(text: str, before: int) -> list[Figure]:
-    """Return every figure of one report. `before` lines stand above it. Raises ParseError or ToolError with the
-    line."""
+    """Return every figure of one report. `before` lines stand above it. Raises ParseError or ToolError."""
     lines = _Lines(text, before)
     report = decode(text, before)
     try:
@@ -44,8 +43,7 @@ def read(text: str, before: int) -> list[Figure]:
 
 
 def brace(text: str) -> int | None:
-    """Return where the report begins in a text with words around it, whether or not somebody indented it; None without
-    one."""
+    """Return where the report begins in a text with words around it, indented or not; None without one."""
     start = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     return start.end() - 1 if start else None
 
@@ -164,8 +162,7 @@ def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one direction in bytes and nanoseconds. What cannot be read stays as it is, and is refused where it is
-    used."""
+    """Return one direction in bytes and nanoseconds. What cannot be read is refused where it is used."""
     runtime = side.get("runtime")
     moved = _io_bytes(side)
     rate = moved * 1e3 / runtime if fio_report.is_number(moved) and fio_report.is_number(runtime) and runtime else 0
@@ -179,8 +176,7 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _io_bytes(side: Mapping[str, Any]) -> Any:
-    """Return bytes that were moved. Old versions say KiB under the same name: their own bandwidth, in KiB/s, tells
-    which."""
+    """Return bytes that were moved. Old versions say KiB under the same name: their bandwidth tells which."""
     moved, rate, runtime = (side.get(key) for key in ("io_bytes", "bw", "runtime"))
     if "io_kbytes" in side or "bw_bytes" in side or not moved:
         return moved

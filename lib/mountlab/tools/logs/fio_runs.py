@@ -197,8 +197,7 @@ def _of_text(text: str) -> _Report | None:
 
 
 def _printed(heads: Iterable[re.Match[str]]) -> float | None:
-    """Return the latest time above the jobs, which fio prints as ctime does. The zone is the same for all reports of a
-    run."""
+    """Return the latest time above the jobs, printed as by ctime, in one zone for all reports of a run."""
     return max((moment for head in heads if (moment := _moment(head)) is not None), default=None)
 
 

@@ -457,8 +457,7 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
 
 
 def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
-    """Return one sum. The rate and the bytes, new versions print each in units of 1024 and of 1000, must mean one
-    amount."""
+    """Return one sum. Rate and bytes, in new versions in units of 1024 and of 1000, must mean one amount."""
     printed, seconds = match.groupdict(), times_ten(match["ms"], -3)
     rates = [_bytes(printed[key], old=old) for key in ("rate", "again") if key in printed]
     amounts = [_bytes(printed[key], old=old) for key in ("moved", "moved_again") if key in printed]

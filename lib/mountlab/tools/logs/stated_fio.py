@@ -65,8 +65,7 @@ def _implied(job: Mapping[str, str]) -> Iterator[str]:
 
 
 def _value(option: str, job: Mapping[str, str]) -> Scalar | None:
-    """Return the value of an option in base units; None where the job does not state it, or not in a way that can be
-    read."""
+    """Return the value of an option in base units; None where the job does not state it readably."""
     if option == "rw":
         return _pattern(job.get("rw", "")) or None
     if option == "bs":
@@ -182,8 +181,7 @@ def _printed_blocks(job: re.Match[str]) -> tuple[Scalar, float]:
 
 
 def _printed(text: str) -> tuple[Scalar, float]:
-    """Return a size as fio prints it, and half of its last digit: '64.0KiB', '65.5kB', '4096B'; '4K' and '1M' of
-    version 2."""
+    """Return a size as fio prints it, and half of its last digit: '64.0KiB', '65.5kB', '4096B'; '4K' of version 2."""
     match = _PRINTED.match(text)
     if not match:
         return text, 0.0
