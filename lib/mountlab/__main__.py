@@ -14,6 +14,7 @@ from typing import Any, TextIO, cast
 
 from mountlab.cli import parser
 from mountlab.cli.shared import Arguments
+from mountlab.core import plugins
 from mountlab.core.errors import InputError, MountlabError, MountlabWarning, Stopped
 from mountlab.core.signals import as_interrupts
 from mountlab.core.text import Guarded, visible
@@ -66,7 +67,8 @@ def _warn(show: Callable[..., None]) -> Callable[..., None]:
 
 def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
     try:
-        code = verb(parsed)
+        with plugins.blaming():
+            code = verb(parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -718,6 +718,17 @@ def test_a_run_without_checksums_has_not_passed() -> None:
     assert "an earlier version" in find_caveats(build(make(), has_checksums=False)).not_checked["altered"]
 
 
+def test_plug_ins_of_another_version_are_a_warning() -> None:
+    said = "mountlab-untar 0.1.0 (tools: untar): version 0.2.0 is installed now"
+    caveat = the_only("plug-ins-differ", build(make(), plugins=[said]))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    assert said in caveat.message
+
+
+def test_without_plug_ins_none_differs() -> None:
+    assert found("plug-ins-differ", build(make())) == []
+
+
 def test_a_run_of_our_own_is_not_imported() -> None:
     assert found("imported", build(make())) == []
 

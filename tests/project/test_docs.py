@@ -128,6 +128,9 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"cp params/sweeps/\S+ params/sweeps/\S+", "tests/project/test_sweep_files.py", '"database-log.yml"'),
     (r"\.venv/bin/mountlab (extend|exclude) .*", "tests/runner/test_extend.py", "go-on.md"),
+    (r"\.venv/bin/uv pip install \S+", "tests/live/test_plugin_live.py", '"pip", "install"'),
+    (r"\.venv/bin/mountlab conform \S+", "tests/live/test_plugin_live.py", '"conform", "mountlab-untar"'),
+    (r"\.venv/bin/mountlab run docs/example-plugin/unpack\.yml", "tests/live/test_plugin_live.py", '"unpack.yml"'),
     (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
 ]
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
@@ -279,7 +282,7 @@ def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
     """In tables and prose of the docs: a code of two words with a dash, or a metric."""
     known = (DOCS / "reference" / "caveats.md").read_text()
     spoken = {word for word in words_in_code(page) if re.fullmatch(r"[a-z]+(-[a-z]+)+", word)}
-    made_here = {"in-a-burst"}
+    made_here = {"in-a-burst", "few-files", "time-per-file", "mountlab-untar"}
     assert not sorted(word for word in spoken - made_here if f"`{word}`" not in known)
     metrics = {word for word in words_in_code(page) if word.endswith(("_bandwidth", "_iops", "_rate"))}
     assert metrics <= set(METRICS)

@@ -56,7 +56,7 @@ class Site:
 
 def forget() -> None:
     """As in a new process: look again for what is installed."""
-    plugins.declared.cache_clear()
+    plugins.installed.cache_clear()
     for registry in REGISTRIES:
         registry._loaded.clear()
 

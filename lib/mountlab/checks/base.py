@@ -73,6 +73,8 @@ class Evidence:
     """Mounts on a loop device that goes through the page cache of the file system below."""
     altered: Sequence[str] = ()
     """What of the run was altered after it was written, and was accepted."""
+    plugins: Sequence[str] = ()
+    """How plug-ins that are installed differ from those with which the run was measured."""
     has_checksums: bool = True
     """Whether an alteration could have been noticed: not in a run of an earlier version."""
     exclusions: Exclusions = field(default_factory=Exclusions)

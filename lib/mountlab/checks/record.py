@@ -1,4 +1,4 @@
-"""Whether the files of a run are as they were written."""
+"""Whether the files of a run are as they were written, and what reads them as it was."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def altered(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
+def other_plugins(evidence: Evidence) -> Iterator[Doubt]:
+    """The plug-ins that are installed are not those with which the run was measured."""
+    for each in evidence.plugins:
+        yield Doubt.of_run(
+            f"measured with the plug-in {each}. Its figures, caveats and plots may be others than they were: install "
+            "the version with which the run was measured."
+        )
+
+
 def _no_checksums(evidence: Evidence) -> str | None:
     why = "an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed"
     return None if evidence.has_checksums else why
@@ -32,4 +41,5 @@ def _no_checksums(evidence: Evidence) -> str | None:
 
 CHECKS = (
     Check("altered", altered, "Bring the files back from a copy or a bundle, or measure again.", blind=_no_checksums),
+    Check("plug-ins-differ", other_plugins, "Install the plug-ins with which the run was measured."),
 )

@@ -7,14 +7,16 @@ warning where all parts are listed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from traceback import extract_tb
-from typing import Generic, TypeVar
+from traceback import extract_tb, walk_tb
+from typing import Any, Generic, TypeVar
 
+from mountlab.core import chain
 from mountlab.core.errors import MountlabError, MountlabWarning, PluginError
+from mountlab.core.model import Sweep
 from mountlab.core.numbers import listed
 
 T = TypeVar("T")
@@ -43,6 +45,11 @@ class Entry:
         return f"{self.distribution} {self.version}"
 
     @property
+    def module(self) -> str:
+        """The package that it comes from."""
+        return self.value.partition(":")[0].partition(".")[0].strip()
+
+    @property
     def where(self) -> str:
         """As it stands in a pyproject.toml."""
         return f"entry point {self.group}: {self.name} = {self.value}"
@@ -55,18 +62,24 @@ class Entry:
             got=got,
             allowed=allowed,
             next_step=f"mend it (`mountlab conform {self.distribution}` checks all of it), or uninstall it: "
-            f".venv/bin/python -m pip uninstall {self.distribution}",
+            f".venv/bin/uv pip uninstall {self.distribution}",
         )
 
 
-@cache
 def declared(group: str) -> tuple[Entry, ...]:
     """Return the entry points of a group that are installed, by distribution."""
+    return tuple(each for each in installed() if each.group == group)
+
+
+@cache
+def installed() -> tuple[Entry, ...]:
+    """Return all entry points of plug-ins, read once: to look for them in every distribution takes 40 ms."""
     from importlib.metadata import entry_points  # takes as long as all else of `mountlab --help`
 
-    found = [(each.dist, each) for each in entry_points(group=group)]
+    everything = entry_points()
+    found = [(each.dist, each) for group in (*GROUPS, EXAMPLES) for each in everything.select(group=group)]
     entries = [
-        Entry(group, each.name, each.value, own.name if own else "unknown", own.version if own else "", each.load)
+        Entry(each.group, each.name, each.value, own.name if own else "unknown", own.version if own else "", each.load)
         for own, each in found
     ]
     return tuple(sorted(entries, key=lambda each: (each.distribution, each.name)))
@@ -87,6 +100,27 @@ def calling(entry: Entry | None, *, error: type[MountlabError] = PluginError, do
             where=entry.where,
             got=words_of(failure),
             next_step=f"report it to the authors of {entry.distribution}",
+        ) from failure
+
+
+@contextmanager
+def blaming() -> Iterator[None]:
+    """Turn an error that code of a plug-in raised, wherever it was called, into one that names the plug-in."""
+    try:
+        yield
+    except MountlabError:
+        raise
+    except Exception as failure:
+        modules = {
+            str(frame.f_globals.get("__name__", "")).split(".")[0] for frame, _ in walk_tb(failure.__traceback__)
+        }
+        entries = [entry for own in distributions().values() for entry in own if entry.module in modules]
+        if not entries:
+            raise
+        raise PluginError(
+            f"the plug-in {entries[0].owner} failed",
+            got=words_of(failure),
+            next_step=f"report it to the authors of {entries[0].distribution}",
         ) from failure
 
 
@@ -181,3 +215,78 @@ def distributions(groups: Iterable[str] = GROUPS) -> dict[str, list[Entry]]:
         for entry in declared(group):
             found.setdefault(entry.distribution, []).append(entry)
     return found
+
+
+# --- what a run keeps of them -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Used:
+    """A distribution whose parts a run used."""
+
+    distribution: str
+    version: str
+    parts: Mapping[str, Sequence[str]]
+    """Kind ('tools') to names."""
+
+    @property
+    def words(self) -> str:
+        """'mountlab-untar 0.1.0 (tools: untar; checks: few-files)'."""
+        return f"{self.distribution} {self.version} ({self.parts_text})"
+
+    @property
+    def parts_text(self) -> str:
+        """'tools: untar; checks: few-files'."""
+        return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in self.parts.items())
+
+    @property
+    def installed(self) -> str | None:
+        """The version that is installed now; None where there is none."""
+        own = distributions().get(self.distribution)
+        return own[0].version if own else None
+
+    @property
+    def difference(self) -> str:
+        """How what is installed differs from what was used; '' where it does not."""
+        now = self.installed
+        if now == self.version:
+            return ""
+        return f"{self.words}: {f'version {now} is installed now' if now else 'it is not installed now'}"
+
+
+def used_by(sweep: Sweep) -> list[Used]:
+    """Return the plug-ins that a run of a sweep uses: those of its tools and file systems, and all that have checks and
+    plots, which look at every run."""
+    families = [*sweep.filesystems, *(fs.over for fs in sweep.filesystems if fs.over)]
+    named = {TOOLS: {workload.tool for workload in sweep.workloads}, FILESYSTEMS: {fs.type for fs in families}}
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for group in GROUPS:
+        for entry in declared(group):
+            if entry.name in named.get(group, {entry.name}):
+                parts = found.setdefault((entry.distribution, entry.version), {})
+                parts.setdefault(kind_of(group), []).append(entry.name)
+    return [Used(name, version, parts) for (name, version), parts in found.items()]
+
+
+def record(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Return what run.json keeps of the plug-ins that a run of a sweep uses."""
+    return {each.distribution: {"version": each.version, **each.parts} for each in used_by(sweep)}
+
+
+def recorded(info: Mapping[str, Any]) -> list[Used]:
+    """Return the plug-ins that a run.json names, its extensions included; none in a run of an earlier version. Raises
+    TypeError, LookupError or AttributeError for values of other types."""
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for part in (info, *info.get(chain.EXTENSIONS, ())):
+        for name, own in part.get("plugins", {}).items():
+            parts = found.setdefault((str(name), str(own["version"])), {})
+            for kind in map(kind_of, GROUPS):
+                names = [*parts.get(kind, ()), *(str(each) for each in own.get(kind, ()))]
+                parts |= {kind: list(dict.fromkeys(names))} if names else {}
+    in_order = {key: {kind: own[kind] for kind in map(kind_of, GROUPS) if kind in own} for key, own in found.items()}
+    return [Used(name, version, parts) for (name, version), parts in in_order.items()]
+
+
+def kind_of(group: str) -> str:
+    """Return 'tools' of 'mountlab.tools'."""
+    return group.removeprefix("mountlab.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mountlab.checks.outcome import is_late
-from mountlab.core import chain
+from mountlab.core import chain, plugins
 from mountlab.core.disk import read_plain, shown
-from mountlab.core.errors import StoreError
+from mountlab.core.errors import MountlabWarning, StoreError
 from mountlab.core.frames import pd
 from mountlab.core.model import Box, Sweep, Trial
+from mountlab.core.numbers import listed
 from mountlab.core.safe_yaml import parse_yaml
+from mountlab.filesystems import FAMILIES
 from mountlab.results import derived
 from mountlab.results.journal import read_journal
 from mountlab.results.lock import FILE as OWNER
@@ -29,6 +32,7 @@ from mountlab.sweep.exclude_file import ExclusionFile, parse_excluded
 from mountlab.sweep.extension import continued
 from mountlab.sweep.sweep_file import Resolved, resolve
 from mountlab.sweep.untrusted import check_extension, check_imported, check_info, kept_box, known_level
+from mountlab.tools import TOOLS
 
 EXCLUDE = "exclude.yml"
 SCHEMA = 5
@@ -127,6 +131,7 @@ def read_sweep(path: Path) -> Resolved:
         imported = TypeAdapter(Sweep).validate_python(info["imported"]["sweep"])
         check_imported(imported, f"{shown(path)}/run.json: imported")
         return Resolved(imported, info["parameters"])
+    check_plugins(path, info)
     written = read_info(path, as_written=True)
     where = f"{shown(path)}/run.json"
     resolved = resolve(known_level(written["parameters"]), where=where, kept=True)
@@ -135,6 +140,39 @@ def read_sweep(path: Path) -> Resolved:
         resolved = resolve(known_level(entry["parameters"]), where=where, kept=True)
         sweep = continued(sweep, resolved.sweep, at=entry["at"], only_new=entry["only_new"])
     return replace(resolved, sweep=sweep)
+
+
+def used_plugins(path: Path, info: Mapping[str, Any]) -> list[plugins.Used]:
+    """The plug-ins that a run used. Raises StoreError where run.json does not say it as we write it."""
+    try:
+        return plugins.recorded(info)
+    except (TypeError, LookupError, AttributeError) as error:
+        raise StoreError("not a run of Mountlab's", where=f"{shown(path)}/run.json: plugins", got=str(error)) from error
+
+
+def check_plugins(path: Path, info: Mapping[str, Any]) -> None:
+    """Raise StoreError for a tool or a file system of a plug-in that is not installed: a run is not read without it."""
+    for used in used_plugins(path, info):
+        missing = [
+            f"{word} {name}"
+            for kind, word, known in (("tools", "tool", TOOLS), ("filesystems", "file system", FAMILIES))
+            for name in used.parts.get(kind, ())
+            if name not in known
+        ]
+        if missing:
+            raise StoreError(
+                f"the run was measured with the plug-in {used.distribution} {used.version}, which is not installed",
+                where=shown(path),
+                got=f"nothing that has {listed(missing)}",
+                next_step=f"install it: .venv/bin/uv pip install {used.distribution}=={used.version}",
+            )
+
+
+def say_plugins(path: Path) -> None:
+    """Warn of plug-ins that are not those with which a run was measured."""
+    for used in used_plugins(path, read_info(path)):
+        if used.difference:
+            warnings.warn(f"{shown(path)} was measured with {used.difference}", MountlabWarning, stacklevel=3)
 
 
 def read_box(path: Path) -> Box:

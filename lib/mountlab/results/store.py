@@ -24,7 +24,7 @@ from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.checks import Moved
-from mountlab.core import chain
+from mountlab.core import chain, plugins
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
@@ -39,7 +39,15 @@ from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
 from mountlab.results.altered import altered_excluded, altered_raw
 from mountlab.results.find import run_path
-from mountlab.results.info import as_outcomes, check_is_run, read_info, read_sweep, without_excluded
+from mountlab.results.info import (
+    as_outcomes,
+    check_is_run,
+    read_info,
+    read_sweep,
+    say_plugins,
+    used_plugins,
+    without_excluded,
+)
 from mountlab.results.journal import read_as_it_is, read_checked
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import read_measurements, text_files
@@ -218,6 +226,7 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     path = run_path(path).resolve()
     run = read_run(path, as_it_is=as_it_is)
     say_altered(path, f"`mountlab reparse {shown(path)}` writes it again")
+    say_plugins(path)
     return run
 
 
@@ -250,7 +259,8 @@ def _readable(path: Path) -> Iterator[None]:
     check_is_run(path)
     refuse_others(path, shown(path))
     try:
-        yield
+        with plugins.blaming():
+            yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise StoreError(
             "the run cannot be read: a file of it is damaged, or was not written by Mountlab",
@@ -355,6 +365,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
         answer_metrics=answers,
         altered=chain.accepted_words(info),
+        plugins=[each.difference for each in used_plugins(path, info) if each.difference],
         has_checksums=chain.KEY in info,
         steps=analysis.figure_steps(sweep, measurements),
         exclusions=excluded,

@@ -15,7 +15,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import plain_cell, visible
 from mountlab.results import derived
-from mountlab.results.info import check_is_run
+from mountlab.results.info import check_is_run, say_plugins
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
 from mountlab.results.paths import found
@@ -83,6 +83,7 @@ def derive(path: Path | str) -> None:
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
         run = read_run(path, again=True)
         say_altered(path, "the file is written again")
+        say_plugins(path)
         write_derived(run)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
-from mountlab.core import chain, disk
+from mountlab.core import chain, disk, plugins
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
@@ -76,9 +76,10 @@ class RunWriter:
     def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
         path = results / plan.run_id
         batch = {"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}
+        more = {**batch, **_plugins_of(plan.sweep)}
         order = [trial.trial_id for trial in plan.trials]
         _begin(
-            path, "sweep.yml", resolved.parameters, plan.sweep, plan.box, facts, seed=plan.seed, order=order, more=batch
+            path, "sweep.yml", resolved.parameters, plan.sweep, plan.box, facts, seed=plan.seed, order=order, more=more
         )
         return cls(path)
 
@@ -177,6 +178,12 @@ def _begin(
         disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
 
 
+def _plugins_of(sweep: Sweep) -> dict[str, Any]:
+    """What run.json keeps of plug-ins: nothing where none is used."""
+    used = plugins.record(sweep)
+    return {"plugins": used} if used else {}
+
+
 def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None:
     """Write into run.json which blocks a finished run is to have beyond its own: from here on it is unfinished, and
     `resume` measures them. Only the process that holds the run may do it."""
@@ -191,6 +198,7 @@ def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None
         "programs": {name: each for name, each in facts["programs"].items() if name not in known},
         "journal": info.get(chain.ENDING, {}),
         "parameters": dict(resolved.parameters),
+        **_plugins_of(resolved.sweep),
     }
     changed = {
         **info,

@@ -16,7 +16,7 @@ from mountlab.results import journal, paths
 from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.writer import RunWriter, extend_run, held_run
-from mountlab.runner.workflow import Session, check_same_box, measure, planned
+from mountlab.runner.workflow import Session, check_same_box, check_same_plugins, measure, planned
 from mountlab.sweep.extension import extended
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
@@ -76,6 +76,7 @@ def _planned(
         box, seed = info["box"]["name"], info["seed"]
         with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
             check_same_box(info["facts"], session.facts, where)
+            check_same_plugins(path, info)
             _check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield _Asked(path, session)
 

@@ -20,7 +20,7 @@ from mountlab.core.errors import BoxLost, LeftoverError, PlanError, Stopped, Sto
 from mountlab.core.model import Box
 from mountlab.results import journal, paths
 from mountlab.results.find import run_path
-from mountlab.results.info import read_info, read_sweep
+from mountlab.results.info import read_info, read_sweep, say_plugins, used_plugins
 from mountlab.results.writer import RunWriter, held_run, keep_sweep, new_run_id
 from mountlab.runner.clients import Clients
 from mountlab.runner.ending import concluding
@@ -78,6 +78,7 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
         planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
     ):
         check_same_box(info["facts"], session.facts, disk.shown(path))
+        check_same_plugins(path, info)
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
 
@@ -175,6 +176,20 @@ def check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) 
             allowed="; ".join(f"{key}: {was}" for key, (was, _) in changed.items()),
             next_step="begin a new run: trials of two boxes, kernels or tools are not one sample",
         )
+
+
+def check_same_plugins(path: Path, info: Mapping[str, Any]) -> None:
+    """Blocks of one run are measured by one version of each tool and file system; say what else differs."""
+    say_plugins(path)
+    for used in used_plugins(path, info):
+        if used.difference and {"tools", "filesystems"} & used.parts.keys():
+            raise PlanError(
+                "a plug-in is not as it was when the run began",
+                where=f"{disk.shown(path)}/run.json: plugins",
+                got=f"{used.distribution} {used.installed}",
+                allowed=f"{used.distribution} {used.version}",
+                next_step="install that version, or begin a new run: trials of two versions are not one sample",
+            )
 
 
 def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
 from mountlab.core.seeds import derived
-from mountlab.filesystems import FAMILIES, is_made
+from mountlab.filesystems import FAMILIES, guarded_steps, is_made
 from mountlab.filesystems.base import evidence_step, script_step
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
@@ -293,7 +293,7 @@ class _Context:
         place, family = self.place(fs, mount_id), FAMILIES[fs.type]
         target = family.target_of(fs, place)
         read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
-        steps = tuple(self._marked(step) for step in (*family.steps(fs, place), read_back))
+        steps = tuple(self._marked(step) for step in (*guarded_steps(fs, place), read_back))
         return PlannedMount(
             id=mount_id,
             filesystem=fs,

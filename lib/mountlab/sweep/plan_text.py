@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mountlab import checks
-from mountlab.core import names, numbers
+from mountlab.core import names, numbers, plugins
 from mountlab.core.model import Filesystem, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.text import visible
@@ -128,6 +128,7 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     if any(trial.command.seed is not None for trial in plan.trials):
         yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
     yield from _labelled("data", data_lines(plan.sweep.workloads))
+    yield from _labelled("plug-ins", [each.words for each in plugins.used_by(plan.sweep)])
     yield from _labelled("directories", directories(plan) or ["nothing"])
     yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
     yield from _labelled("left out", plan.sweep.left_out.values())

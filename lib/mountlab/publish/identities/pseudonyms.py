@@ -39,7 +39,7 @@ _CONTEXTS = {
 _STRUCTURED = {"hostname": "host", "host": "host", "user": "user", "box": "box"}
 _LITERAL_WORDS = """
     versions programs kernel os machine cpu_model git_commit mountlab_version source kernel_filesystems tool
-    status schema metric unit options firmware kernel_build cpu_microcode machine_model disk_settings
+    plugins status schema metric unit options firmware kernel_build cpu_microcode machine_model disk_settings
 """
 _LITERAL = frozenset(_LITERAL_WORDS.split())
 """Keys of run.json whose values hold versions, or words of others: only known values are replaced."""

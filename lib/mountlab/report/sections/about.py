@@ -8,7 +8,7 @@ import yaml
 
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import extension_words, stated_facts
-from mountlab.core import numbers
+from mountlab.core import numbers, plugins
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
@@ -70,6 +70,7 @@ def versions(run: RunView) -> Html:
         "Seed": "none" if info.get("seed") is None else info["seed"],
         **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
         **info.get("versions", {}),
+        **{f"Plug-in {each.distribution}": f"{each.version} ({each.parts_text})" for each in plugins.recorded(info)},
     }
     return html.definitions({name: str(text) for name, text in about.items()})
 

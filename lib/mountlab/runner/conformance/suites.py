@@ -150,7 +150,7 @@ def entries_of(package: str) -> list[plugins.Entry]:
         "no plug-in of this name is installed",
         got=repr(package),
         allowed=", ".join(sorted(known)) or f"an installed distribution with entry points {', '.join(SUITES)}",
-        next_step=did_you_mean(_normal(package), known) or "install it: .venv/bin/python -m pip install PACKAGE",
+        next_step=did_you_mean(_normal(package), known) or "install it: .venv/bin/uv pip install PACKAGE",
     )
 
 
