@@ -26,7 +26,10 @@ def altered(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def other_plugins(evidence: Evidence) -> Iterator[Doubt]:
-    """The plug-ins that are installed are not those with which the run was measured."""
+    """The plug-ins that are installed are not those with which the run was measured.
+
+    A plug-in that the run used is not installed where the run is read, or has another version there.
+    """
     for each in evidence.plugins:
         yield Doubt.of_run(
             f"measured with the plug-in {each}. Its figures, caveats and plots may be others than they were: install "
