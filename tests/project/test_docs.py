@@ -113,6 +113,16 @@ def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], a
 
 COVERED_IN_DOCS = [
     *COVERED_BY,
+    (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
+    (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '["batch", "--resume"'),
+    (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '"reproduce", "BUNDLE='),
+    (r"\.venv/bin/mountlab box claim \S+ \S+", "tests/live/test_claim_live.py", '"box", "claim"'),
+    (r"\.venv/bin/mountlab box helper \S+ > install\.sh", "tests/live/test_helper.py", '"box", "helper"'),
+    (r"scp install\.sh \S+ && ssh \S+ sh install\.sh", "tests/live/test_helper.py", '"--as", "root"'),
+    (r"useradd --create-home --shell /bin/sh \S+", "tests/support/ordinary.py", '"useradd", "--create-home"'),
+    (r"\.venv/bin/papermill --help-notebook \S+", "tests/project/test_notebooks.py", "inspect_notebook"),
+    (r"dask (scheduler|worker) .+", "tests/support/rack.py", '"dask"'),
+    (r"ssh -N -L \S+ \S+", "tests/jupyter/test_lab.py", "ssh -N -L"),
     (r"make bench ARGS=.*", "tests/dev/test_bench.py", '"--only", "startup", "--repeats"'),
     (r"ssh mybox true", "tests/live/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
     (
@@ -135,6 +145,15 @@ COVERED_IN_DOCS = [
 ]
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
 """Shell blocks that are a file, by how they begin: a test runs the file."""
+
+
+@each_written
+def test_every_block_says_what_it_is(page: Path) -> None:
+    """A block of commands without `sh` is not looked at below; one that is indented like text neither."""
+    text = page.read_text()
+    opened = re.findall(r"^ *```(.*)$", text, re.MULTILINE)[::2]
+    assert all(opened)
+    assert not re.findall(r"^ {4,}(?:make|mountlab|\.venv/bin/\S+) .*", FENCE.sub("", text), re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", TYPED, ids=lambda page: page.name)

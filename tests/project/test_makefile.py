@@ -316,7 +316,7 @@ def test_interrupted_build_is_made_anew(built: Machine) -> None:
     assert built.env(UV_DOES="be killed").returncode == -9
     done = built.env()
     assert built.steps == ["venv", *BUILD]
-    assert "make env: .venv was interrupted, moved, or made by another Python: making it anew" in done.stderr
+    assert "make env: .venv was interrupted, moved, or made by another Python: rebuilding it" in done.stderr
     assert built.env().stderr == ""
 
 

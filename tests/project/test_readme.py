@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from mountlab.results import paths
@@ -19,8 +20,6 @@ COVERED_BY = [
     (r"cd \S+", ".ci/run", "cd "),
     (r"make test", ".ci/run", "make test"),
     (r"make check", "Makefile", "check: env lint"),
-    (r"make( help)?", "tests/project/test_makefile.py", '"help"'),
-    (r"make env( PYTHON=\S+)?", "tests/project/test_makefile.py", "env.sh"),
     (r"make lab", "tests/project/test_makefile.py", '"lab"'),
     (r"make demo", "tests/live/test_demo.py", '"demo", "--yes"'),
     (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/live/test_make.py", '"plan"'),
@@ -29,26 +28,18 @@ COVERED_BY = [
     (r"make report RUN=\S+", "tests/live/test_make.py", '"report"'),
     (r"make plan SWEEP=\S+( BOX=\S+)? ARGS=\"--pilot \S+\"", "tests/live/test_factors_live.py", '"--pilot"'),
     (r"make compare A=\S+ B=\S+", "tests/project/test_makefile.py", '"compare", f"A={RUN}"'),
-    (r"make bench", "tests/project/test_makefile.py", '"bench"'),
     (r"make batch BATCH=\S+", "tests/project/test_makefile.py", '"batch", f"BATCH='),
     (r"make batch BATCH=\S+ SCHEDULER=\S+", "tests/project/test_makefile.py", '"SCHEDULER=tcp://'),
-    (
-        r"\.venv/bin/mountlab gate \S+ --against \S+ --worse-than \S+",
-        "tests/analysis/test_gate.py",
-        '["gate"',
-    ),
     (r"\.venv/bin/mountlab catalog", "tests/report/test_history.py", 'main(["catalog"'),
     (r"\.venv/bin/mountlab history", "tests/report/test_history.py", 'main(["history"'),
     (r"\.venv/bin/mountlab query \".+\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"make studies", "tests/project/test_makefile.py", '"studies"'),
-    (r"make index", "tests/project/test_makefile.py", '["index"]'),
     (r"make publish RUNS=.+", "tests/project/test_makefile.py", '"publish", "RUNS='),
     (r"\.venv/bin/mountlab reproduce BUNDLE", "tests/publish/test_reproduce.py", 'main(["reproduce"'),
     (r"(\.venv/bin/)?mountlab box (check|prepare|clean) \S+", "tests/live/test_box_verbs.py", '"prepare"'),
     (r"\.venv/bin/mountlab box list", "tests/cli/test_sweep_verbs.py", 'main(["box", "list"'),
     (r"\.venv/bin/mountlab sweep new \S+", "tests/cli/test_sweep_verbs.py", 'main(["sweep", "new"'),
     (r"\.venv/bin/mountlab sweep check \S+", "tests/cli/test_sweep_verbs.py", 'main(["sweep", "check"'),
-    (r"\.venv/bin/mountlab sweep list", "tests/cli/test_sweep_verbs.py", 'main(["sweep", "list"'),
     (r"(\.venv/bin/)?mountlab fstab \S+ \S+", "tests/filesystems/test_fstab.py", '"fstab"'),
     (
         r"(\.venv/bin/)?mountlab (parse|import|export) .+",
@@ -56,7 +47,7 @@ COVERED_BY = [
         "PAGE.read_text()",
     ),
     (
-        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+",
+        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+( -p \S+ \S+)*",
         "tests/live/test_papermill.py",
         '"papermill"',
     ),
@@ -66,9 +57,9 @@ COVERED_BY = [
 def commands(markdown: str) -> list[str]:
     """What is typed in the shell blocks of a page: lines of `sh`, lines after `$ ` of `console`; '\\\\' joins lines."""
     found = []
-    for language, block in re.findall(r"^```(\w+)\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL):
+    for _, language, block in re.findall(r"^( *)```(\w+)\n(.*?)^\1```", markdown, re.MULTILINE | re.DOTALL):
         if language in SHELL:
-            lines = re.sub(r"\s*\\\n(>)?\s*", " ", block).splitlines()
+            lines = re.sub(r"\s*\\\n(>)?\s*", " ", dedent(block)).splitlines()
             typed = [line[2:] for line in lines if line.startswith("$ ")] if language == "console" else lines
             found += [re.sub(r"\s+#.*", "", line).strip() for line in typed if line.strip() and line[0] != "#"]
     return found
@@ -96,6 +87,7 @@ def test_every_command_is_run_somewhere() -> None:
         ("```sh\nmake demo   # two minutes\n# a remark\n\nmake test\n```\n", ["make demo", "make test"]),
         ("```console\n$ make plan \\\n>     SWEEP=x.yml\n18 trials\n```\n", ["make plan SWEEP=x.yml"]),
         ("```sh\nmake run \\\n    SWEEP=x.yml\n```\n", ["make run SWEEP=x.yml"]),
+        ("1. First:\n\n   ```sh\n   make lab\n   ```\n", ["make lab"]),
         ("```yaml\nhost: db1\n```\n\n`make lab`\n", []),
     ],
 )

@@ -408,7 +408,8 @@ def test_what_the_docs_say_of_logs_is_what_happens(
     page = PAGE.read_text()
     (file,) = re.findall(r"^`old\.yml`.*\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "old.yml").write_text(file)
-    typed = "\n".join([page, (PAGE.parent / "custom-figures.md").read_text(), (ROOT / "README.md").read_text()])
+    others = (PAGE.parent / "custom-figures.md", PAGE.parents[1] / "publishing.md")
+    typed = "\n".join([page, *(other.read_text() for other in others)])
     lines = re.findall(r"^\.venv/bin/mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
     # That each plot becomes a file is tested in report/test_paper.py.
     monkeypatch.setattr(figure_files, "PLOTS", {})
