@@ -19,6 +19,11 @@ from .report.execute import write_report as write_report
 from .results.exclusion import exclude as exclude
 from .results.store import Run as Run
 from .results.store import load_run as load_run
+from .runner.by_hand import HandTrial as HandTrial
+from .runner.by_hand import HandTrials as HandTrials
+from .runner.by_hand import OpenBox as OpenBox
+from .runner.by_hand import OpenPlace as OpenPlace
+from .runner.by_hand import box as box
 from .runner.extend import extend as extend
 from .runner.workflow import resume as resume
 from .stats import compare as compare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def _docs(arguments: Arguments) -> int:
 
     from mountlab_dev import reference
 
-    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
     made = reference.pages(cli.parser(), public, columns())
     directory = disk.ROOT / "docs" / "reference"
     kept = {path.name: path.read_text() for path in directory.glob("*.md")}

@@ -707,6 +707,17 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
 
 
+def test_trials_by_hand_are_a_note_and_a_comparison_of_them_is_a_warning() -> None:
+    alone = the_only("by-hand", build(replace(make(), by_hand=True)))
+    assert alone.severity == "note"
+    assert "not fixed beforehand" in alone.message
+    two = make(filesystems={"ext4": EXT4, "tmpfs": {"type": "tmpfs", "size": "1GiB"}}, baseline="ext4")
+    compared = the_only("by-hand", build(replace(two, by_hand=True)))
+    assert compared.severity == "warning"
+    assert "No order was drawn" in compared.message
+    assert found("by-hand", build(make())) == []
+
+
 def test_what_was_altered_and_accepted_is_a_warning() -> None:
     caveat = the_only("altered", build(make(), altered=["trials.jsonl, line 3: t0003 (accepted 2026-11-22)"]))
     assert (caveat.severity, caveat.scope) == ("warning", "run")

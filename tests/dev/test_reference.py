@@ -63,7 +63,7 @@ NOT_IN_LOGS: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    public = {name: getattr(mountlab, name) for name in mountlab.__all__}
+    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
     return pages(cli.parser(), public, tables.columns())
 
 
@@ -250,7 +250,7 @@ def test_types_are_said_as_people_say_them(annotation: object, said: str) -> Non
 
 # --- the Python names -------------------------------------------------------------------------------------------------
 
-PUBLIC = {name: getattr(mountlab, name) for name in mountlab.__all__}
+PUBLIC = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
 FUNCTIONS = {
     **{name: each for name, each in PUBLIC.items() if inspect.isfunction(each)},
     **{

@@ -87,7 +87,7 @@ NEVER_CALLED_BY_US = {
     "keys of a sweep file, read by their names": {"zram", "journal_image"},
     "columns of a journal": {"started_at", "ended_at"},
     "argparse reads it": {"_negative_number_matcher"},
-    "Python calls it": {"__init_subclass__", "writelines"},
+    "Python calls or reads it": {"__init_subclass__", "writelines", "__class__"},
     "IPython calls it": {"_render_traceback_", "_ipython_display_"},
     "paramiko calls it": {"missing_host_key"},
     "invoke reads or calls it": {"read_chunk_size", "respond", "send_interrupt"},

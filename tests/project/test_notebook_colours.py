@@ -63,7 +63,7 @@ def test_every_notebook_that_draws_a_run_is_looked_at() -> None:
     """By the parts of a report and the plots that their cells name."""
     drawing = re.compile(r"plots\.|\boverview\(|run_order\(|every_trial\(|explore\(")
     found = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb") if drawing.search(path.read_text())}
-    need_a_box = {"10_run_sweep"}
+    need_a_box = {"10_run_sweep", "12_by_hand"}
     shown_elsewhere = {"50_compare_runs", "75_history"}
     assert found - need_a_box - shown_elsewhere <= set(OF_A_RUN)
 

@@ -65,6 +65,14 @@ def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
     verb = "is running" if state(owner) == "running" else "may still be running"
+    if owner == this_process(owner.run_id):
+        return BoxInUse(
+            "this Python process has the box open already",
+            where=f"box {box}: {root}/lock",
+            got=f"run {owner.run_id}",
+            allowed="one run at a time in a mount_root or an output_root: two would measure each other",
+            next_step="close() the box that is open, or leave its `with`; where its name is lost, restart the kernel",
+        )
     return BoxInUse(
         f"run {owner.run_id} {verb} on this box",
         where=f"box {box}: {root}/lock",

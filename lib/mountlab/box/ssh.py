@@ -128,6 +128,11 @@ class SshBox:
         self._where = where
         self._endpoint = endpoint
 
+    @property
+    def fabric(self) -> Connection:
+        """The connection itself, for a person who works by hand."""
+        return self._connection
+
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
         if root and self.rights == "none":
             raise needs_root(argv, self.box)
@@ -299,7 +304,11 @@ _CONNECT = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": 30, "channel_ti
 
 def _config(ssh_config: SSHConfig | None) -> Config:
     """Fabric's configuration from our values only: fabric.yml files and INVOKE_* variables are not read."""
-    overrides = {"runners": {"remote": _Runner}, "timeouts": {"connect": CONNECT_TIMEOUT_S}}
+    overrides = {
+        "runners": {"remote": _Runner},
+        "timeouts": {"connect": CONNECT_TIMEOUT_S},
+        "run": {"in_stream": False},  # a notebook has no terminal to read from
+    }
     return Config(overrides=overrides, lazy=True, ssh_config=ssh_config)
 
 

@@ -37,6 +37,24 @@ def other_plugins(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
+def by_hand(evidence: Evidence) -> Iterator[Doubt]:
+    """Trials that were asked for one by one.
+
+    The run was made by hand (`mountlab.box`). A warning where file systems are compared, else a note.
+    """
+    if evidence.sweep.by_hand:
+        compared = evidence.sweep.baseline is not None
+        order = (
+            "No order was drawn: what changed on the box meanwhile is part of every comparison. " if compared else ""
+        )
+        yield Doubt.of_run(
+            "its trials were asked for by hand, one by one, and their number was not fixed beforehand. Stopping when "
+            f"the figures look good makes intervals too narrow. {order}Take it for a look, and let a sweep confirm it: "
+            "sweep.yml beside this run asks for the same.",
+            severity="warning" if compared else "note",
+        )
+
+
 def _no_checksums(evidence: Evidence) -> str | None:
     why = "an earlier version of Mountlab recorded the run, without checksums: a later change cannot be noticed"
     return None if evidence.has_checksums else why
@@ -45,4 +63,5 @@ def _no_checksums(evidence: Evidence) -> str | None:
 CHECKS = (
     Check("altered", altered, "Bring the files back from a copy or a bundle, or measure again.", blind=_no_checksums),
     Check("plug-ins-differ", other_plugins, "Install the plug-ins with which the run was measured."),
+    Check("by-hand", by_hand, "Run its sweep.yml as a sweep.", severities=("note", "warning")),
 )

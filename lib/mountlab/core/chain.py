@@ -21,6 +21,9 @@ from typing import Any
 
 KEY = "chain"
 """Of a line, and of run.json: there it is the hash of the parts that never change."""
+START = "journal_start"
+"""Key of run.json: the hash that the first line follows, in a run whose parameters grow (work by hand). Elsewhere the
+first line follows `KEY`."""
 RAW = "raw"
 """Key of a line: the digest of the trial's raw output."""
 ENDING = "journal"
@@ -75,12 +78,17 @@ def bound(info: Mapping[str, Any]) -> dict[str, Any]:
     return {**info, KEY: fixed(info)}
 
 
+def with_start(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return run.json with a start of the chain that stays while the parameters grow: the hash of its first version."""
+    return {**info, START: fixed(info)}
+
+
 def anchor(info: Mapping[str, Any]) -> Anchor:
     """Return what a run.json says about the chain. Raises TypeError, ValueError or LookupError for values of other
     types."""
     ending, accepted = info.get(ENDING) or {}, (info.get(ALTERED) or [{}])[-1]
     return Anchor(
-        str(info.get(KEY, "")),
+        str(info.get(START) or info.get(KEY, "")),
         int(ending.get("trials", 0)),
         str(ending.get("head", "")),
         info.get("status") == "complete",

@@ -284,6 +284,9 @@ class Sweep(Shown):
     """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
     extended: Extension | None = None
     """How it came to have more blocks, or more cells, than it was begun with."""
+    by_hand: bool = False
+    """Whether its trials were asked for one by one: their number was not fixed beforehand, and their order not
+    random."""
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""

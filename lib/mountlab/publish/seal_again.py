@@ -25,7 +25,7 @@ def seal_again(run: Path) -> None:
     if chain.ALTERED in info:  # accepted changes stay listed; the new checksums are of the files as they are
         info[chain.ALTERED] = [{key: entry[key] for key in ("at", "found")} for entry in info[chain.ALTERED]]
     info, lines = chain.bound(info), list[bytes]()
-    head = info[chain.KEY]
+    head = chain.anchor(info).start
     for row in rows:
         said = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
         raw = run / "raw" / str(row["trial_id"])

@@ -135,7 +135,7 @@ def read_sweep(path: Path) -> Resolved:
     written = read_info(path, as_written=True)
     where = f"{shown(path)}/run.json"
     resolved = resolve(known_level(written["parameters"]), where=where, kept=True)
-    sweep = replace(resolved.sweep, left_out=info["left_out"])
+    sweep = replace(resolved.sweep, left_out=info["left_out"], by_hand="by_hand" in info)
     for entry in written.get(chain.EXTENSIONS, ()):
         resolved = resolve(known_level(entry["parameters"]), where=where, kept=True)
         sweep = continued(sweep, resolved.sweep, at=entry["at"], only_new=entry["only_new"])

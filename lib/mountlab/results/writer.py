@@ -73,15 +73,34 @@ class RunWriter:
         self._figures: dict[str, list[Measurement]] = {}
 
     @classmethod
-    def create(cls, plan: Plan, resolved: Resolved, facts: Mapping[str, Any], *, results: Path = RESULTS) -> RunWriter:
+    def create(
+        cls,
+        plan: Plan,
+        resolved: Resolved,
+        facts: Mapping[str, Any],
+        *,
+        results: Path = RESULTS,
+        by_hand: str = "",
+    ) -> RunWriter:
+        """`by_hand`: how the run is made, where its trials are asked for one by one; then its parameters may grow."""
         path = results / plan.run_id
         batch = {"batch": os.environ[BATCH]} if os.environ.get(BATCH) else {}
-        more = {**batch, **_plugins_of(plan.sweep)}
+        more = {**batch, **_plugins_of(plan.sweep), **({"by_hand": by_hand} if by_hand else {})}
         order = [trial.trial_id for trial in plan.trials]
         _begin(
             path, "sweep.yml", resolved.parameters, plan.sweep, plan.box, facts, seed=plan.seed, order=order, more=more
         )
         return cls(path)
+
+    def grow(self, resolved: Resolved, facts: Mapping[str, Any], order: Sequence[str]) -> None:
+        """Replace the parameters, the facts and the order of a run by hand with those that hold from now on: what is
+        in the journal is among them."""
+        info = run_json(self.path)
+        changed = {**info, "parameters": dict(resolved.parameters), "facts": dict(facts), "order": list(order)}
+        changed |= _plugins_of(resolved.sweep)
+        with self._keeping():
+            disk.replace_file(self.path / "run.json", json.dumps(chain.bound(changed), indent=1).encode())
+            disk.replace_file(self.path / "sweep.yml", as_yaml(resolved.parameters).encode())
 
     def has(self, trial_id: str) -> bool:
         return trial_id in self._done
@@ -173,6 +192,7 @@ def _begin(
         "published": [_figure_row(figure) for figure in load_published(sweep.published)],
         **more,
     }
+    info = chain.with_start(info) if "by_hand" in more else info
     files = {file: as_yaml(parameters), "run.json": json.dumps(chain.bound(info), indent=1)}
     with beginning(path.parent):
         disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")

@@ -94,6 +94,13 @@ def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, ove
 def _check_finished(info: Mapping[str, Any], where: str) -> None:
     if "imported" in info:
         raise StoreError("logs from elsewhere cannot be extended", where=where, got="an imported run")
+    if "by_hand" in info:
+        raise StoreError(
+            "a run by hand cannot be extended",
+            where=where,
+            got="trials that were asked for one by one, without a plan",
+            next_step=f"run its sweep: mountlab run {where}/sweep.yml",
+        )
     if info["status"] != "complete":
         raise StoreError(
             "a run is extended when it is complete",

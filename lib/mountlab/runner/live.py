@@ -196,7 +196,8 @@ class Live:
     def _last_picture(self, *, stopped: bool) -> html.Html:
         standing = self._standing
         summary = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
-        how = live_view.stopped(disk.shown(self._writer.path)) if stopped else ""
+        by_hand = self._plan.sweep.by_hand
+        how = live_view.stopped("" if by_hand else disk.shown(self._writer.path)) if stopped else ""
         return html.joined(
             how, html.paragraph(summary, kind="meta"), self._table(), live_view.news(standing.failed, ())
         )

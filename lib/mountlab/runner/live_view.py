@@ -151,6 +151,8 @@ def report_line(run: str) -> str:
 
 
 def stopped(run: str) -> Html:
-    """Return what a person should know who stopped a run: `run` as it is typed."""
+    """Return what a person should know who stopped a run: `run` as it is typed; '' for trials by hand."""
+    if not run:
+        return html.paragraph("Stopped: all measurements are kept, and the box stays open.")
     kept = html.paragraph("Stopped: everything on the box is undone, and all measurements are kept. To go on:")
     return html.joined(kept, html.code_block(resume_line(run)))

@@ -33,8 +33,8 @@ from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import Rounds, level
 
 
-class _Spoilt(Exception):
-    """A trial left its file system unfit for the next one. Internal: the rest is tried on one that is made again."""
+class Spoilt(Exception):
+    """A trial left its file system unfit for the next one. A run tries the rest on one that is made again."""
 
 
 RESTARTS = 2
@@ -72,7 +72,7 @@ def run_sweep(
     lost, UnsafeError when going on could destroy data, KeyboardInterrupt when asked to stop: always after undoing
     what was done, LeftoverError when that was not possible.
     """
-    run = _Run(plan, box, journal, progress, clients or Clients(plan, box, {}))
+    run = PlanRunner(plan, box, journal, progress, clients or Clients(plan, box, {}))
     with all_handled(run.stops.handle), ExitStack() as undo:
         run.step_runner.do(plan.opening, undo)
         while not run.completes():
@@ -93,11 +93,15 @@ class Stops:
             self._at_once = False
             raise KeyboardInterrupt
 
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where a stop was asked for."""
+        if self.asked:
+            raise KeyboardInterrupt
+
     @contextmanager
     def allowed(self) -> Iterator[None]:
         """Here a stop takes effect at once."""
-        if self.asked:
-            raise KeyboardInterrupt
+        self.check()
         self._at_once = True
         try:
             yield
@@ -106,7 +110,9 @@ class Stops:
 
 
 @dataclass
-class _Run:
+class PlanRunner:
+    """Does what a plan says, on one box."""
+
     plan: Plan
     box: BoxConnection
     journal: Journal
@@ -169,8 +175,7 @@ class _Run:
 
     def open_again(self) -> None:
         """On a box that was restarted: remove what outlived that (images, the lock), and open it as at first."""
-        if self.stops.asked:
-            raise KeyboardInterrupt
+        self.stops.check()
         clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
         self.preconditioned.clear()
         self.broken.clear()
@@ -200,16 +205,16 @@ class _Run:
             yield {name: data.decode(errors="replace") for name, data in kept.items()}
 
     @contextmanager
-    def mounted(self, mount: PlannedMount) -> Iterator[None]:
-        """A file system with every option in effect. Raises CommandError for one that is not, unless the design says
-        that this is a caveat."""
+    def mounted(self, mount: PlannedMount) -> Iterator[dict[str, str]]:
+        """A file system with every option in effect, and the kernel's word on it. Raises CommandError for one that is
+        not, unless the design says that this is a caveat."""
         with self.made(mount) as files:
             fs = mount.filesystem
             control = control_files(*(self.controls.get(each) for each in control_ids(fs.name)))
             failed = ineffective(options_in_effect(fs, files, control))
             if failed and self.plan.sweep.design.on_ineffective == "error":
                 raise _not_in_effect(fs.name, failed)
-            yield
+            yield files
 
     def lasting(self, mount: PlannedMount, undo: ExitStack) -> None:
         """Make a file system that stays until `undo`. One that fails fails its trials, when their turn comes."""
@@ -257,7 +262,7 @@ class _Run:
             with self.mounted(mount) if mount else nullcontext():
                 for trial in wanted:
                     self.surely(trial)
-        except _Spoilt:
+        except Spoilt:
             rest = [trial for trial in wanted if self.wants(trial)]
             self.forget(mount, wanted[0], again=bool(rest))
             return rest
@@ -328,12 +333,12 @@ class _Run:
         elapsed_s = time.monotonic() - started
         if tried.last.refused and planned.mount in self.used and planned.trial_id not in self.refused:
             self.refused.add(planned.trial_id)
-            raise _Spoilt
+            raise Spoilt
         self.used.add(planned.mount)
         trial = as_trial(planned, tried.last.status, tried.reason, began, elapsed_s, tried)
         self._finish(planned, trial, {**tried.files, **kept})
         if tried.last.spoilt:
-            raise _Spoilt
+            raise Spoilt
 
     def precondition(self, planned: PlannedTrial) -> Files:
         """Rounds before the first trial of a workload on a mount, where it asks for them: what to keep of them."""

@@ -71,6 +71,9 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
     path = run_path(path)
     info, resolved = read_info(path), read_sweep(path)
     journal.read_journal(path)  # one that was altered is refused before the box is touched
+    if resolved.sweep.by_hand:
+        said, again = "a run by hand has nothing that waits to be run", f"mountlab run {disk.shown(path)}/sweep.yml"
+        raise StoreError(said, where=disk.shown(path), next_step=f"open the box again, or: {again}")
     if info["status"] == "complete":
         raise StoreError("the run is complete", where=disk.shown(path), next_step=f"make report RUN={disk.shown(path)}")
     with (
@@ -130,7 +133,7 @@ def planned_on(
     check_feasible(sweep, the_box, facts)
     for name, each in connections.items():
         if take:
-            _take(each, known[name])
+            take_over(each, known[name])
         else:
             roots.check(each, known[name]["mount_root"], known[name]["output_root"])
     check_links(sweep, connection, facts)
@@ -192,7 +195,7 @@ def check_same_plugins(path: Path, info: Mapping[str, Any]) -> None:
             )
 
 
-def _take(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
+def take_over(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
     """Remove what a crash left on the box. Raise BoxInUse where another run is on it, UnsafeError where its directories
     hold what Mountlab did not make: then nothing is touched."""
     lock.check_free(connection, facts["mount_root"], facts["output_root"])

@@ -203,49 +203,37 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     """
     check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
-    context = _Context(sweep, box, facts, run_id, owner, seed)
+    planner = Planner(sweep, box, facts, run_id, owner, seed)
     order = visits(sweep, seed)
     once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
     lasting = {
-        (number, fs.name): context.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs)
+        (number, fs.name): planner.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs)
         for number, stage in enumerate(sweep.stages)
         for fs in (stage.sweep.filesystems if once else ())
     }
-    whole_plots = tuple(_whole_plots(context, order, lasting))
+    whole_plots = tuple(_whole_plots(planner, order, lasting))
     check_sockets(
         tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
-        context.clients,
+        planner.clients,
     )
-    return Plan(
-        sweep=sweep,
-        box=box,
-        run_id=run_id,
-        seed=seed,
-        privileged=bool(facts["rights"] != "none"),
-        lease=context.lease,
-        opening=opening(context.lease),
-        controls=tuple(each for fs in sweep.filesystems for each in context.controls(fs)),
-        lasting=tuple(lasting.values()),
-        whole_plots=whole_plots,
-        user=str(facts.get("user")),
-        clients=context.clients,
-    )
+    controls = tuple(each for fs in sweep.filesystems for each in planner.controls(fs))
+    return planner.plan(controls=controls, lasting=tuple(lasting.values()), whole_plots=whole_plots)
 
 
 def _whole_plots(
-    context: _Context, order: tuple[Visit, ...], lasting: Mapping[tuple[int, str], PlannedMount]
+    planner: Planner, order: tuple[Visit, ...], lasting: Mapping[tuple[int, str], PlannedMount]
 ) -> Iterator[WholePlot]:
     number = 0
     for index, visit in enumerate(order, start=1):
-        fresh = None if lasting else context.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
+        fresh = None if lasting else planner.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
         mount = fresh or lasting[visit.stage, visit.filesystem.name]
-        trials = tuple(context.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
+        trials = tuple(planner.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
         number += len(trials)
         yield WholePlot(mount=fresh, trials=trials)
 
 
 @dataclass(frozen=True)
-class _Context:
+class Planner:
     """What every command of one run is made from."""
 
     sweep: Sweep
@@ -268,6 +256,29 @@ class _Context:
     def clients(self) -> tuple[PlannedClient, ...]:
         known = self.facts.get("clients", {})
         return tuple(planned_client(name, known[name], self.box.name, self.lease) for name in self.sweep.clients)
+
+    def plan(
+        self,
+        *,
+        controls: tuple[PlannedMount, ...] = (),
+        lasting: tuple[PlannedMount, ...] = (),
+        whole_plots: tuple[WholePlot, ...] = (),
+    ) -> Plan:
+        """The plan of a run that does this."""
+        return Plan(
+            sweep=self.sweep,
+            box=self.box,
+            run_id=self.run_id,
+            seed=self.seed,
+            privileged=bool(self.facts["rights"] != "none"),
+            lease=self.lease,
+            opening=opening(self.lease),
+            controls=controls,
+            lasting=lasting,
+            whole_plots=whole_plots,
+            user=str(self.facts.get("user")),
+            clients=self.clients,
+        )
 
     def place(self, fs: Filesystem, mount_id: str) -> Place:
         backed = fs.over or fs

@@ -288,7 +288,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     own = same_definitions(workloads, f"{where}: workloads")
     check_choices(file.metrics or [], {**METRICS, **own}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
-    design = _design(file.design, file.baseline, where)
+    design = read_design(file.design, file.baseline, where)
     _check_trials(len(filesystems) * len(workloads), design.repeats + design.warmup, where)
     sweep = Sweep(
         name=file.name,
@@ -349,7 +349,8 @@ def _check_trials(cells: int, blocks: int, where: str) -> None:
         )
 
 
-def _design(file: DesignFile, baseline: str | None, where: str) -> Design:
+def read_design(file: DesignFile, baseline: str | None, where: str) -> Design:
+    """Return the design that a file asks for. Raises ParameterError."""
     timeout = parse_seconds(file.trial_timeout, where=f"{where}: design.trial_timeout")
     if not 0 < timeout <= LONGEST_TRIAL_S:  # timeout(1) takes 0 for no limit at all
         raise ParameterError(

@@ -20,7 +20,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "imported": (dict,), "versions": (dict,), "created_at": (str,), "finished_at": (str, type(None)),
     "stopped": (dict,), "batch": (str,), "chain": (str,), "journal": (dict,), "altered": (list,),
     "extensions": (list,),
-    "plugins": (dict,),
+    "plugins": (dict,), "journal_start": (str,), "by_hand": (str,),
 }  # fmt: skip
 
 

@@ -40,6 +40,8 @@ def stopping(run: RunView) -> Html:
     """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
     until = run.sweep.design.until
     if until is None:
+        if run.sweep.by_hand:
+            return html.paragraph("Trials were asked for by hand: their number was not fixed beforehand.")
         begun = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
         more = [*extension_words.extended_texts(run.sweep), extension_words.corrected_text(run.sweep)]
         return html.paragraph(" ".join(filter(None, [begun, *more])))

@@ -1,0 +1,303 @@
+"""A box in a researcher's hands: mount a file system, run a tool, look, and go on, one step at a time.
+
+Each step is that of a sweep, with the same plan objects, steps, guard, evidence, journal and checks. It leaves a run
+directory as a sweep does, whose report says that the trials were asked for one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, overload
+
+from mountlab.analysis.cells import counted, without_partial
+from mountlab.box.embedded import open_box
+from mountlab.box.facts import gather
+from mountlab.box.steady import SteadyBox
+from mountlab.core.disk import shown
+from mountlab.core.errors import ParameterError, StoreError
+from mountlab.core.findings import Caveat
+from mountlab.core.frames import pd
+from mountlab.core.model import Filesystem, Trial
+from mountlab.core.shown import Several
+from mountlab.core.text import visible
+from mountlab.filesystems.evidence import parts_by_heading
+from mountlab.results import paths, store
+from mountlab.results.raw import text_files
+from mountlab.runner.hand_session import HandSession, Mounted
+from mountlab.runner.workflow import take_over
+from mountlab.sweep.by_hand import QUESTION, HandSweep
+from mountlab.sweep.feasible import all_programs
+
+
+def box(
+    name: str = "local",
+    *,
+    question: str = QUESTION,
+    baseline: str | None = None,
+    results: Path | str = paths.RESULTS,
+    **design: Any,
+) -> OpenBox:
+    """Open a box for work by hand: to mount file systems, to run tools on them, and to look, in the journal and with
+    the evidence, checks and clean-up of a sweep. `with mountlab.box("local") as box:` closes it at the end;
+    docs/how-to/by-hand.md shows the rest.
+
+    `name` is a file of params/boxes. `question` and `baseline` (the name of a file system) go into the report; `design`
+    takes keys of a sweep's design (`drop_caches=False`, `trial_timeout="60s"`). The box is held until it is closed: no
+    other run can use it. What a process that is gone has left there is removed first.
+
+    Raises BoxInUse where the box is held already, and the errors of a sweep where it cannot be reached or used.
+    """
+    the_box = paths.load_box(name)
+    asked = HandSweep(box=name, question=question, design=design, baseline=baseline, read=paths.reader_in(Path.cwd()))
+    asked.empty()
+    with ExitStack() as undo:
+        kept = undo.enter_context(ExitStack())
+        line = undo.enter_context(open_box(the_box))
+        connection = SteadyBox(line)
+        facts = gather(connection, all_programs())
+        take_over(connection, facts)
+        session = HandSession(asked, the_box, connection, facts, results=Path(results), kept=kept)
+        session.hold(undo)
+    return OpenBox(session, line.fabric)
+
+
+class OpenBox:
+    """A box that `mountlab.box` has opened. A `with` statement closes it at the end; without one, `close()` does.
+
+    Nothing is written before the first trial. From then on `path` is a run directory.
+    """
+
+    def __init__(self, session: HandSession, fabric: Any = None) -> None:
+        self._session, self._fabric = session, fabric
+
+    @property
+    def fabric(self) -> Any:
+        """The Fabric Connection to the box: `box.fabric.run("uname -r")`. It logs in as the box file says. Mountlab
+        neither records nor undoes what is done by it."""
+        return self._fabric
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is known of the box: kernel, processor, memory, devices, programs."""
+        return dict(self._session.planner.facts)
+
+    @property
+    def path(self) -> Path:
+        """The run directory, which is made with the first trial: for `load_run`, and for `mountlab report`."""
+        return self._session.path
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """All figures so far, a row for each: the columns are those of `load_run(box.path).measurements`."""
+        return without_partial(self._session.measured())
+
+    @property
+    def caveats(self) -> Several[Caveat]:
+        """Reasons to doubt the figures so far, worst first."""
+        self._session.journal.begun(self.path)
+        return Several(store.read_run(self.path).caveats)
+
+    def mounted(self, kind: str, /, *, name: str = "", **entry: Any) -> OpenPlace:
+        """Make a file system, mount it, and read back what the kernel reports. A `with` statement unmounts it at the
+        end; without one, `unmount()` or `close()` does.
+
+        `kind` is its type, and the others are keys of `filesystems` in a sweep file: `options=["noatime"]`,
+        `image="1GiB"`, `size="256MiB"`. Where a type needs a device and none is named, it gets a loop image of 1 GiB.
+        `name` is what it is called in tables; without it its type. Options without effect are an error, as in a sweep.
+        """
+        return OpenPlace(self._session, self._session.mount(kind, name, entry))
+
+    def trial(self, place: OpenPlace, *, tool: str, name: str = "", warmup: bool = False, **options: Any) -> HandTrial:
+        """Run one trial, and return it. One that fails is returned, too, with its `reason`.
+
+        `tool` and `options` are those of a workload in a sweep file: `tool="fio", rw="randread", bs="4KiB"`. `name` is
+        what the workload is called in tables; without it a name is made of the options. The k-th trial of a workload on
+        a file system belongs to block k. `warmup`: it is kept, and not counted.
+        """
+        n = 0 if warmup else 1
+        planned = self._session.plan(place._mounted, name, {"tool": tool, **options}, n=n, warmup=1 - n, most=1)
+        return HandTrial(self, self._session.run(planned)[0])
+
+    def trials(
+        self, place: OpenPlace, *, n: int, tool: str, name: str = "", warmup: int = 0, **options: Any
+    ) -> HandTrials:
+        """Run `n` counted trials, after `warmup` that are not counted, and return all of them.
+
+        A list of values is a factor, as in a sweep file: then each block has every combination once, in random
+        order. In JupyterLab its figures are shown as they grow, with a button that stops it.
+        """
+        planned = self._session.plan(place._mounted, name, {"tool": tool, **options}, n=n, warmup=warmup)
+        return HandTrials(self, [HandTrial(self, each) for each in self._session.run(planned)])
+
+    def close(self) -> None:
+        """Unmount what is still mounted, undo all changes to the box, and end the run directory. A second call does
+        nothing."""
+        self._session.close()
+
+    def __enter__(self) -> OpenBox:
+        self._session.check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close(kind, error, trace)
+
+    def __repr__(self) -> str:
+        session, trials = self._session, len(self._session.journal.ended())
+        mounted = ", ".join(each.filesystem.name for each in session.mounts) or "nothing"
+        state = f"{mounted} mounted" if session.is_open else "closed"
+        where = f" in {shown(self.path)}" if trials else ""
+        return f"<box {session.planner.box.name}: {state}, {trials} trials{where}>"
+
+
+class OpenPlace:
+    """A file system that `OpenBox.mounted` has mounted."""
+
+    def __init__(self, session: HandSession, mounted: Mounted) -> None:
+        self._session, self._mounted = session, mounted
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """What was asked for."""
+        return self._mounted.filesystem
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        return self._mounted.filesystem.name
+
+    @property
+    def path(self) -> str:
+        """The directory on the box below which trials make their own: `box.fabric.run(f"df {place.path}")`."""
+        return self._mounted.mount.root
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What the steps printed that made it, by the name of the file: mkfs.txt, mount.txt, evidence.txt."""
+        return dict(self._mounted.files)
+
+    @property
+    def evidence(self) -> dict[str, str]:
+        """What the kernel reports, by heading: `mountinfo`, `df` and others."""
+        return parts_by_heading(self.files["evidence.txt"])
+
+    @property
+    def options(self) -> pd.DataFrame:
+        """Each option that was asked for: whether it is in effect, and what the kernel says."""
+        rows = [vars(row) for row in self._session.options(self._mounted)]
+        return pd.DataFrame(rows, columns=["option", "kind", "state", "kernel_says"])
+
+    def unmount(self) -> None:
+        """Unmount it, and remove what it lay on. A second call does nothing."""
+        self._session.unmount(self._mounted)
+
+    def __enter__(self) -> OpenPlace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.unmount()
+
+    def __repr__(self) -> str:
+        state = f"at {self.path}" if self._mounted in self._session.mounts else "unmounted"
+        return f"<{self.name} ({self.filesystem.type}) {state}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HandTrial:
+    """One trial that was run by hand."""
+
+    box: OpenBox
+    """Where it was run."""
+    record: Trial
+    """Its line in the journal."""
+
+    @property
+    def id(self) -> str:
+        """As in the journal, and below raw/: t0001."""
+        return self.record.trial_id
+
+    @property
+    def status(self) -> str:
+        """ok, failed, skipped, invalid or timeout."""
+        return self.record.status
+
+    @property
+    def reason(self) -> str:
+        """Why it is not ok; '' where it is."""
+        return self.record.reason
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """Its figures, a row for each."""
+        rows = self.box.measurements
+        return rows[rows["trial_id"] == self.id].reset_index(drop=True)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Name of a metric (and its label) to its value, in base units: B/s, 1/s, s, B. Raises StoreError for a trial
+        that gave no figures."""
+        if self.status != "ok":
+            raise StoreError(f"{self.id} gave no figures: it is {self.status}", got=self.reason)
+        rows = self.measurements
+        names = (f"{metric} {label}".strip() for metric, label in zip(rows["metric"], rows["label"], strict=True))
+        return dict(zip(names, rows["value"].astype(float), strict=True))
+
+    @property
+    def raw(self) -> dict[str, str]:
+        """What it left behind, by the name of the file: argv, stdout, fio.json, counters before and after."""
+        return text_files(self.box.path / "raw" / self.id)
+
+    @property
+    def caveats(self) -> Several[Caveat]:
+        """Reasons to doubt it: of itself, its cell and its file system. Those of the whole run are `box.caveats`."""
+        about = {self.id, self.record.cell, self.record.filesystem}
+        return Several(each for each in self.box.caveats if each.subject in about)
+
+    def __repr__(self) -> str:
+        why = f": {self.reason}" if self.reason else ""
+        return visible(f"<trial {self.id} {self.record.cell}: {self.status}{why}>")
+
+
+class HandTrials(Sequence[HandTrial]):
+    """Trials that were run by hand, in the order in which they ran."""
+
+    def __init__(self, box: OpenBox, trials: Iterable[HandTrial]) -> None:
+        self._box, self._trials = box, tuple(trials)
+
+    @overload
+    def __getitem__(self, index: int) -> HandTrial: ...
+    @overload
+    def __getitem__(self, index: slice) -> HandTrials: ...
+    def __getitem__(self, index: int | slice) -> HandTrial | HandTrials:
+        return HandTrials(self._box, self._trials[index]) if isinstance(index, slice) else self._trials[index]
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """Their figures, a row for each, ready for pandas and seaborn."""
+        rows = self._box.measurements
+        return rows[rows["trial_id"].isin([trial.id for trial in self])].reset_index(drop=True)
+
+    def values(self, metric: str, label: str = "") -> list[float]:
+        """The values of one metric over the counted trials, in the order in which they ran. Raises ParameterError for a
+        metric that they have not."""
+        rows = counted(self.measurements)
+        own = rows[(rows["metric"] == metric) & (rows["label"] == label)]
+        if own.empty:
+            known = dict.fromkeys(f"{m} {text}".strip() for m, text in zip(rows["metric"], rows["label"], strict=True))
+            raise ParameterError("no such metric", where="trials.values", got=repr(metric), allowed=", ".join(known))
+        return [float(value) for value in own["value"]]
+
+    def __repr__(self) -> str:
+        lines = ", ".join(f"{count} {status}" for status, count in Counter(t.status for t in self).items())
+        return f"<{len(self)} trials: {lines}>"

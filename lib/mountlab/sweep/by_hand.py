@@ -1,0 +1,162 @@
+"""The sweep of a box that is used by hand: it begins empty, and each file system and each workload that is asked for
+joins it. What was asked for is read by the rules of a sweep file, and gets the same errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.model import Filesystem, Sweep, Workload
+from mountlab.core.options import unknown_key
+from mountlab.core.safe_yaml import Raw
+from mountlab.filesystems import FAMILIES
+from mountlab.sweep.filesystem_entry import check_type
+from mountlab.sweep.sweep_file import DesignFile, Reader, Resolved, resolve
+
+NAME = "by-hand"
+QUESTION = "What do trials by hand show?"
+IMAGE = "1GiB"
+"""The loop image of a file system for which no device is named."""
+NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem")
+"""Keys of a design that say what comes when: by hand that is what is asked for."""
+_BACKINGS = {"image", "device", "zram", "pmbd"}
+_ANY_FILESYSTEM, _ANY_WORKLOAD = {"any": {"type": "dir"}}, {"any": {"tool": "dd", "direction": "write", "count": 1}}
+"""What takes the place of a section that is still empty."""
+_LONGEST_NAME = 50
+
+
+@dataclass(frozen=True)
+class HandSweep:
+    """What was asked for on one box so far."""
+
+    box: str
+    question: str
+    design: Raw
+    baseline: str | None = None
+    read: Reader | None = None
+    """Gives the text of a file that a workload names."""
+    filesystems: Mapping[str, Raw] = field(default_factory=dict)
+    workloads: Mapping[str, Raw] = field(default_factory=dict)
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    """Names of each file system and workload that have a trial in common."""
+    blocks: int = 1
+    remade: bool = True
+    """Whether no mount has had two trials of one cell."""
+
+    @property
+    def where(self) -> str:
+        """What errors name as the place of what is wrong."""
+        return f'mountlab.box("{self.box}")'
+
+    @property
+    def parameters(self) -> Raw:
+        """As the sweep file that asks for the same."""
+        filesystems, workloads = self._with_trials()
+        pairs = [(filesystem, workload) for filesystem in filesystems for workload in workloads]
+        without = [{"filesystem": a, "workload": b} for a, b in pairs if (a, b) not in self.pairs]
+        rest: Raw = {"exclude": without} if without else {}
+        rest |= {"baseline": self.baseline} if self._has_baseline() else {}
+        return {**self._head, "filesystems": filesystems, "workloads": workloads, **rest}
+
+    @property
+    def _head(self) -> Raw:
+        own = {"repeats": self.blocks, "warmup": 0, "fresh_filesystem": "block" if self.remade else "never"}
+        return {"name": NAME, "question": self.question, "box": self.box, "design": {**self.design, **own}}
+
+    def resolved(self) -> Resolved:
+        """The sweep as it is now. Raises ParameterError."""
+        read = resolve(self.parameters, where=self.where)
+        return replace(read, sweep=replace(read.sweep, by_hand=True))
+
+    def empty(self) -> Sweep:
+        """The sweep before anything was asked for. Raises ParameterError for a wrong question or design."""
+        for key in self.design:
+            allowed = [each for each in DesignFile.model_fields if each not in NOT_BY_HAND]
+            if key not in allowed:
+                raise unknown_key(key, allowed, where=self.where, what="key")
+        return replace(self._read(_ANY_FILESYSTEM, _ANY_WORKLOAD).sweep, filesystems=(), workloads=())
+
+    def with_filesystem(self, kind: str, name: str, entry: Raw) -> tuple[HandSweep, Filesystem]:
+        """Add a file system: `kind` is its type, `entry` has its other keys. One that was asked for before is the same
+        one. Raises ParameterError."""
+        check_type(kind, f"{self.where}: filesystems.{name or kind}.type")
+        given = {"type": kind, **{key: value for key, value in entry.items() if value is not None}}
+        if "image" in FAMILIES[kind].keys and not _BACKINGS & given.keys():
+            given["image"] = IMAGE
+        name = _name_for(given, name, kind, self.filesystems, f"{self.where}: filesystems")
+        (read,) = self._read({name: given}, _ANY_WORKLOAD).sweep.filesystems
+        return replace(self, filesystems={**self.filesystems, name: given}), read
+
+    def with_workload(self, filesystem: str, name: str, entry: Raw) -> tuple[HandSweep, tuple[Workload, ...]]:
+        """Add a workload on a file system: `entry` as in a sweep file. One that was asked for before is the same one.
+        Raises ParameterError."""
+        given = {key: value for key, value in entry.items() if value is not None}
+        self._check_clients(given)
+        described = name or _described(given)
+        filled = self._read(_ANY_FILESYSTEM, {described: given}).parameters["workloads"][described]
+        name = _name_for(filled, name, described, self.workloads, f"{self.where}: workloads")
+        workloads = self._read(_ANY_FILESYSTEM, {name: filled}).sweep.workloads
+        return (
+            replace(self, workloads={**self.workloads, name: filled}, pairs=self.pairs | {(filesystem, name)}),
+            workloads,
+        )
+
+    def _with_trials(self) -> tuple[Raw, Raw]:
+        """The file systems and the workloads that have a trial."""
+        filesystems, workloads = ({pair[side] for pair in self.pairs} for side in (0, 1))
+        return (
+            {name: each for name, each in self.filesystems.items() if name in filesystems},
+            {name: each for name, each in self.workloads.items() if name in workloads},
+        )
+
+    def _read(self, filesystems: Mapping[str, Raw], workloads: Mapping[str, Raw]) -> Resolved:
+        parts = {"filesystems": dict(filesystems), "workloads": dict(workloads)}
+        return resolve({**self._head, **parts}, where=self.where, read=self.read)
+
+    def _has_baseline(self) -> bool:
+        """Whether there is something to compare with the baseline by now."""
+        own = {workload for filesystem, workload in self.pairs if filesystem == self.baseline}
+        return any(filesystem != self.baseline and workload in own for filesystem, workload in self.pairs)
+
+    def _check_clients(self, entry: Raw) -> None:
+        if entry.get("clients"):
+            raise ParameterError(
+                "several clients cannot be driven by hand",
+                where=f"{self.where}: workloads.clients",
+                got=str(entry["clients"]),
+                allowed="the box alone",
+                next_step="write a sweep file, and mountlab.run it",
+            )
+
+
+def _name_for(entry: Raw, asked: str, described: str, known: Mapping[str, Raw], where: str) -> str:
+    """The name of an entry: as asked; that of an equal one; or a description, numbered where another one has it."""
+    if asked:
+        if known.get(asked, entry) != entry:
+            raise ParameterError(
+                "one name for two things",
+                where=f"{where}.{asked}",
+                got=str(entry),
+                allowed=str(known[asked]),
+                next_step="give it another name",
+            )
+        return asked
+    equal = next((name for name, each in known.items() if each == entry), None)
+    names = (described if number == 1 else f"{described}-{number}" for number in range(1, len(known) + 2))
+    return equal or next(name for name in names if name not in known)
+
+
+def _described(entry: Raw) -> str:
+    """'fio-randread-4KiB' for {tool: fio, rw: randread, bs: 4KiB}; a list of levels is left out."""
+    words = [_word(key, value) for key, value in entry.items() if isinstance(value, str | int | float)]
+    text = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(words))
+    return text.strip("-._")[:_LONGEST_NAME].rstrip("-._") or "workload"
+
+
+def _word(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return key if value else f"no-{key}"
+    return str(value) if isinstance(value, str) else f"{key}-{value}"
