@@ -195,7 +195,7 @@ def test_a_cell_that_a_run_lacks_is_missing_there_only() -> None:
 def test_one_block_gives_means_and_no_verdict() -> None:
     found = compare_many([run("a", blocks=1), run("b", blocks=1), run("c", blocks=1)])
     assert all(math.isnan(each.p_adjusted) for each in found.cells)
-    assert any("cannot be told" in each for each in compare_many_view.sentences(found))
+    assert any("is unknown: no run has two trials" in each for each in compare_many_view.sentences(found))
     assert compare_many_view.overview(found)
 
 

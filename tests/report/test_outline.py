@@ -110,8 +110,8 @@ def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
         "Options in effect",
         "Results",
         "Trials",
-        "Published figures beside ours",
-        "What explains how much",
+        "Comparison with published figures",
+        "Analysis of variance",
         "Appendix",
     ]
     texts = "\n".join(cell.source for cell in notebook.cells).split("\n## ")[0]

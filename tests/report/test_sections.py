@@ -511,7 +511,7 @@ def test_a_course_is_steady_where_the_checks_say_so() -> None:
 def test_inside_of_trials_it_says_whose_and_what_is_not_drawn() -> None:
     text = repr(sections.inside_trials(with_counters()))
     assert "The median trial of each cell, by the metric of the answer." in text
-    assert "Zero in all of them, and left out: Processors: steal." in text
+    assert "Left out, as zero in all of them: Processors: steal." in text
     assert "Not recorded for any of them: Write bandwidth, Write IOPS" in text
     assert "log_avg_msec" in text, "how to have the latency"
     assert "Memory pressure" in text

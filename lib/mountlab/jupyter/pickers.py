@@ -223,7 +223,7 @@ def _run_order(part: Slice) -> Plot:
 KINDS: dict[str, Callable[[Slice], Plot]] = {
     "Every trial": _trials,
     "Ratios to the baseline": _ratios,
-    "In the order of the run": _run_order,
+    "Trials in run order": _run_order,
 }
 """Name of a kind of plot to what draws a slice in it: a new kind is one entry."""
 
