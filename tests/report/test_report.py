@@ -162,7 +162,7 @@ def test_every_part_is_there(page: Page) -> None:
         "### Latencies",
         "## Trials",
         "### Trials in run order",
-        "### How the trials lie",
+        "### Distribution of trials",
         "### Time series inside trials",
         "### All trials",
         "### Downloads",
