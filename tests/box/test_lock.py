@@ -46,12 +46,17 @@ def test_a_lock_of_this_very_process_says_that_it_runs() -> None:
     assert lock.state(owner) == "running"
 
 
+def another_process(run_id: str) -> Owner:
+    """The owner of a run of the process that started this one."""
+    return Owner(HOST, f"{os.getppid()}/{started(os.getppid())}", run_id)
+
+
 def test_a_second_run_is_refused_with_the_owner_named() -> None:
     with pytest.raises(BoxInUse, match="run r1 is running on this box") as refusal:
-        lock.check_free(box_held_by(lock.this_process("r1")), ROOT, OUTPUT)
+        lock.check_free(box_held_by(another_process("r1")), ROOT, OUTPUT)
     assert refusal.value.exit_code == 3
     assert refusal.value.where == "box b1: /srv/m/lock"
-    assert refusal.value.got == f"process {os.getpid()} on {HOST} uses /srv/m"
+    assert refusal.value.got == f"process {os.getppid()} on {HOST} uses /srv/m"
     assert "two would measure each other" in refusal.value.allowed
     assert refusal.value.next_step.endswith("if it is gone: mountlab box clean b1 --force")
 
@@ -73,11 +78,11 @@ def test_a_process_number_that_was_used_again_is_not_the_owner() -> None:
 def test_a_run_with_another_mount_root_holds_the_output_root_that_both_have() -> None:
     """Two boxes, or two parameter folders, that share one directory would end each other's trials."""
     with pytest.raises(BoxInUse, match="run r1 is running on this box") as refusal:
-        lock.check_free(box_held_by(lock.this_process("r1"), OUTPUT), ROOT, OUTPUT)
+        lock.check_free(box_held_by(another_process("r1"), OUTPUT), ROOT, OUTPUT)
     assert refusal.value.where == "box b1: /dev/shm/m/lock"
     assert refusal.value.got.endswith("uses /dev/shm/m")
     with pytest.raises(BoxInUse) as both:
-        lock.check_free(box_held_by(lock.this_process("r1"), ROOT, OUTPUT), ROOT, OUTPUT)
+        lock.check_free(box_held_by(another_process("r1"), ROOT, OUTPUT), ROOT, OUTPUT)
     assert both.value.got.endswith("uses /srv/m and /dev/shm/m")
 
 
