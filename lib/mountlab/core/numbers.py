@@ -14,6 +14,8 @@ THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
 """Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
+_MOST_DECIMALS = 4
+"""Of an end of an interval that is near 1."""
 _LARGEST = 1e6
 """An end beyond it is shown as beyond it: more digits of it would be noise."""
 
@@ -54,15 +56,20 @@ def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -
 
 
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
-    """Return a ratio and its interval: two significant digits, up to four where the interval is tight. An end beside 1
-    that would be rounded onto it is shown as beside it: '<1.00', '>1'."""
+    """Return a ratio and its interval: two significant digits, up to four where the interval is tight. An end that
+    would be rounded to 1 gets the decimals that show its side, or where four do not show it, '<1.00' or '>1'."""
     figures = _figures(ratio, low, high, digits=_RATIO_DIGITS)
     return replace(figures, low=_beside_one(low, figures.low), high=_beside_one(high, figures.high))
 
 
 def _beside_one(end: float, shown: str) -> str:
-    rounded_onto = shown == number(1, len(_fraction(shown))) and end != 1
-    return f"{'>' if end > 1 else '<'}{shown}" if rounded_onto else shown
+    """Return the text of an interval's end that does not say 1 where the end is not 1."""
+    decimals = len(_fraction(shown))
+    if shown != number(1, decimals) or end == 1:
+        return shown
+    finer = (number(end, more) for more in range(decimals + 1, _MOST_DECIMALS + 1))
+    beside = (text for text in finer if text != number(1, len(_fraction(text))))
+    return next(beside, f"{'>' if end > 1 else '<'}{shown}")
 
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
