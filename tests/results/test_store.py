@@ -61,7 +61,15 @@ SECONDS = {
     "tmpfs/r cache=warm": 0.018,
 }
 
-BEFORE = {**FACTS, "hostname": "b", "kernel": "6.1", "programs": {"fio": {"version": "fio-3"}}}
+DISK = "boot=0a1b2c3d,8:16,sectors=9,serial=S,bound=0123abcd"
+OTHER_DISK = "boot=0a1b2c3d,8:16,sectors=9,serial=T,bound=4567abcd"
+BEFORE = {
+    **FACTS,
+    "device_ids": {"data": DISK},
+    "hostname": "b",
+    "kernel": "6.1",
+    "programs": {"fio": {"version": "fio-3"}},
+}
 """Facts of the box of a run that may be resumed: those of its programs too."""
 
 
@@ -587,6 +595,7 @@ def test_a_run_whose_every_trial_failed_can_still_be_read(results_dir: Path) -> 
         ({"hostname": "other"}, "hostname: other"),
         ({"programs": {"fio": {"version": "fio-4"}}}, "fio: fio-4"),
         ({"programs": {}}, "fio: None"),
+        ({"device_ids": {"data": OTHER_DISK}}, f"device data: {OTHER_DISK}"),
     ],
 )
 def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(

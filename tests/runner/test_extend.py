@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -330,6 +330,19 @@ def test_another_box_kernel_or_tool_is_refused_and_nothing_is_written(run: Path,
     assert isinstance(error, PlanError)
     assert (error.what, error.got) == ("the box is not as it was when the run began", "kernel: 7.0")
     assert (run / "run.json").read_bytes() == before
+
+
+def test_a_scratch_device_is_the_same_after_a_restart_of_the_box_and_another_one_is_refused(
+    run: Path, bench: Bench
+) -> None:
+    info = json.loads((run / "run.json").read_text())
+    facts = {**info["facts"], "device_ids": {"data": "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"}}
+    for now, refused in (
+        ("boot=2,8:32,sectors=9,serial=S,bound=0123abcd", False),
+        ("boot=1,8:16,bound=99999999", True),
+    ):
+        with pytest.raises(PlanError) if refused else nullcontext():
+            workflow.check_same_box(facts, {**KNOWN, "device_ids": {"data": now}}, "r")
 
 
 def test_a_run_with_a_stopping_rule_ends_by_its_rule(bench: Bench, without_figures: None, results_dir: Path) -> None:

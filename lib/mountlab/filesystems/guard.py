@@ -32,14 +32,16 @@ def uuid_for(identity: str, *parts: str, log: str = "") -> str:
     external log of xfs carries the UUID of its file system: `log`, its identity, takes the place of the parts.
     """
     digest = sha256("/".join(parts).encode()).hexdigest()
-    bound, bound_log = _bound(identity), _bound(log)
+    bound, bound_log = bound_to(identity), bound_to(log)
     if not bound + bound_log:
         return f"{OURS}{digest[:4]}-{digest[4:16]}"
     digits = (bound or "0" * 8) + (bound_log or digest[:8])
     return f"{BOUND}{digits[:4]}-{digits[4:]}"
 
 
-def _bound(identity: str) -> str:
+def bound_to(identity: str) -> str:
+    """Return the part of an identity that stays the same when the box restarts; '' where an earlier version stated the
+    identity."""
     found = _BOUND_TO.search(identity)
     return found[1] if found else ""
 

@@ -18,6 +18,7 @@ from mountlab.box.survey import peers, survey
 from mountlab.core import disk
 from mountlab.core.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
 from mountlab.core.model import Box
+from mountlab.filesystems.guard import bound_to
 from mountlab.results import journal, paths
 from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep, say_plugins, used_plugins
@@ -164,12 +165,14 @@ def _on_one(resolved: Resolved, box: str | None) -> Resolved:
 
 
 def check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
-    """Blocks of one run are compared with each other: they must come from one machine, kernel and set of tools."""
+    """Raise PlanError where the machine, kernel, tools or scratch devices have changed: blocks of one run are compared
+    with each other."""
     for name, facts in (before.get("clients") or {}).items():
         check_same_box(facts, now["clients"][name], f"{run}, client {name}")
     versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
     pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
     pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
+    pairs |= _devices(before.get("device_ids") or {}, now.get("device_ids") or {})
     changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
     if changed:
         raise PlanError(
@@ -193,6 +196,13 @@ def check_same_plugins(path: Path, info: Mapping[str, Any]) -> None:
                 allowed=f"{used.distribution} {used.version}",
                 next_step="install that version, or begin a new run: trials of two versions are not one sample",
             )
+
+
+def _devices(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Each scratch device that both know to its identities, where it is another device."""
+    known = {name: (was, now[name]) for name, was in before.items() if name in now}
+    bound = {name: [bound_to(each) for each in pair] for name, pair in known.items()}
+    return {f"device {name}": known[name] for name, (was, is_now) in bound.items() if was and is_now and was != is_now}
 
 
 def take_over(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
