@@ -146,7 +146,11 @@ def test_the_report_says_when_with_which_blocks_and_for_how_many_looks() -> None
     assert "Extended on 2026-11-23 with 3 blocks (6 to 8; looks: 2)." in told
     corrected = "Intervals and verdicts are corrected for 2 looks: an interval that is to hold at 95"
     assert corrected in told
-    assert "Corrected for 2 looks." in repr(sections.answer(run))
+    assert repr(sections.answer(run)).count("Corrected for 2 looks.") == 1
+    run.sweep = replace(run.sweep, expectation="as ever", expected={"dd-write": {"": "faster"}})
+    said = repr(sections.answer(run))
+    assert "Expected beforehand: as ever (Corrected for 2 looks.)" in said
+    assert said.count("Corrected for 2 looks.") == 1
     assert "(Corrected for 2 looks.)" in answer_text(run.sweep, run.comparisons, ())
     assert "Corrected for" not in repr(sections.answer(synthetic_run()))
     run.info |= {

@@ -49,7 +49,7 @@ def test_an_excluded_trial_says_why_who_and_when_and_stays_in_the_journal_and_in
     assert (entry["reason"], entry["by"]) == ("the nightly backup ran", getpass.getuser())
     row = after.trials.set_index("trial_id").loc[TRIAL]
     assert row["status"] == "excluded"
-    assert row["reason"] == f"the nightly backup ran (excluded by {getpass.getuser()} on {entry['at'][:10]})"
+    assert row["reason"] == f"the nightly backup ran; excluded by {getpass.getuser()} on {entry['at'][:10]}"
     assert TRIAL not in set(after.measurements["trial_id"])
     assert ((run / "trials.jsonl").read_bytes(), sorted((run / "raw" / TRIAL).iterdir())) == (journal, raw)
 

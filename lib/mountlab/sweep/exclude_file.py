@@ -25,9 +25,9 @@ class ExclusionFile(File):
 
     @property
     def text(self) -> str:
-        """Return 'the backup ran (excluded by jo on 2026-11-23)'."""
-        details = f"{f' by {self.by}' if self.by else ''}{f' on {self.at[:10]}' if self.at else ''}"
-        return f"{self.reason} (excluded{details})" if details else self.reason
+        """Return 'the backup ran; excluded by jo on 2026-11-23'."""
+        parts = [f" by {self.by}" if self.by else "", f" on {self.at[:10]}" if self.at else ""]
+        return f"{self.reason}; excluded{''.join(parts)}" if any(parts) else self.reason
 
 
 def _of_text(value: object) -> object:

@@ -100,8 +100,8 @@ def answer(run: RunView) -> Html:
     line."""
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
     corrected = extension_words.looks_text(run.sweep)
-    looks = html.paragraph(corrected, kind="meta") if corrected else ""
-    return html.joined(html.box("answer", *lines), _expected(run), looks, _caveat_line(run))
+    looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
+    return html.joined(html.box("answer", *lines), looks, _expected(run), _caveat_line(run))
 
 
 def _expected(run: RunView) -> Html | str:
