@@ -1,5 +1,5 @@
-"""What every metric, every column and every file of a run means, a sentence each: for the reference in docs/, and for
-readers who meet one of these names in a table."""
+"""What the words of Mountlab mean, and every metric, column and file of a run, a sentence each: for the reference in
+docs/, and for a reader who meets one of these names in a table."""
 
 from __future__ import annotations
 
@@ -192,3 +192,73 @@ RUN_FILES: Mapping[str, str] = {
     "report.html": "The report: one page that opens anywhere.",
 }
 """What a directory below results/ holds."""
+
+TERMS: Mapping[str, str] = {
+    "baseline": "The file system that all others are compared with. A ratio above 1 is a candidate that has more of "
+    "the metric than the baseline.",
+    "batch": "Many runs, and the reports on them: sweeps, boxes and overrides in one file of `params/batches`.",
+    "block": "One pass over every cell, in an order that is drawn again for each block. Sides are compared inside a "
+    "block, so that a slow drift of the machine falls on both.",
+    "box": "The machine under test, reached over SSH. A file of `params/boxes` names it.",
+    "bundle": "A run made ready for others: it stands alone, and names of machines and people are replaced in it.",
+    "candidate": "A file system that is compared with the baseline.",
+    "catalog": "All runs as one table: for the history of a cell, and for SQL.",
+    "caveat": "A reason to doubt a figure, computed from the kernel's counters, the trials and the facts of the box: "
+    "an error, a warning or a note.",
+    "cell": "One file system under one workload, with one level of each factor: what is measured again and again.",
+    "claim": "The command that gives a scratch device to Mountlab. It reads the whole device first.",
+    "cold, warm": "State of the page cache before a trial: emptied, or filled with the file.",
+    "comparison": "The ratio of two cells that differ in the file system only, with interval and verdict.",
+    "confidence interval": "See interval.",
+    "coverage": "How often intervals of a kind contain the truth, counted in simulation. Of 95 % intervals 95 of 100 "
+    "should.",
+    "cv": "Coefficient of variation: the standard deviation of the trials by their mean.",
+    "decided": "A comparison whose verdict is faster, slower or same.",
+    "design": "How often and in which order a sweep is measured: `repeats` or `until`, seed, warm-up.",
+    "direct I/O": "Reads and writes past the page cache (`O_DIRECT`).",
+    "equivalence": "That two sides differ by less than the smallest effect that matters. It must be shown, by two one- "
+    "sided tests; the absence of a difference is not enough.",
+    "estimate": "The mean of the trials of a cell, or another figure such as the median, with its interval.",
+    "evidence": "What the kernel says of a file system while it is mounted, kept with the run.",
+    "expectation": "What you expect, written into the sweep before you see a figure. The report says which parts the "
+    "result confirms, contradicts or leaves open.",
+    "factor, level": "A swept option and one of its values. A list in a sweep file is a factor.",
+    "faster, slower": "Verdicts: a difference is shown. The interval for all comparisons together lies on one side of "
+    "1.",
+    "flush": "To make the device keep what was written: `fsync`, `fdatasync`, `sync`. Without one a write measures "
+    "memory.",
+    "gate": "The comparison of a run with earlier ones that ends with an exit code: passes, fails, cannot tell.",
+    "helper": "A program of root's on the box that does for an ordinary user what mounting needs, and nothing else.",
+    "ignored option": "A mount option that the kernel took and did nothing with.",
+    "interval": "The range in which the true figure lies, with a stated chance, by default 95 %. It is wider with "
+    "fewer and noisier trials.",
+    "loop device": "A file that the kernel shows as a block device. File systems with `image` lie on one.",
+    "mount root": "The directory of the box below which Mountlab makes and mounts everything.",
+    "n": "The number of trials that a figure rests on. I/Os are never counted as n.",
+    "page cache": "Memory in which the kernel keeps parts of files. A read that it answers never reaches the disk.",
+    "paired": "Compared inside the same block: what the two sides have in common then cancels.",
+    "percentile": "p99 is the latency that 99 % of the I/Os of a trial stay below. Its interval comes from trials.",
+    "pilot": "A run that exists already, from whose spread the plan says what a design can show.",
+    "plan": "What a run would do: every command, device and directory, and how long. It changes nothing.",
+    "preset": "A named set of changes in a sweep file, such as `small`.",
+    "ratio": "Candidate by baseline, as the mean of the logarithms over blocks, transformed back.",
+    "raw output": "What tools and kernel said, kept below `raw/` and never changed. Every figure can be made from it "
+    "again.",
+    "run": "One execution of a sweep on one box: one directory below `results/`.",
+    "same": "A verdict: equivalence is shown.",
+    "scratch device": "A whole block device that may be formatted: named by a stable id in the box file, and claimed.",
+    "seed": "The number from which the order of trials is drawn. With the same seed it is the same order.",
+    "smallest effect": "The smallest difference that matters to you: 2 % where nothing is said.",
+    "status": "What became of a trial: `ok`, `timeout`, `failed`, `invalid`, `skipped` or `excluded`.",
+    "stopping rule": "`until`: blocks go on until every interval is narrow enough. Intervals are corrected for the "
+    "looks.",
+    "sweep": "One question: file systems, workloads and a design, in one YAML file of `params/sweeps`.",
+    "tool": "A benchmark program: fio, dd, filebench, fs_mark, pg_test_fsync, or any command.",
+    "trial": "One execution of one cell in one block.",
+    "undecided": "A verdict: neither a difference nor equivalence is shown. It does not mean that both are the same.",
+    "verdict": "What a comparison shows: faster, slower, same or undecided. The chance of a wrong one is held for all "
+    "comparisons of a run together.",
+    "warm-up": "A block that is run first, kept and not counted.",
+    "workload": "A tool with its options.",
+}
+"""Every word that reports, plans and pages use in a sense of their own, in the order of the alphabet."""

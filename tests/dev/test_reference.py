@@ -9,6 +9,7 @@ import re
 import shutil
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import get_args
 
 import mountlab
 import pandas as pd
@@ -20,8 +21,9 @@ from mountlab.batch.batch_file import BatchFile, GroupFile
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.core import disk
 from mountlab.core.errors import EXIT_CODES, MountlabError
+from mountlab.core.findings import Verdict
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import COLUMNS
+from mountlab.core.model import COLUMNS, Status
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.results import paths, store, tables
@@ -151,6 +153,16 @@ def test_every_rule_of_an_option_without_effect_is_listed(made: dict[str, str]) 
     rows = made["filesystems.md"].partition("Rules for options without effect")[2].partition("\n## ")[0]
     assert all(rule.reason in rows and rule.source.replace("|", "\\|") in rows for rule in RULES)
     assert all(rule.reason in rows for rule in UNDONE)
+
+
+def test_the_glossary_has_the_words_of_verdicts_and_states_in_order() -> None:
+    words = {word for term in glossary.TERMS for word in term.split(", ")}
+    assert set(get_args(Verdict)) <= words
+    said = set(re.findall(r"`(\w+)`", glossary.TERMS["status"]))
+    assert said == set(get_args(Status))
+    assert [*glossary.TERMS] == sorted(glossary.TERMS, key=str.lower)
+    assert {"box", "sweep", "run", "batch", "cell", "block", "trial", "caveat", "ratio", "interval"} <= words
+    assert not [text for text in glossary.TERMS.values() if not text.endswith((".",))]
 
 
 def test_every_caveat_says_how_bad_it_is_and_what_to_do(made: dict[str, str]) -> None:

@@ -143,5 +143,5 @@ NEW = ("troubleshooting.md", "what-to-expect.md", "recipes.md")
 def test_a_caveat_that_is_named_exists(page: str) -> None:
     sweeps = {path.stem for path in (paths.PARAMS / "sweeps").glob("*.yml")}
     named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", (DOCS / page).read_text()))
-    others = {"bench-fio", "btrfs-nocow", "look-and-remove", "index-url"}
+    others = {"bench-fio", "btrfs-nocow", "look-and-remove", "index-url", "ssh-add"}
     assert named - sweeps - others <= set(CHECKS)

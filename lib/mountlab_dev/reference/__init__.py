@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
+from mountlab_dev.glossary import TERMS
 from mountlab_dev.reference import files, names, registries, surface
 from mountlab_dev.reference.markdown import page, table
 
@@ -23,6 +24,7 @@ _ABOUT = {
     "command-line.md": "every verb and exit code",
     "run-directory.md": "the files of a run and their columns",
     "python.md": "the public names of `mountlab`",
+    "glossary.md": "the words of reports, plans and pages",
 }
 
 
@@ -35,6 +37,7 @@ def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns
         "command-line.md": surface.verbs_page(parser),
         "run-directory.md": surface.runs_page(columns),
         "python.md": names.names_page(public),
+        "glossary.md": _glossary(),
     }
     rows = [(f"[{name}]({name})", _ABOUT[name]) for name in made]
     index = page(
@@ -43,3 +46,13 @@ def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns
         table(("Page", "What it holds"), rows),
     )
     return {"README.md": index, **made}
+
+
+def _glossary() -> str:
+    """The words, then where names of metrics, columns and files are explained."""
+    return page(
+        "Glossary",
+        "The words of reports, plans and pages. Metrics are explained [here](metrics.md), columns and files "
+        "[here](run-directory.md), caveats [here](caveats.md). How figures are made: [METHODS](../../METHODS.md).",
+        table(("Word", "Meaning"), TERMS.items()),
+    )
