@@ -145,3 +145,17 @@ def test_a_caveat_that_is_named_exists(page: str) -> None:
     named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", (DOCS / page).read_text()))
     others = {"bench-fio", "btrfs-nocow", "look-and-remove", "index-url", "ssh-add"}
     assert named - sweeps - others <= set(CHECKS)
+
+
+# --- read a report ----------------------------------------------------------------------------------------------------
+
+
+def test_the_pictures_of_a_report_are_small_and_every_number_in_them_is_explained() -> None:
+    text = (DOCS / "read-a-report.md").read_text()
+    pictures = re.findall(r"!\[([^]]+)\]\((images/read-[\w-]+\.png)\)\n\n(.*?)(?=\n#|\n!|\Z)", text, re.DOTALL)
+    assert len(pictures) == 5
+    for says, name, below in pictures:
+        assert (DOCS / name).stat().st_size < 300_000
+        (last,) = re.findall(r"1 to (\d+)", says)
+        numbers = re.findall(r"^(\d+)\. ", below, re.MULTILINE)
+        assert numbers == [str(n + 1) for n in range(int(last))]

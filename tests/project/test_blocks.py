@@ -1,0 +1,251 @@
+"""Every code block of README and docs is run, parsed or compared by a test; one that cannot be says why, here."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from mountlab.core import disk
+from mountlab.report.terminal import answer_text
+from mountlab.results import store
+from project import test_docs
+from project.test_docs import COVERED_IN_DOCS, DOCS, SCRIPTS, WRITTEN
+from project.test_how_to import ADDITIONS
+from project.test_readme import in_file_or_folder
+
+ROOT = disk.ROOT
+FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+SHELL = ("sh", "console")
+
+
+class Block(NamedTuple):
+    """One code block of a page."""
+
+    page: str
+    """Below the repository."""
+    language: str
+    text: str
+    indented: bool
+
+
+def blocks_of(page: str, markdown: str) -> Iterator[Block]:
+    for indent, language, text in FENCED.findall(markdown):
+        yield Block(page, language, textwrap.dedent(text), bool(indent))
+
+
+BLOCKS = [block for page in WRITTEN for block in blocks_of(str(page.relative_to(ROOT)), page.read_text())]
+
+
+def of(*languages: str) -> list[Any]:
+    return [
+        pytest.param(block, id=f"{block.page}: {block.text.splitlines()[0][:40]}")
+        for block in BLOCKS
+        if block.language in languages
+    ]
+
+
+# --- every block has a test -------------------------------------------------------------------------------------------
+
+OUTPUTS = {
+    "README.md: $ make demo": ("tests/live/test_demo.py", '"demo", "--yes"'),
+    "docs/tutorial.md: $ make demo": ("tests/live/test_demo.py", '"demo", "--yes"'),
+    "docs/tutorial.md: trials ": ("tests/live/test_tutorial.py", "in plan, "),
+    "docs/how-to/own-tool.md: 16777216,256": ("tests/project/test_blocks.py", "test_the_output_of_the_tool_is_read"),
+    "docs/how-to/own-tool.md: xfs_io version": ("tests/project/test_blocks.py", "test_the_output_of_the_tool_is_read"),
+    "docs/troubleshooting.md: ": (
+        "tests/project/test_pages.py",
+        "def test_a_message_that_is_quoted_is_one_of_the_code",
+    ),
+}
+"""Page and beginning of an output that is shown, to the test that sees it made, and a text in there."""
+NOT_COMPARED = {
+    "ARCHITECTURE.md: core": "a drawing; tests/project/test_architecture.py compares the rooms with the code",
+    "docs/batches.md: db1 |": "progress of three boxes at one moment: no two runs show the same",
+    "docs/batches.md: results/batch-<name>": "a drawing of a directory",
+    "docs/tutorial.md: workload ": "measured once: its form is compared below, its figures are of that machine",
+}
+"""Page and beginning of an output that no test can see made, to the reason."""
+PYTHON_RUN_BY_HOW_TO = (*ADDITIONS, "own-plot.md", "custom-figures.md")
+"""Pages below docs/how-to whose Python test_how_to.py runs."""
+SQL_PAGES = ("docs/how-to/years-of-results.md",)
+"""tests/results/test_catalog.py asks their queries."""
+
+
+def is_covered(block: Block) -> bool:
+    name = Path(block.page).name
+    match block.language:
+        case "sh" | "yaml" | "python":
+            return True  # by the tests below, each of which takes every page
+        case "diff":
+            return name in ADDITIONS
+        case "sql":
+            return block.page in SQL_PAGES and not block.indented
+        case "text" | "console":
+            return bool(_shown(block))
+    return False
+
+
+def _shown(block: Block) -> list[str]:
+    return [key for key in {**OUTPUTS, **NOT_COMPARED} if f"{block.page}: {block.text}".startswith(key)]
+
+
+@pytest.mark.parametrize("block", [pytest.param(b, id=f"{b.page}-{n}") for n, b in enumerate(BLOCKS)])
+def test_every_block_has_a_language_and_a_test(block: Block) -> None:
+    assert is_covered(block), "no test takes such a block: see the tables of this file"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block("docs/new.md", "", "make lab\n", False),
+        Block("docs/new.md", "toml", "a = 1\n", False),
+        Block("docs/new.md", "text", "an output of nothing\n", False),
+        Block("docs/new.md", "sql", "SELECT 1\n", False),
+        Block("docs/new.md", "diff", "+a\n", False),
+    ],
+)
+def test_a_block_without_a_test_is_noticed(block: Block) -> None:
+    assert not is_covered(block)
+
+
+def test_the_tables_name_blocks_and_tests_that_exist() -> None:
+    for key in {**OUTPUTS, **NOT_COMPARED}:
+        assert any(f"{block.page}: {block.text}".startswith(key) for block in BLOCKS), f"no such block: {key}"
+    for key, (place, words) in OUTPUTS.items():
+        assert in_file_or_folder(place, words), f"{place} does not see {key}"
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+MORE = [
+    (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
+    (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '"--resume"'),
+    (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '["reproduce", "BUNDLE=b.zip"'),
+    (r"make publish RUNS=\".+\" ARGS='.+'", "tests/publish/test_publish.py", '"--author"'),
+    (r"make test-all", "tests/project/test_makefile.py", '"test-all"'),
+    (r"\.venv/bin/mountlab box helper \S+ > install\.sh", "tests/box/test_helper.py", '["box", "helper", "b"]'),
+    (r"(\.venv/bin/)?papermill --help-notebook notebooks/\S+", "tests/project/test_notebooks.py", "--help-notebook"),
+    (
+        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+ -p preset \S+",
+        "tests/live/test_papermill.py",
+        '"papermill"',
+    ),
+    (r"dask (scheduler|worker) .+", "tests/support/rack.py", 'with_name("dask")'),
+]
+"""As COVERED_IN_DOCS, of pages that it does not look at."""
+NOT_RUN = {
+    r"useradd .+": "makes a user of the machine",
+    r"scp \S+ root@mybox: && ssh root@mybox sh install\.sh": "another machine: test_helper.py installs it here",
+    r"ssh -N -L \S+ you@server": "another machine",
+}
+"""Commands that no test may run, to the reason."""
+
+
+def commands_of(block: Block) -> list[str]:
+    """What is typed in a block of the shell: lines of `sh`, lines after `$ ` of `console`; a backslash joins lines."""
+    if any(block.page.endswith(page) and block.text.startswith(begins) for page, begins in SCRIPTS.items()):
+        return []
+    lines = re.sub(r"\s*\\\n(>)?\s*", " ", block.text).splitlines()
+    typed = [line[2:] for line in lines if line.startswith("$ ")] if block.language == "console" else lines
+    return [re.sub(r"\s+#.*", "", line).strip() for line in typed if line.strip() and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("block", of(*SHELL))
+def test_every_command_is_run_by_a_test_or_says_why_not(block: Block) -> None:
+    known = [pattern for pattern, *_ in (*COVERED_IN_DOCS, *MORE)] + list(NOT_RUN)
+    assert not [each for each in commands_of(block) if not any(re.fullmatch(pattern, each) for pattern in known)]
+
+
+def test_the_tests_of_commands_run_them() -> None:
+    typed = [each for block in BLOCKS if block.language in SHELL for each in commands_of(block)]
+    for pattern, place, words in MORE:
+        if any(re.fullmatch(pattern, each) for each in typed):
+            assert in_file_or_folder(place, words), f"{place} does not run {pattern}"
+    assert not [pattern for pattern in NOT_RUN if not any(re.fullmatch(pattern, each) for each in typed)]
+
+
+# --- YAML and Python --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [each for each in of("yaml") if each.values[0].indented])
+def test_yaml_inside_a_list_is_a_parameter_file_too(block: Block) -> None:
+    """What is not indented, test_docs.py takes."""
+    assert isinstance(yaml.safe_load(block.text), dict)
+    test_docs.test_every_parameter_file_in_the_docs_is_accepted(block.text)
+
+
+def _own_pages() -> list[str]:
+    pages = dict.fromkeys(block.page for block in BLOCKS if block.language == "python")
+    return [page for page in pages if Path(page).name not in PYTHON_RUN_BY_HOW_TO]
+
+
+BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
+"""Page to a function that would need another machine: its arguments are bound to its parameters instead."""
+
+
+@pytest.mark.parametrize("page", _own_pages())
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its blocks one after the other, beside the recorded run."""
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(tmp_path)
+    if page in BOUND:
+        _bind(*BOUND[page], monkeypatch)
+    namespace: dict[str, Any] = {}
+    for block in BLOCKS:
+        if (block.page, block.language) == (page, "python"):
+            exec(compile(block.text, page, "exec"), namespace)
+    assert len(namespace) > 1
+
+
+def _bind(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mountlab.batch import store as batches
+
+    real = inspect.signature(getattr(__import__(module, fromlist=[name]), name))
+
+    def bound(*args: Any, **named: Any) -> tuple[Any, Any]:
+        real.bind(*args, **named)
+        return ROOT, None
+
+    monkeypatch.setattr(f"{module}.{name}", bound)
+    monkeypatch.setattr(batches, "load_batch", lambda path: path)
+
+
+def test_the_check_of_a_figure_gives_the_figure_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test_the_python_of_a_page_runs("docs/read-a-report.md", tmp_path, monkeypatch)
+    page = (DOCS / "read-a-report.md").read_text()
+    (told,) = re.findall(r"Take `ext4`, `dd-write`: ([\d.]+) GB/s", page)
+    said = capsys.readouterr().out.split()
+    assert float(said[0]) == pytest.approx(float(told), abs=0.005)
+    assert said[1:] == ["GB/s", "from", "10", "trials"]
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_output_of_the_tool_is_read() -> None:
+    """xfs_io as own-tool.md shows it, by the patterns of the page's own tool."""
+    page = (DOCS / "how-to" / "own-tool.md").read_text()
+    source = next(block.text for block in blocks_of("", page) if block.language == "python")
+    (pattern,) = re.findall(r'^_LINE = re\.compile\(r"(.+)", re\.ASCII\)$', source, re.MULTILINE)
+    shown = [block.text for block in blocks_of("", page) if block.language == "text"]
+    assert re.match(pattern, shown[0])
+    assert shown[1].startswith("xfs_io version ")
+
+
+def test_the_table_of_the_tutorial_has_the_form_of_the_terminal() -> None:
+    run = store.load_run(ROOT / "results" / "tour")
+    printed = answer_text(run.sweep, run.comparisons, run.caveats).splitlines()
+    begins = "docs/tutorial.md: workload "
+    (shown,) = (block.text.splitlines() for block in BLOCKS if f"{block.page}: {block.text}".startswith(begins))
+    (head,) = (line for line in printed if line.startswith("workload "))
+    assert shown[0].split() == head.split()
+    (last,) = (line for line in printed if line.startswith("(Intervals"))
+    assert re.sub(r"\d+", "N", shown[-1]) == re.sub(r"\d+", "N", last)
