@@ -123,22 +123,6 @@ def test_the_tables_name_blocks_and_tests_that_exist() -> None:
 
 # --- commands ---------------------------------------------------------------------------------------------------------
 
-MORE = [
-    (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
-    (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '"--resume"'),
-    (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '["reproduce", "BUNDLE=b.zip"'),
-    (r"make publish RUNS=\".+\" ARGS='.+'", "tests/publish/test_publish.py", '"--author"'),
-    (r"make test-all", "tests/project/test_makefile.py", '"test-all"'),
-    (r"\.venv/bin/mountlab box helper \S+ > install\.sh", "tests/box/test_helper.py", '["box", "helper", "b"]'),
-    (r"(\.venv/bin/)?papermill --help-notebook notebooks/\S+", "tests/project/test_notebooks.py", "--help-notebook"),
-    (
-        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+ -p preset \S+",
-        "tests/live/test_papermill.py",
-        '"papermill"',
-    ),
-    (r"dask (scheduler|worker) .+", "tests/support/rack.py", 'with_name("dask")'),
-]
-"""As COVERED_IN_DOCS, of pages that it does not look at."""
 NOT_RUN = {
     r"useradd .+": "makes a user of the machine",
     r"scp \S+ root@mybox: && ssh root@mybox sh install\.sh": "another machine: test_helper.py installs it here",
@@ -158,13 +142,13 @@ def commands_of(block: Block) -> list[str]:
 
 @pytest.mark.parametrize("block", of(*SHELL))
 def test_every_command_is_run_by_a_test_or_says_why_not(block: Block) -> None:
-    known = [pattern for pattern, *_ in (*COVERED_IN_DOCS, *MORE)] + list(NOT_RUN)
+    known = [pattern for pattern, *_ in COVERED_IN_DOCS] + list(NOT_RUN)
     assert not [each for each in commands_of(block) if not any(re.fullmatch(pattern, each) for pattern in known)]
 
 
 def test_the_tests_of_commands_run_them() -> None:
     typed = [each for block in BLOCKS if block.language in SHELL for each in commands_of(block)]
-    for pattern, place, words in MORE:
+    for pattern, place, words in COVERED_IN_DOCS:
         if any(re.fullmatch(pattern, each) for each in typed):
             assert in_file_or_folder(place, words), f"{place} does not run {pattern}"
     assert not [pattern for pattern in NOT_RUN if not any(re.fullmatch(pattern, each) for each in typed)]

@@ -24,7 +24,7 @@ from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab.tools import TOOLS
 from mountlab.tools.command import METRIC_KEYS
-from project.test_readme import COVERED_BY, commands, in_file_or_folder
+from project.test_readme import COVERED_BY
 
 ROOT = disk.ROOT
 DOCS = ROOT / "docs"
@@ -38,7 +38,6 @@ WRITTEN = [
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md"))]
-TYPED = [page for page in WRITTEN if page.is_relative_to(DOCS)]
 each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
 each_written = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 SAFETY = (DOCS / "safety.md").read_text()
@@ -142,7 +141,21 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/mountlab conform \S+", "tests/live/test_plugin_live.py", '"conform", "mountlab-untar"'),
     (r"\.venv/bin/mountlab run docs/example-plugin/unpack\.yml", "tests/live/test_plugin_live.py", '"unpack.yml"'),
     (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
+    (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
+    (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '"--resume"'),
+    (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '["reproduce", "BUNDLE=b.zip"'),
+    (r"make publish RUNS=\".+\" ARGS='.+'", "tests/publish/test_publish.py", '"--author"'),
+    (r"make test-all", "tests/project/test_makefile.py", '"test-all"'),
+    (r"\.venv/bin/mountlab box helper \S+ > install\.sh", "tests/box/test_helper.py", '["box", "helper", "b"]'),
+    (r"(\.venv/bin/)?papermill --help-notebook notebooks/\S+", "tests/project/test_notebooks.py", "--help-notebook"),
+    (
+        r"(\.venv/bin/)?papermill notebooks/\S+ \S+ -f params/sweeps/\S+\.yml -p box \S+ -p preset \S+",
+        "tests/live/test_papermill.py",
+        '"papermill"',
+    ),
+    (r"dask (scheduler|worker) .+", "tests/support/rack.py", 'with_name("dask")'),
 ]
+"""Commands, where they are run, and a text in there that runs them: test_blocks.py holds every page against it."""
 SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
 """Shell blocks that are a file, by how they begin: a test runs the file."""
 
@@ -154,19 +167,6 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     opened = re.findall(r"^ *```(.*)$", text, re.MULTILINE)[::2]
     assert all(opened)
     assert not re.findall(r"^ {4,}(?:make|mountlab|\.venv/bin/\S+) .*", FENCE.sub("", text), re.MULTILINE)
-
-
-@pytest.mark.parametrize("page", TYPED, ids=lambda page: page.name)
-def test_every_command_in_the_docs_is_run_somewhere(page: Path) -> None:
-    text = page.read_text()
-    if page.name in SCRIPTS:
-        text = re.sub(rf"^```sh\n{re.escape(SCRIPTS[page.name])}.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    typed = commands(text)
-    unknown = [each for each in typed if not any(re.fullmatch(pattern, each) for pattern, *_ in COVERED_IN_DOCS)]
-    assert not unknown, "a command without a test: add the test, then its line to COVERED_IN_DOCS"
-    for pattern, place, words in COVERED_IN_DOCS:
-        if any(re.fullmatch(pattern, each) for each in typed):
-            assert in_file_or_folder(place, words), f"{place} does not run {pattern}"
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
