@@ -121,6 +121,14 @@ def test_the_tables_name_blocks_and_tests_that_exist() -> None:
         assert in_file_or_folder(place, words), f"{place} does not see {key}"
 
 
+def test_blocks_of_the_reference_are_signatures() -> None:
+    """tests/dev/test_reference.py compares each with its function."""
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        found = list(blocks_of(page.name, page.read_text()))
+        assert not found or page.name == "python.md"
+        assert all(block.language == "python" and block.text.count("\n") == 1 for block in found)
+
+
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 NOT_RUN = {
@@ -173,6 +181,7 @@ BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
 """Page to a function that would need another machine: its arguments are bound to its parameters instead."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", _own_pages())
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its blocks one after the other, beside the recorded run."""
@@ -200,6 +209,7 @@ def _bind(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "load_batch", lambda path: path)
 
 
+@pytest.mark.slow
 def test_the_check_of_a_figure_gives_the_figure_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,6 +234,7 @@ def test_the_output_of_the_tool_is_read() -> None:
     assert shown[1].startswith("xfs_io version ")
 
 
+@pytest.mark.slow
 def test_the_table_of_the_tutorial_has_the_form_of_the_terminal() -> None:
     run = store.load_run(ROOT / "results" / "tour")
     printed = answer_text(run.sweep, run.comparisons, run.caveats).splitlines()

@@ -19,6 +19,7 @@ UNITS = {"GB/s": 1e9, "µs": 1e-6, "thousand/s": 1e3}
 # --- what to expect ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_own_machine_are_those_of_the_recorded_run() -> None:
     text = (DOCS / "what-to-expect.md").read_text().partition("<!-- tour")[2]
     rows = re.findall(r"^\| (\S+/.+?) \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (\S+) \|$", text, re.MULTILINE)
