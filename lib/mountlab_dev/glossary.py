@@ -219,7 +219,7 @@ TERMS: Mapping[str, str] = {
     "equivalence": "That two sides differ by less than the smallest effect that matters. It must be shown, by two one- "
     "sided tests; the absence of a difference is not enough.",
     "estimate": "The mean of the trials of a cell, or another figure such as the median, with its interval.",
-    "evidence": "What the kernel says of a file system while it is mounted, kept with the run.",
+    "evidence": "What the kernel reports of a file system while it is mounted, kept with the run.",
     "expectation": "What you expect, written into the sweep before you see a figure. The report says which parts the "
     "result confirms, contradicts or leaves open.",
     "factor, level": "A swept option and one of its values. A list in a sweep file is a factor.",

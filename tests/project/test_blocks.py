@@ -215,9 +215,9 @@ def test_the_check_of_a_figure_gives_the_figure_of_the_page(
 ) -> None:
     test_the_python_of_a_page_runs("docs/read-a-report.md", tmp_path, monkeypatch)
     page = (DOCS / "read-a-report.md").read_text()
-    (told,) = re.findall(r"Take `ext4`, `dd-write`: ([\d.]+) GB/s", page)
+    (shown,) = re.findall(r"Take `ext4`, `dd-write`: ([\d.]+) GB/s", page)
     said = capsys.readouterr().out.split()
-    assert float(said[0]) == pytest.approx(float(told), abs=0.005)
+    assert float(said[0]) == pytest.approx(float(shown), abs=0.005)
     assert said[1:] == ["GB/s", "from", "10", "trials"]
 
 
