@@ -72,6 +72,12 @@ NOT_COMPARED = {
 """Page and beginning of an output that no test can see made, to the reason."""
 PYTHON_RUN_BY_HOW_TO = (*ADDITIONS, "own-plot.md", "custom-figures.md")
 """Pages below docs/how-to whose Python test_how_to.py runs."""
+PYTHON_RUN_HERE = ("docs/read-a-report.md",)
+"""Pages whose Python only reads. What measures or changes a run must not: it would do so in this repository."""
+BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
+"""Page to a function that would need another machine: its arguments are bound to its parameters instead."""
+PYTHON_RUN_ELSEWHERE = {"docs/how-to/go-on.md": ("tests/runner/test_extend.py", "go-on.md")}
+"""Page to the test that runs its Python on a run of its own, and a text in there."""
 SQL_PAGES = ("docs/how-to/years-of-results.md",)
 """tests/results/test_catalog.py asks their queries."""
 
@@ -79,8 +85,10 @@ SQL_PAGES = ("docs/how-to/years-of-results.md",)
 def is_covered(block: Block) -> bool:
     name = Path(block.page).name
     match block.language:
-        case "sh" | "yaml" | "python":
+        case "sh" | "yaml":
             return True  # by the tests below, each of which takes every page
+        case "python":
+            return name in PYTHON_RUN_BY_HOW_TO or block.page in {*PYTHON_RUN_HERE, *BOUND, *PYTHON_RUN_ELSEWHERE}
         case "diff":
             return name in ADDITIONS
         case "sql":
@@ -108,6 +116,7 @@ def test_every_block_has_a_language_and_a_test(block: Block) -> None:
         Block("docs/new.md", "text", "an output of nothing\n", False),
         Block("docs/new.md", "sql", "SELECT 1\n", False),
         Block("docs/new.md", "diff", "+a\n", False),
+        Block("docs/new.md", "python", "import mountlab\n", False),
     ],
 )
 def test_a_block_without_a_test_is_noticed(block: Block) -> None:
@@ -117,7 +126,7 @@ def test_a_block_without_a_test_is_noticed(block: Block) -> None:
 def test_the_tables_name_blocks_and_tests_that_exist() -> None:
     for key in {**OUTPUTS, **NOT_COMPARED}:
         assert any(key in _shown(block) for block in BLOCKS), f"no such block: {key}"
-    for key, (place, words) in OUTPUTS.items():
+    for key, (place, words) in {**OUTPUTS, **PYTHON_RUN_ELSEWHERE}.items():
         assert in_file_or_folder(place, words), f"{place} does not see {key}"
 
 
@@ -172,17 +181,8 @@ def test_yaml_inside_a_list_is_a_parameter_file_too(block: Block) -> None:
     test_docs.test_every_parameter_file_in_the_docs_is_accepted(block.text)
 
 
-def _own_pages() -> list[str]:
-    pages = dict.fromkeys(block.page for block in BLOCKS if block.language == "python")
-    return [page for page in pages if Path(page).name not in PYTHON_RUN_BY_HOW_TO]
-
-
-BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
-"""Page to a function that would need another machine: its arguments are bound to its parameters instead."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("page", _own_pages())
+@pytest.mark.parametrize("page", [*PYTHON_RUN_HERE, *BOUND])
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its blocks one after the other, beside the recorded run."""
     (tmp_path / "results").symlink_to(ROOT / "results")
