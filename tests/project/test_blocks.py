@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +79,8 @@ BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
 """Page to a function that would need another machine: its arguments are bound to its parameters instead."""
 PYTHON_RUN_ELSEWHERE = {"docs/how-to/go-on.md": ("tests/runner/test_extend.py", "go-on.md")}
 """Page to the test that runs its Python on a run of its own, and a text in there."""
+TOML_OF = {"docs/how-to/plug-in.md": "docs/example-plugin/pyproject.toml"}
+"""Page to the file of which it shows a part."""
 SQL_PAGES = ("docs/how-to/years-of-results.md",)
 """tests/results/test_catalog.py asks their queries."""
 
@@ -91,6 +94,8 @@ def is_covered(block: Block) -> bool:
             return name in PYTHON_RUN_BY_HOW_TO or block.page in {*PYTHON_RUN_HERE, *BOUND, *PYTHON_RUN_ELSEWHERE}
         case "diff":
             return name in ADDITIONS
+        case "toml":
+            return block.page in TOML_OF
         case "sql":
             return block.page in SQL_PAGES and not block.indented
         case "text" | "console":
@@ -219,6 +224,13 @@ def test_the_check_of_a_figure_gives_the_figure_of_the_page(
     said = capsys.readouterr().out.split()
     assert float(said[0]) == pytest.approx(float(shown), abs=0.005)
     assert said[1:] == ["GB/s", "from", "10", "trials"]
+
+
+@pytest.mark.parametrize("block", of("toml"))
+def test_toml_that_is_shown_is_in_its_file(block: Block) -> None:
+    whole = tomllib.loads((ROOT / TOML_OF[block.page]).read_text())
+    shown = tomllib.loads(block.text)["project"]["entry-points"]
+    assert {group: whole["project"]["entry-points"][group] for group in shown} == shown
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
