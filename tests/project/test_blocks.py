@@ -77,7 +77,10 @@ PYTHON_RUN_HERE = ("docs/read-a-report.md",)
 """Pages whose Python only reads. What measures or changes a run must not: it would do so in this repository."""
 BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
 """Page to a function that would need another machine: its arguments are bound to its parameters instead."""
-PYTHON_RUN_ELSEWHERE = {"docs/how-to/go-on.md": ("tests/runner/test_extend.py", "go-on.md")}
+PYTHON_RUN_ELSEWHERE = {
+    "docs/how-to/go-on.md": ("tests/runner/test_extend.py", "go-on.md"),
+    "docs/how-to/by-hand.md": ("tests/live/test_by_hand_live.py", "by-hand.md"),
+}
 """Page to the test that runs its Python on a run of its own, and a text in there."""
 TOML_OF = {"docs/how-to/plug-in.md": "docs/example-plugin/pyproject.toml"}
 """Page to the file of which it shows a part."""

@@ -112,6 +112,7 @@ def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], a
 
 COVERED_IN_DOCS = [
     *COVERED_BY,
+    (r"make env", "tests/project/test_makefile.py", "env.sh"),
     (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
     (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '["batch", "--resume"'),
     (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '"reproduce", "BUNDLE='),
