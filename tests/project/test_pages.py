@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from functools import cache
 
@@ -160,3 +161,16 @@ def test_the_pictures_of_a_report_are_small_and_every_number_in_them_is_explaine
         (last,) = re.findall(r"1 to (\d+)", says)
         numbers = re.findall(r"^(\d+)\. ", below, re.MULTILINE)
         assert numbers == [str(n + 1) for n in range(int(last))]
+
+
+def test_the_sections_that_are_named_are_those_of_the_report() -> None:
+    cells = json.loads((ROOT / "notebooks" / "20_report.ipynb").read_text())["cells"]
+    titles = re.findall(r"^#+ (.+)$", "\n".join("".join(cell["source"]) for cell in cells), re.MULTILINE)
+    evidence = (DOCS / "read-a-report.md").read_text().partition("\n## Evidence\n")[2].partition("\n## ")[0]
+    named = re.findall(r"^- \*\*(.+?)\*\*:", evidence, re.MULTILINE)
+    assert len(named) == 4
+    assert {*named, "Trials in run order", "Trials", "Downloads", "Caveats", "Options in effect", "Results"} <= set(
+        titles
+    )
+    headings = re.findall(r"^## (.+)$", (DOCS / "read-a-report.md").read_text(), re.MULTILINE)
+    assert {"Caveats", "Options in effect", "Results", "Trials"} <= set(headings) & set(titles)
