@@ -174,3 +174,11 @@ def test_the_sections_that_are_named_are_those_of_the_report() -> None:
     )
     headings = re.findall(r"^## (.+)$", (DOCS / "read-a-report.md").read_text(), re.MULTILINE)
     assert {"Caveats", "Options in effect", "Results", "Trials"} <= set(headings) & set(titles)
+
+
+def test_every_sign_of_a_wrong_number_names_caveats_that_exist() -> None:
+    signs = (DOCS / "what-to-expect.md").read_text().partition("## Signs")[2].partition("## Sources")[0]
+    says = [row.split("|")[3] for row in signs.splitlines() if row.startswith("| ")][2:]
+    named = {code for cell in says for code in re.findall(r"`([a-z-]+)`", cell)}
+    assert named
+    assert named <= set(CHECKS)

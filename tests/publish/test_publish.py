@@ -443,6 +443,9 @@ def test_the_verb_prints_where_the_bundle_is(
     no_reports(monkeypatch)
     monkeypatch.setattr(publishing, "ENVIRONMENT", ())
     assert main(["publish", str(run), "--to", str(tmp_path / "b"), "--licence", "CC0-1.0", "--author", "A <b>"]) == 0
-    assert capsys.readouterr().out.split()[1::2] == [str(tmp_path / "b" / "index.html"), str(tmp_path / "b.zip")]
+    bundle, archive, after = capsys.readouterr().out.splitlines()
+    assert [bundle.split()[1], archive.split()[1]] == [str(tmp_path / "b" / "index.html"), str(tmp_path / "b.zip")]
+    assert after.startswith("next: ")
+    assert after.endswith("mountlab reproduce b.zip")
     assert "A &lt;b&gt;" in (tmp_path / "b" / "index.html").read_text()
     assert "CC0-1.0" in (tmp_path / "b" / "LICENSE").read_text()

@@ -35,4 +35,5 @@ def _publish(arguments: Arguments) -> int:
     folder, archive = publish([run_of(each) for each in arguments.runs], wishes)
     write_index()
     print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
+    print(f"next:   send the zip; who gets it checks every figure: mountlab reproduce {archive.name}")
     return 0
