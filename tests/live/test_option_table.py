@@ -168,9 +168,9 @@ tmpfs | | mpol=default                       | in effect  | mpol is absent      
 tmpfs | | mpol=weighted interleave:0         | in effect  | mpol=weighted interleave:0 | >=6.9
 tmpfs | | sync,dirsync,lazytime              | without effect; without effect; without effect | in memory; in memory; in memory |
 tmpfs | | mand                               | without effect | no mandatory locks    | >=5.15
-ramfs | | nonsense                           | ignored    | nobody knows              |
-ramfs | | size=64m                           | ignored    | nobody knows              |
-ramfs | | data=writeback,nodelalloc,nobarrier | ignored; ignored; ignored | nobody knows; nobody knows; nobody knows |
+ramfs | | nonsense                           | ignored    | ramfs accepts unknown options |
+ramfs | | size=64m                           | ignored    | ramfs accepts unknown options |
+ramfs | | data=writeback,nodelalloc,nobarrier | ignored; ignored; ignored | ramfs accepts unknown options; ramfs accepts unknown options; ramfs accepts unknown options |
 ramfs | | noatime,nodiratime,rw              | in effect; in effect; in effect | noatime; nodiratime; rw |
 ramfs | | mode=1777                          | in effect  | mode=1777                 |
 ramfs | | mode=0755                          | in effect  | has mode 755              |

@@ -349,9 +349,9 @@ def test_the_room_of_all_that_is_mounted_counts(tmp_path: Path) -> None:
 def test_a_box_that_this_process_has_open_says_so() -> None:
     owner = str(lock.this_process("20260101T000000-by-hand-local-aaaa"))
     machine = ReplayBox().when(lambda argv: argv[3] == "mountlab-locks", f"/m {owner}\n")
-    with pytest.raises(BoxInUse, match="this Python process has the box open already") as error:
+    with pytest.raises(BoxInUse, match="is running on this box") as error:
         lock.check_free(machine, "/m")
-    assert "close()" in error.value.next_step
+    assert error.value.next_step.startswith("it is this Python process: stop its run, or close() the box")
 
 
 def test_the_name_opens_a_box_and_is_still_the_package() -> None:

@@ -65,19 +65,20 @@ def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
     verb = "is running" if state(owner) == "running" else "may still be running"
-    if owner == this_process(owner.run_id):
-        return BoxInUse(
-            "this Python process has the box open already",
-            where=f"box {box}: {root}/lock",
-            got=f"run {owner.run_id}",
-            allowed="one run at a time in a mount_root or an output_root: two would measure each other",
-            next_step="close() the box that is open, or leave its `with`; where its name is lost, restart the kernel",
-        )
+    own = owner == this_process(owner.run_id)
     return BoxInUse(
         f"run {owner.run_id} {verb} on this box",
         where=f"box {box}: {root}/lock",
         got=f"process {owner.process.partition('/')[0]} on {owner.host} uses {' and '.join(its_roots)}",
         allowed="one run at a time in a mount_root or an output_root: two would measure each other",
-        next_step=f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of their own; if "
-        f"it is gone: mountlab box clean {box} --force",
+        next_step=_OWN
+        if own
+        else f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of "
+        f"their own; if it is gone: mountlab box clean {box} --force",
     )
+
+
+_OWN = (
+    "it is this Python process: stop its run, or close() the box that it has open (or leave its `with`); where its "
+    "name is lost, restart the kernel"
+)
