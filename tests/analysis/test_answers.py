@@ -145,8 +145,8 @@ def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any], **run_pa
 
 def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:
     claim = {"flushed writes": {"": "faster"}}
-    assert held(claim, {}, RANDOM) == [("confirmed", "in all 2 comparisons")]
-    assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "in all 2 comparisons, 1 of them doubtful")]
+    assert held(claim, {}, RANDOM) == [("confirmed", "in both comparisons")]
+    assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "in both comparisons, 1 of them doubtful")]
     assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "in its only comparison, doubtful")]
     assert held(claim, {}, {**RANDOM, **OPEN}) == [("open", "undecided in 1 of 2 comparisons")]
     assert held(claim, {**OPEN}, {**RANDOM, **LOSS}) == [

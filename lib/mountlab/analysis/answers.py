@@ -227,9 +227,9 @@ def _how_doubtful(weak: int, of: int) -> str:
 
 
 def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
-    if len(own) == 1:
-        return "in its only comparison"
-    return f"in all {len(own)} comparisons" if len(some) == len(own) else f"in {len(some)} of {len(own)} comparisons"
+    if len(some) == len(own):
+        return f"in {verdicts.all_of(len(own))}"
+    return f"in {len(some)} of {len(own)} comparisons"
 
 
 def _short(each: Comparison) -> str:

@@ -367,7 +367,7 @@ def tally_of(group: Sequence[Comparison], smallest_effect: float) -> str:
     fell = {verdict: [workload_of(c) for c in group if c.verdict == verdict] for verdict in SIGNS}
     present = [verdict for verdict in SIGNS if fell[verdict]]
     if len(present) == 1:
-        return f"{verdict_text(present[0], smallest_effect)} in {_all_of(len(group))}"
+        return f"{verdict_text(present[0], smallest_effect)} in {all_of(len(group))}"
     parts = [
         f"{verdict_text(verdict, smallest_effect)} in {len(where)}"
         + (f" ({listed(sorted(where))})" if len(where) <= min(2, (len(group) - 1) // 2) else "")
@@ -382,8 +382,9 @@ def workload_of(comparison: Comparison) -> str:
     return workload_label(comparison.workload, comparison.factors)
 
 
-def _all_of(n: int) -> str:
-    return {1: "its one comparison", 2: "both comparisons"}.get(n, f"all {n} comparisons")
+def all_of(n: int) -> str:
+    """Return 'both comparisons' of 2."""
+    return {1: "its only comparison", 2: "both comparisons"}.get(n, f"all {n} comparisons")
 
 
 def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -> Comparison | None:
