@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from mountlab.analysis import cells as analysis
+from mountlab.analysis.example import good_trial
 from mountlab.core import chain, disk
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
@@ -178,21 +179,8 @@ def _places(cells: tuple[Cell, ...]) -> dict[str, int]:
 
 
 def _trial(number: int, block: int, cell: Cell) -> Trial:
-    return Trial(
-        trial_id=f"t{number:04d}",
-        block=block,
-        warmup=False,
-        cell=cell.id,
-        filesystem=cell.filesystem.name,
-        workload=cell.workload.name,
-        tool=cell.workload.tool,
-        factors=cell.workload.factors,
-        mount=f"m{block:03d}-{cell.filesystem.name}",
-        status="ok",
-        reason="",
-        started_at="",
-        elapsed_s=2.5,
-    )
+    mount = f"m{block:03d}-{cell.filesystem.name}"
+    return replace(good_trial(number, block, cell), mount=mount, started_at="", elapsed_s=2.5)
 
 
 # ── what is measured ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -50,7 +50,7 @@ class ExampleRun:
     def _trials(self) -> list[Trial]:
         blocks = max((len(each) for each in self.figures.values()), default=0)
         cells = [(block, cell) for block in range(1, blocks + 1) for cell in self.sweep.cells]
-        return [_trial(number, block, cell) for number, (block, cell) in enumerate(cells, start=1)]
+        return [good_trial(number, block, cell) for number, (block, cell) in enumerate(cells, start=1)]
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -117,7 +117,8 @@ class ExampleRun:
         return Evidence(**{**known, **more})
 
 
-def _trial(number: int, block: int, cell: Cell) -> Trial:
+def good_trial(number: int, block: int, cell: Cell) -> Trial:
+    """Return a counted trial of a cell that went well."""
     return Trial(
         trial_id=f"t{number:04d}",
         block=block,
