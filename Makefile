@@ -96,7 +96,7 @@ lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no
 bench: env ## what Mountlab itself costs, beside others that do the same: about 20 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab_dev bench $(ARGS)
 
-calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: under 10 minutes
+calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: about a quarter of an hour
 	@$(PY) -m mountlab_dev calibrate $(ARGS)
 
 docs: env ## make docs/reference again from the code
@@ -105,20 +105,21 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types and the fast tests: before every commit
 	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
-# Types are checked by a test of the notebooks, which reads both: beside the others, as it takes half a minute in a fresh clone.
+# Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
 # Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
-test test-all: WORKERS := 4
-test: env style ## linters, types, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
+test test-all: WORKERS := 5
+test: env style ## linters, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
 	@$(PYTEST) -m "not long" $(ARGS)
 
 test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
-	@$(PYTEST) -m long $(ARGS)
+	@$(PYTEST) -m "long and not alone" $(ARGS)
+	@$(PY) -m pytest --quiet -m "long and alone" $(ARGS)
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)
 
-soak: env ## [PART=kill9]: break it on purpose, hundreds of times, and put the table into docs/safety.md: about 40 minutes
-	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),tests/faults/test_$(PART).py,tests/faults) $(ARGS)
+soak: env ## [PART=kill9|why_causes|capacity_live|...]: break it on purpose, hundreds of times, and put the tables into docs: about 80 minutes
+	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),$(or $(wildcard tests/live/test_$(PART).py),tests/faults/test_$(PART).py),tests/faults tests/live/test_why_causes.py) $(ARGS)
 
 audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
 	@$(PY) -m mountlab_dev audit $(ARGS)

@@ -35,15 +35,17 @@ HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKE
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 MADE_ONCE = {
-    "test_architecture", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run", "test_publish",
-    "test_reproduce", "test_compare_many", "test_notebooks",
+    "test_architecture", "test_colours", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run",
+    "test_publish", "test_reproduce", "test_compare_many", "test_notebooks", "test_trials",
 }  # fmt: skip
 """Tests whose pages, bundles, syntax trees and types take seconds: one worker makes them and runs all of a file. Groups
 begin first, so that what takes long does not begin last."""
 OF_THE_MACHINE = {
-    "test_borrow", "test_filesystems_live", "test_helper", "test_memory_live", "test_sudo",
+    "test_borrow", "test_capacity_live", "test_factors_live", "test_filesystems_live", "test_helper", "test_load_live",
+    "test_memory_live", "test_sudo",
 }  # fmt: skip
-"""Tests on the box that change what a machine has once (huge pages, zram, users, sudo): one after another."""
+"""Tests on the box that change what a machine has once (huge pages, zram, users, sudo, limits of block I/O), or that
+look at all of it: one after another."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 

@@ -11,9 +11,11 @@ from .jupyter.api import report_link as report_link
 from .jupyter.api import run as run
 from .jupyter.api import show_plan as show_plan
 from .jupyter.api import sweep_from_notebook as sweep_from_notebook
+from .jupyter.capacity import capacity as capacity
 from .jupyter.comparing import compare_runs as compare_runs
 from .jupyter.pickers import browse as browse
 from .jupyter.pickers import explore as explore
+from .jupyter.why import why as why
 from .report import sections as sections
 from .report.execute import write_report as write_report
 from .results.exclusion import exclude as exclude
@@ -24,6 +26,7 @@ from .runner.by_hand import HandTrials as HandTrials
 from .runner.by_hand import OpenBox as OpenBox
 from .runner.by_hand import OpenPlace as OpenPlace
 from .runner.by_hand import box as box
+from .runner.explain import explain as explain
 from .runner.extend import extend as extend
 from .runner.workflow import resume as resume
 from .stats import compare as compare

@@ -122,7 +122,7 @@ def test_the_studies_are_all_there() -> None:
     made = load_batch(paths.PARAMS / "batches" / "studies.yml")
     recipes = {"database-log", "mail-spool", "build-server", "vm-images", "nfs-home"}
     files = {sweep.stem for sweep in (paths.PARAMS / "sweeps").glob("*.yml")}
-    studies = files - recipes - {"tour", "families", "nfs-clients"}
+    studies = files - recipes - {"tour", "families", "nfs-clients", "why-sync", "how-much"}
     assert {item.sweep for item in made.items} == studies
     assert {item.sweep for item in made.items if item.optional} == {
         "d1-lazy-init",

@@ -128,6 +128,13 @@ def test_no_rights_are_a_limit_that_can_be_mended() -> None:
     assert "params/boxes/b.yml says `become: none`" in rows(box=unwilling, rights="none")["rights"].mend
 
 
+def test_root_in_a_container_that_may_not_mount_is_limited() -> None:
+    row = rows(rights="root", may_mount=False)["rights"]
+    assert row.state == "limited"
+    assert row.seen.endswith("in a container without CAP_SYS_ADMIN: only file systems of type dir can be measured")
+    assert "`--privileged`" in row.mend
+
+
 def test_check_says_what_the_rights_of_a_helper_are() -> None:
     row = rows(rights="helper")["rights"]
     assert (row.state, row.seen) == (

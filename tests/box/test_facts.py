@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,17 @@ MARKS = Program(name="fs_mark", packages={"apt": "fsmark"}, version=("fs_mark",)
 
 def recorded(name: str) -> str:
     return (DATA / name).read_text()
+
+
+@pytest.mark.requires_program("setpriv")
+@pytest.mark.parametrize(("confined", "expected"), [((), True), (("setpriv", "--bounding-set=-sys_admin"), False)])
+def test_whether_root_may_mount_is_read_from_the_capabilities(confined: tuple[str, ...], expected: bool) -> None:
+    if os.geteuid():
+        pytest.skip("skipped: only root can give capabilities up")
+    (fact,) = (each for each in facts.FACTS if each.name == "may_mount")
+    printed = subprocess.run([*confined, "sh", "-c", fact.script], capture_output=True, text=True, check=True).stdout
+    assert fact.parse(printed.strip()) is expected
+    assert fact.show(expected).startswith("yes" if expected else "no, not even root")
 
 
 # --- the registry -----------------------------------------------------------------------------------------------------

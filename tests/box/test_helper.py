@@ -298,7 +298,7 @@ def test_what_the_helper_does_is_not_refused() -> None:
 
 def test_a_sweep_that_the_helper_cannot_mount_is_refused_before_the_start() -> None:
     resolved = sweep(filesystems={"raw": {"type": "raw", "image": "64MiB"}, "ext4": EXT4}, baseline="ext4")
-    assert list(without_rights(resolved.sweep, "helper")) == ["raw"]
+    assert list(without_rights(resolved.sweep, {"rights": "helper"})) == ["raw"]
     with pytest.raises(PlanError, match="does not let us mount raw") as caught:
         check_feasible(resolved.sweep, BOX, {"rights": "helper", "user": "m"})
     assert "could have anything mounted from it" in str(caught.value)

@@ -600,8 +600,9 @@ def test_a_lease_that_comes_after_the_end_of_its_run_holds_nothing(lease: Lease)
 
 
 @pytest.mark.slow
-def test_a_lease_that_begins_while_its_run_ends_holds_nothing(lease: Lease) -> None:
-    for number in range(20):
+@pytest.mark.parametrize("milliseconds", [range(0, 20, 4), pytest.param(range(20), marks=pytest.mark.long)], ids=str)
+def test_a_lease_that_begins_while_its_run_ends_holds_nothing(milliseconds: range, lease: Lease) -> None:
+    for number in milliseconds:
         alone = TheBoxAlone(lease, 600) if number == 0 else None
         if alone is None:
             subprocess.run(opening(lease).argv, check=True)

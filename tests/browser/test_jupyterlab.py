@@ -55,6 +55,7 @@ def tour(server: Server, page: Page) -> OpenNotebook:
     return opened
 
 
+@pytest.mark.long
 def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
     assert tour.errors() == []
     prompts = tour.notebook.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()
@@ -64,11 +65,13 @@ def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
     assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(the_run)")
 
 
+@pytest.mark.long
 def test_its_kernel_and_settings_are_those_of_this_environment(tour: OpenNotebook) -> None:
     assert "Jupyter news" not in (tour.page.locator("body").text_content() or ""), "our settings are in effect"
     assert "Mountlab (.venv)" in (tour.panel.locator(".jp-KernelName").text_content() or "")
 
 
+@pytest.mark.long
 def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
     boxes = []
     for plot in tour.notebook.locator("figure svg").all():
@@ -78,6 +81,7 @@ def test_its_plots_can_be_seen(tour: OpenNotebook) -> None:
     assert all(box and box["width"] > 300 and box["height"] > 100 for box in boxes)
 
 
+@pytest.mark.long
 def test_its_values_show_themselves(tour: OpenNotebook) -> None:
     assert "Workloads" in tour.output_of("the_run.sweep")
     assert "tmpfs / ext4" in tour.output_of("the_run.comparisons")

@@ -353,17 +353,25 @@ LEAST_PX = 9.0
 
 
 @pytest.fixture(scope="module")
-def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plots of other shapes: many panels, many levels, long names."""
-    found = shapes()
-    drawn = [draw() for shape in ("swept", "long") for draw in found[shape].values()]
-    path = tmp_path_factory.mktemp("texts") / "plots.html"
-    path.write_text(framed(html.columns(*map(html.plot, drawn)), title="Plots"))
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plots of many panels, with long names."""
+    return drawn("long", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plots of two numbers."""
+    return drawn("swept", tmp_path_factory)
+
+
+def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
+    path = factory.mktemp("texts") / "plots.html"
+    path.write_text(framed(html.columns(*(html.plot(draw()) for draw in shapes()[shape]().values())), title="Plots"))
     return path
 
 
-@pytest.mark.parametrize("page", ["recorded", "drawings"])
-@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("page", ["recorded", "long", pytest.param("swept", marks=pytest.mark.long)])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long), 1920])
 def test_no_text_of_a_plot_is_cut_or_too_small(
     width: int, page: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:

@@ -580,7 +580,6 @@ QUIET = Around(
     others=0.01,
     own=0.2,
     pressure={"cpu": 0.05, "io": 0.3, "memory": 0.0},
-    load=0.4,
     swapped_pages=0,
     resident_bytes=0,
     throttled=0,

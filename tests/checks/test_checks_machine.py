@@ -35,7 +35,7 @@ def test_others_who_take_the_processors_are_told_with_their_share() -> None:
     assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "cell", "ext4/r")
     assert "other programs took 40% of the processors while it ran, 40% in the worst of its 10 trials" in caveat.message
     assert "tasks waited for a processor in 60% of the time" in caveat.message
-    assert "the load was 0.4 before it" in caveat.message
+    assert "load" not in caveat.message, "the kernel's average counts the threads of the trial before too"
     assert "run again when the box is quiet" in caveat.message
 
 

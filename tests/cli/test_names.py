@@ -18,6 +18,7 @@ TAKE_RUNS = {
     "report": ["report", "{}"],
     "resume": ["resume", "{}"],
     "extend": ["extend", "{}", "-p", "repeats=20"],
+    "explain": ["explain", "{}"],
     "exclude": ["exclude", "{}", "t0001", "--undo"],
     "reparse": ["reparse", "{}"],
     "export": ["export", "{}"],

@@ -56,14 +56,16 @@ def test_long_evidence_is_shown_by_both_its_ends() -> None:
     [
         (
             "mount: wrong fs type\nthe kernel logged:\nfirst\nxfs: Unknown parameter 'nobarrier'",
-            "xfs: Unknown parameter 'nobarrier'",
+            "mount: wrong fs type; xfs: Unknown parameter 'nobarrier'",
         ),
+        ("the kernel logged:\nfirst\nlast", "last"),
         ("sh: printf: I/O error\nrefused: the kernel does not take 3", "the kernel does not take 3"),
         ("mke2fs: no\nsecond", "mke2fs: no"),
     ],
 )
 def test_in_one_line_what_tells_most_is_said(evidence: str, best: str) -> None:
-    """Trap: mount says 'wrong fs type, bad option, bad superblock' of everything."""
+    """Traps: mount says 'wrong fs type, bad option, bad superblock' of everything, and the kernel may have logged
+    something of another device."""
     assert in_one_line(str(MountlabError("mount x failed", evidence=evidence))) == f"mount x failed ({best})"
 
 

@@ -176,6 +176,7 @@ def test_beyond_counts_from_start_to_start() -> None:
 # --- a run of it ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.box
 @pytest.mark.requires_root
 def test_trials_over_a_link_cross_it_once_each(tmp_path: Path) -> None:
@@ -190,6 +191,7 @@ def test_trials_over_a_link_cross_it_once_each(tmp_path: Path) -> None:
     assert min(journal.overhead_s) > 0.010
 
 
+@pytest.mark.long
 @pytest.mark.box
 @pytest.mark.requires_root
 @pytest.mark.requires_program("fio")

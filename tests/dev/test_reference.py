@@ -29,6 +29,7 @@ from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
+from mountlab.sweep.capacity_entry import CapacityFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
@@ -46,8 +47,8 @@ from pydantic import BaseModel
 REFERENCE = disk.ROOT / "docs" / "reference"
 DATA = Path(__file__).parents[1] / "data"
 MODELS: list[type[BaseModel]] = [
-    SweepFile, DesignFile, UntilFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem, PublishedFile,
-    PublishedRow, ExcludeFile, ExclusionFile, BatchFile, GroupFile,
+    SweepFile, DesignFile, UntilFile, CapacityFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem,
+    PublishedFile, PublishedRow, ExcludeFile, ExclusionFile, BatchFile, GroupFile,
 ]  # fmt: skip
 NOT_IN_LOGS: dict[str, set[str]] = {
     "dd": {"read_bandwidth", "write_bandwidth"},
@@ -55,6 +56,7 @@ NOT_IN_LOGS: dict[str, set[str]] = {
     "fs_mark": set(),
     "pg_test_fsync": set(),
     "fio": {
+        *("capacity", "asked_rate", "arrival_rate", "completion_rate", "largest_lateness", "objective_used"),
         *(f"{side}_total_latency_{part}" for side in ("read", "write") for part in ("p50", "p95", "p99", "p99_9")),
         *(f"{side}_submission_latency_{part}" for side in ("read", "write") for part in ("p95", "p99", "p99_9")),
         "sync_latency_p99_9",

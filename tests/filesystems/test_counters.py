@@ -89,7 +89,6 @@ def test_memory_devices_and_heat_are_differences() -> None:
     assert seen.discarded == {"8:0": 2048 * 512}
     assert seen.traffic == {"8:0": DeviceBytes(8 * 512, 16 * 512)}
     assert seen.names == {"8:0": "sda"}
-    assert seen.load == 1.5
 
 
 def test_pressure_is_a_share_of_the_time() -> None:

@@ -549,6 +549,28 @@ def test_an_option_may_be_shown_by_a_file_of_its_name_only() -> None:
     assert row.state == "changed"
 
 
+LAZY = ("-E", "lazy_itable_init=1,lazy_journal_init=1")
+
+
+@pytest.mark.parametrize(
+    ("mkfs", "allocated", "state"),
+    [
+        (LAZY, 4096 - 512, "in effect"),
+        (LAZY, 4096 - 513, "changed"),
+        (("-E", "lazy_itable_init=0"), 4095, "changed"),
+        ((), 4095, "changed"),
+    ],
+)
+def test_inode_tables_that_the_kernel_zeroes_late_may_be_holes(
+    mkfs: tuple[str, ...], allocated: int, state: str
+) -> None:
+    """Trap: on a loop device the kernel zeroes by punching holes. Two inodes of 256 bytes."""
+    said = "Inode count:              2\nFree inodes:              1\nInode size:               256\n"
+    now = made_up("rw", more=f"==> images <==\n7:0 4096 {allocated}\n==> dumpe2fs <==\n{said}")
+    found = [row for row in judge("", now, None, image_bytes=4096, mkfs=mkfs) if row.option == "preallocate: true"]
+    assert [row.state for row in found] == [state]
+
+
 @pytest.mark.parametrize(("allocated", "state"), [(4096, "in effect"), (512, "changed")])
 def test_the_blocks_of_an_image_are_allocated_beforehand(allocated: int, state: str) -> None:
     now = made_up("rw", more=f"==> images <==\n7:0 4096 {allocated}\n")

@@ -10,7 +10,7 @@ from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import DD_WRITE, TMPFS, sweep
+from sweeps import DD_WRITE, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     scratch: Path = tmp_path_factory.mktemp("aa")
     with pytest.MonkeyPatch.context() as patch:
         own_box(scratch, patch)
-        resolved = sweep(
+        resolved = as_is(
             filesystems={"a": TMPFS, "b": TMPFS},
             workloads=BOTH if many else {"dd-write": BOTH["dd-write"]},
             # Of many blocks another order each time: with one seed, whatever the order does would be the same in every

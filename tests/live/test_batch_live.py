@@ -30,7 +30,7 @@ SWEEP = {
         "metrics": {"elapsed": {"pattern": r"^(\d+)$", "unit": "s"}},
     }},
     "baseline": "disk",
-    "design": {"repeats": BLOCKS, "warmup": 0},
+    "design": {"repeats": BLOCKS, "warmup": 0, "drop_caches": False},
 }  # fmt: skip
 BATCH = {
     "title": "Killed, stopped and done",
@@ -63,7 +63,8 @@ def host() -> Iterator[Control]:
         yield machine
 
 
-@pytest.mark.parametrize("stopped", [False, pytest.param(True, marks=pytest.mark.long)], ids=["killed", "stopped too"])
+@pytest.mark.long
+@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped too"])
 def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control, stopped: bool) -> None:
     place = host.scene
     assert interrupt(host, signal.SIGKILL, after=2) == -signal.SIGKILL

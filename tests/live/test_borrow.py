@@ -21,7 +21,7 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from processes import soon
-from sweeps import sweep
+from sweeps import as_is
 from whole_machine import only_session
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
@@ -102,7 +102,7 @@ def test_settings_are_changed_for_the_time_of_the_mount_only(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_box(tmp_path, monkeypatch)
-    resolved = sweep(filesystems=SETTINGS, workloads={"m": MAPPED}, design={"fresh_filesystem": "never", "repeats": 1})
+    resolved = as_is(filesystems=SETTINGS, workloads={"m": MAPPED}, design={"fresh_filesystem": "never", "repeats": 1})
     run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
     assert set(run.trials["status"]) == {"ok"}, list(run.trials["reason"])
     states = {row.option: row.state for row in run.options if row.kind == "tunable"}
@@ -122,7 +122,7 @@ def test_settings_are_given_back_when_a_later_step_fails(
         "algorithm": {**SETTINGS["zram"], "zram_algorithm": "nonsense"},
         "unknown": {**SETTINGS["tuned"], "tunables": {"queue/no_such_setting": 1}},
     }
-    resolved = sweep(filesystems=wrong, workloads={"m": MAPPED}, design={"repeats": 1})
+    resolved = as_is(filesystems=wrong, workloads={"m": MAPPED}, design={"repeats": 1})
     run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
     reasons = {row["filesystem"]: row["reason"] for row in run.trials.to_dict("records")}
     assert set(run.trials["status"]) == {"failed"}
@@ -139,7 +139,7 @@ def test_settings_are_given_back_by_box_clean_after_kill_9(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_box(tmp_path, monkeypatch)
-    resolved = sweep(filesystems=SETTINGS, workloads={"m": LONG}, design={"fresh_filesystem": "never", "repeats": 1})
+    resolved = as_is(filesystems=SETTINGS, workloads={"m": LONG}, design={"fresh_filesystem": "never", "repeats": 1})
     file = tmp_path / "long.yml"
     file.write_text(yaml.safe_dump({**resolved.parameters, "name": "long"}))
     script = (

@@ -13,6 +13,7 @@ from typing import Any
 
 import mountlab
 import pytest
+from mountlab import sections
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.core import disk
@@ -23,6 +24,7 @@ from mountlab.results.altered import altered
 from mountlab.results.raw import text_files
 from mountlab.results.store import Run
 from mountlab.runner import workflow
+from pages import Page
 from project.test_docs import FENCE
 from sweeps import EXT4, FIO, TMPFS, sweep
 
@@ -103,6 +105,12 @@ def test_evidence_has_the_form_of_a_sweeps(by_hand: Run, swept: Run) -> None:
     assert altered(by_hand.path) == []
 
 
+def test_its_section_on_stopping_says_that_it_was_made_by_hand(by_hand: Run) -> None:
+    words = Page(sections.stopping(by_hand)._repr_html_()).words
+    assert words.endswith("Trials were asked for by hand: their number was not fixed beforehand.")
+
+
+@pytest.mark.long
 def test_its_report_says_that_it_was_made_by_hand(by_hand: Run) -> None:
     page = mountlab.write_report(by_hand.path).read_text()
     assert "their number was not fixed beforehand" in page
@@ -142,11 +150,17 @@ def test_what_a_killed_notebook_left_is_removed_by_the_next_one(tmp_path: Path) 
     assert leftovers() == []
 
 
+LARGE, SMALL = 'bs="4KiB", size="64MiB"', 'bs="4KiB", size="2MiB"'
+"""Read in random order, from a disk that may be slow."""
+
+
+@pytest.mark.long
 def test_the_page_on_work_by_hand_says_what_works(tmp_path: Path) -> None:
     page = (disk.ROOT / "docs" / "how-to" / "by-hand.md").read_text()
-    blocks = [body for language, body in FENCE.findall(page) if language == "python"]
+    code = "\n".join(body for language, body in FENCE.findall(page) if language == "python")
+    assert (code.count(LARGE), code.count("n=10")) == (2, 1)
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
+        [sys.executable, "-c", code.replace(LARGE, SMALL).replace("n=10", "n=3")],
         env={**os.environ, "MOUNTLAB_RESULTS": str(tmp_path)},
         capture_output=True,
         text=True,

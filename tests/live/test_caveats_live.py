@@ -16,11 +16,11 @@ from mountlab.checks import CHECKS
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
-from sweeps import DIR, TMPFS, sweep
+from sweeps import DIR, TMPFS, as_is, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
-IMAGE = {"type": "ext4", "image": "256MiB"}
+IMAGE = {"type": "ext4", "image": "128MiB"}
 WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True}
 READ = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "16MiB", "direct": True, "time_based": True,
         "runtime": "600ms", "log_avg_msec": 20, "rate_iops": 600}  # fmt: skip
@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     resolved = sweep(
         filesystems={"ext4": IMAGE, "journal": {**IMAGE, "options": ["data=journal"]}, "tmpfs": TMPFS},
         workloads={
-            "write": {**WRITE, "size": "32MiB"},
+            "write": {**WRITE, "size": "16MiB"},
             "read": READ,
             "again": {"tool": "dd", "direction": "write", "count": 16, "precondition": 6},
         },
@@ -113,7 +113,7 @@ def test_somebody_else_on_the_processors_is_seen(results_dir: Path, monkeypatch:
             measure(*given)
 
     monkeypatch.setattr(workflow, "run_sweep", disturbed)
-    resolved = sweep(filesystems={"d": DIR}, workloads={"r": READ}, design={"repeats": 2, "warmup": 0})
+    resolved = as_is(filesystems={"d": DIR}, workloads={"r": READ}, design={"repeats": 2, "warmup": 0})
     run = store.load_run(workflow.run(resolved, results=results_dir))
     assert raised(run, "box-busy") == {"d/r"}
 

@@ -24,7 +24,7 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from mountlab.tools import fio_clients
 from processes import processes_with, soon
-from sweeps import sweep
+from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
 
@@ -95,7 +95,7 @@ def with_servers(word: bytes = b"MOUNTLAB_SERVE=") -> list[int]:
 
 def measure(tmp_path: Path, workloads: dict[str, object], **design: object) -> Path:
     shared = {"shared": {"type": "dir", "path": f"{tmp_path}/shared"}}
-    given = sweep(filesystems=shared, workloads=workloads, design={**ONCE, **design})
+    given = as_is(filesystems=shared, workloads=workloads, design={**ONCE, **design})
     return workflow.run(given, box="ask", results=tmp_path / "results")
 
 
@@ -107,7 +107,9 @@ def table(path: Path, metric: str) -> dict[tuple[str, str], float]:
 
 def test_three_clients_drive_one_directory(tmp_path: Path) -> None:
     clients = ["a", "b", "c"]
-    path = measure(tmp_path, {"w": {**SLOWLY, "clients": clients}, "r": {**READ, "clients": ["a", "ask"]}})
+    path = measure(
+        tmp_path, {"w": {**SLOWLY, "clients": clients}, "r": {**READ, "clients": ["a", "ask"]}}, drop_caches=True
+    )
     trials = store.load_run(path).trials
     assert list(trials["status"]) == ["ok", "ok"], list(trials["reason"])
     rates = table(path, "write_bandwidth")
@@ -146,6 +148,7 @@ def test_a_server_listens_at_a_socket_that_only_its_user_reaches() -> None:
     shutil.rmtree(Path(directory).parent)
 
 
+@pytest.mark.long
 def test_a_client_that_is_lost_in_the_middle_fails_the_trial_and_nothing_is_left(
     tmp_path: Path, opened: dict[str, SshBox]
 ) -> None:

@@ -14,7 +14,7 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import EXT4, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -53,7 +53,7 @@ BOTH = {"tmpfs": TMPFS, "ext4": EXT4}
 
 
 def measure(tmp_path: Path, entry: dict[str, Any], filesystems: dict[str, Any]) -> store.Run:
-    resolved = sweep(filesystems=filesystems, workloads={"mine": entry}, design={"repeats": 1})
+    resolved = as_is(filesystems=filesystems, workloads={"mine": entry}, design={"repeats": 1})
     path = workflow.run(resolved, results=tmp_path / "results")
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
@@ -96,7 +96,7 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
     own = {"tool": "command", "argv": "sh -c 'echo score .4188 of 1,234.5' w {directory}", "space": "1MiB", "metrics": {
         "score": {"pattern": r"score (\S+)", "unit": "points", "better": "higher"},
         "goal": {"pattern": r"of (\S+)", "unit": "points", "better": "neither"}}}  # fmt: skip
-    resolved = sweep(
+    resolved = as_is(
         filesystems=BOTH,
         workloads={"silent": silent, "own": own},
         design={"repeats": 2, "warmup": 0},
@@ -117,6 +117,15 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
         assert care.clean(connection, dry_run=True) == []
 
 
+def script_tool(place: Path, script: str, words: str) -> dict[str, Any]:
+    """An entry for a script of its own, with these words, that prints a number of bytes."""
+    program = place / "program"
+    program.write_text(script)
+    program.chmod(0o755)
+    return {"tool": "command", "argv": f"{program} {words}", "space": "1MiB", "version": "true",
+            "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}}  # fmt: skip
+
+
 ATTACHES = """#!/bin/sh
 # Attaches a loop device to $2, which lies in another directory of the same file system, and one to a file in $1.
 head -c 65536 /dev/zero > "$1/file"
@@ -132,13 +141,10 @@ def test_of_a_bind_mount_only_loop_devices_on_files_below_it_are_detached(
 ) -> None:
     """The rest of its file system is somebody else's, who may attach a loop device there at any time."""
     own_box(tmp_path, monkeypatch)
-    program, foreign = tmp_path / "attaches", tmp_path / "foreign.img"
-    program.write_text(ATTACHES)
-    program.chmod(0o755)
+    foreign = tmp_path / "foreign.img"
     foreign.write_bytes(bytes(65536))
-    tool = {"tool": "command", "argv": f"{program} {{directory}} {foreign} {own}", "space": "1MiB",
-            "version": "true", "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}}}  # fmt: skip
-    resolved = sweep(
+    tool = script_tool(tmp_path, ATTACHES, f"{{directory}} {foreign} {own}")
+    resolved = as_is(
         filesystems={"bind": {"type": "bind"}}, workloads={"mine": tool}, design={"repeats": 1, "warmup": 0}
     )
     attached = ["losetup", "--noheadings", "--output", "NAME", "--associated", str(foreign)]
@@ -153,3 +159,27 @@ def test_of_a_bind_mount_only_loop_devices_on_files_below_it_are_detached(
     assert [*run.trials["status"]] == [status], reason
     assert still[0] not in reason
     assert ("left loop devices on its files" in reason) is (own == "leaves")
+
+
+TAKES = """#!/bin/sh
+# Somebody detaches loop device $2, and the tool attaches one of that number to a file of its own.
+head -c 65536 /dev/zero > "$1/file"
+losetup --detach "$2" && losetup "$2" "$1/file" && echo 1
+"""
+
+
+def test_a_loop_device_whose_number_was_in_use_before_is_detached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_box(tmp_path, monkeypatch)
+    foreign = tmp_path / "foreign.img"
+    foreign.write_bytes(bytes(65536))
+    # The last one: other tests take the first that is free.
+    last = max(Path("/dev").glob("loop[0-9]*"), key=lambda path: int(path.name.removeprefix("loop")))
+    tool = script_tool(tmp_path, TAKES, f"{{directory}} {last}")
+    resolved = as_is(filesystems={"ext4": EXT4}, workloads={"mine": tool}, design={"repeats": 1, "warmup": 0})
+    subprocess.run(["losetup", str(last), str(foreign)], check=True)
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    (reason,) = run.trials["reason"]
+    assert "left loop devices on its files" in reason
+    assert not Path(f"/sys/block/{last.name}/loop").exists()

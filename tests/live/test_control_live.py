@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mountlab.results import store
 from mountlab.runner import workflow
-from sweeps import sweep
+from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root]
 
@@ -26,7 +26,7 @@ def activated(run: store.Run, trial_id: str) -> int:
 def test_neither_a_cold_nor_a_warm_read_in_memory_is_the_one_at_which_pages_become_active(tmp_path: Path) -> None:
     """The second read of a page of tmpfs moves it to the active list, which takes as long as half of the read: with one
     read before it every warm read was that one, and no cold read."""
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"tmpfs": {"type": "tmpfs", "size": "160MiB"}},
         workloads={"r": {"tool": "dd", "direction": "read", "count": 128, "cache": ["cold", "warm"]}},
     )

@@ -21,7 +21,7 @@ TINY = [
     "repeats=2", "warmup=0", "workloads.dd-write.count=8", "workloads.dd-read.count=8",
     "workloads.dd-write.runtime=100ms", "workloads.dd-read.runtime=100ms", "design.shortest_trial=0s",
     "workloads.fio-random-read.size=8MiB", "workloads.fio-random-read.runtime=200ms",
-    "workloads.fio-random-write.size=8MiB", "workloads.fio-random-write.runtime=200ms",
+    "drop_caches=false", "workloads.fio-random-write.size=8MiB", "workloads.fio-random-write.runtime=200ms",
 ]  # fmt: skip
 TWO = ["workloads.dd-read=null", "workloads.fio-random-read=null"]
 """Left out where a workload of each tool is enough."""

@@ -25,7 +25,7 @@ from mountlab.runner import workflow
 from ownbox import output_root
 from paramiko import Ed25519Key, Transport
 from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, ChannelException, SSHException
-from sweeps import DD_WRITE, DIR, sweep
+from sweeps import DD_WRITE, DIR, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
 
@@ -226,7 +226,7 @@ def test_nothing_of_a_key_in_the_agent_is_left_anywhere(
         with closing(connect(paths.load_box("lab"))) as connection:
             assert connection.run(("sh", "-c", "echo agent=$SSH_AUTH_SOCK")).text == "agent=\n", "it is not forwarded"
             seen = connection.run(("ps", "axww")).stdout + command_lines()
-        path = workflow.run(sweep(filesystems={"d": DIR}, workloads={"w": DD_WRITE}), box="lab", results=lab)
+        path = workflow.run(as_is(filesystems={"d": DIR}, workloads={"w": DD_WRITE}), box="lab", results=lab)
         page = execute.write_report(path)
     assert page.stat().st_size > 10_000
     run = store.load_run(path)

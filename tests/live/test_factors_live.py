@@ -17,7 +17,7 @@ from mountlab.results.store import Run
 from mountlab.runner import workflow
 from ownbox import own_box
 from pages import Page
-from sweeps import DD_WRITE, DIR, TMPFS, sweep
+from sweeps import DD_WRITE, DIR, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 FILESYSTEMS = {"disk": DIR, "tmpfs": TMPFS}
@@ -39,7 +39,7 @@ CELLS = [
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One run, on a box that the tests of this file share."""
     place = tmp_path_factory.mktemp("factors")
-    resolved = sweep(
+    resolved = as_is(
         filesystems=FILESYSTEMS,
         workloads=WORKLOADS,
         exclude=EXCLUDE,
@@ -95,7 +95,7 @@ def test_two_runs_of_one_sweep_on_one_box_differ_in_nothing_that_is_kept(
 ) -> None:
     own_box(tmp_path, monkeypatch)
     alike = {"repeats": 3, "seed": None, "drop_caches": False}
-    resolved = sweep(filesystems=FILESYSTEMS, baseline="disk", design=alike)
+    resolved = as_is(filesystems=FILESYSTEMS, baseline="disk", design=alike)
     a, b = (store.load_run(workflow.run(resolved, results=tmp_path / "results")) for _ in range(2))
     found = compare_runs(a, b)
     assert found.differences == ()
@@ -107,6 +107,6 @@ def test_a_pilot_of_something_else_is_refused(
     measured: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "other.yml"
-    file.write_text(yaml.safe_dump(sweep(filesystems={"other": DIR}).parameters))
+    file.write_text(yaml.safe_dump(as_is(filesystems={"other": DIR}).parameters))
     assert __main__.main(["plan", str(file), "--pilot", str(measured.path)]) == 2
     assert "error: the pilot has none of the cells of this sweep" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from mountlab.runner import workflow
 from mountlab.tools import wml
 from ownbox import own_box
 from processes import mapped
-from sweeps import sweep
+from sweeps import as_is
 
 pytestmark = [
     pytest.mark.box,
@@ -73,7 +73,7 @@ def _nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def ran(tmp_path: Path, workloads: dict[str, Any], **more: Any) -> Run:
     design = {"repeats": 1, "fresh_filesystem": "cell", **more.pop("design", {})}
     more = {"filesystems": {"tmpfs": {"type": "tmpfs", "size": "2GiB"}}, **more}
-    return store.load_run(workflow.run(sweep(workloads=workloads, design=design, **more), results=tmp_path / "results"))
+    return store.load_run(workflow.run(as_is(workloads=workloads, design=design, **more), results=tmp_path / "results"))
 
 
 def only_reason(run: Run) -> str:

@@ -14,7 +14,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import EXT4, RAMFS, TMPFS, sweep
+from sweeps import EXT4, RAMFS, TMPFS, as_is
 from whole_machine import only_session
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
@@ -99,7 +99,7 @@ def one_run(place: Path, of: dict[str, dict[str, Any]], fio: dict[str, Any]) -> 
             filesystems["ext4-elsewhere"] = {**of["ext4-elsewhere"], "image_dir": str(directory)}
         design = {"repeats": 1, "drop_caches": False}
         path = workflow.run(
-            sweep(filesystems=filesystems, workloads={"fio": fio}, design=design), results=place / "results"
+            as_is(filesystems=filesystems, workloads={"fio": fio}, design=design), results=place / "results"
         )
         assert list(directory.iterdir()) == []
         with open_box(paths.load_box("local")) as connection:
@@ -178,7 +178,7 @@ def test_below_an_overlay_and_below_btrfs_the_device_is_known(run: store.Run) ->
 def test_a_trial_on_a_raw_device_leaves_our_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)
     written = {**FIO, "rw": "write", "ioengine": "psync", "direct": True}
-    resolved = sweep(filesystems={"raw": HERE["raw"]}, workloads={"fio": written}, design={"repeats": 1})
+    resolved = as_is(filesystems={"raw": HERE["raw"]}, workloads={"fio": written}, design={"repeats": 1})
     run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
     assert set(run.trials["status"]) == {"ok"}
     bandwidth = run.measurements[run.measurements["metric"] == "write_bandwidth"]["value"]
@@ -192,7 +192,7 @@ def test_below_an_overlay_options_are_judged_as_they_are_alone(tmp_path: Path, m
         "ext4": {"type": "ext4", "image": "64MiB", "options": ["noatime", "oldalloc"]},
     }
     filesystems = {name: {"type": "overlay", "over": entry} for name, entry in below.items()}
-    resolved = sweep(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
+    resolved = as_is(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
     run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
     states = {(row.filesystem, row.option): row.state for row in run.options}
     assert states["ramfs", "nobarrier"] == "ignored"

@@ -14,7 +14,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.report.execute import write_report
 from mountlab.results import store
 from mountlab.runner import workflow
-from sweeps import EXT4, RAMFS, TMPFS, sweep
+from sweeps import EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -70,7 +70,7 @@ class Runs:
 
     def _run(self, group: tuple[str, ...]) -> store.Run:
         filesystems = {name: ALL[name] for name in group}
-        resolved = sweep(filesystems=filesystems, workloads={"fio": FIO}, design={"repeats": 1, "drop_caches": False})
+        resolved = as_is(filesystems=filesystems, workloads={"fio": FIO}, design={"repeats": 1, "drop_caches": False})
         with pytest.MonkeyPatch.context() as patch:
             share_vm(self.box, patch)
             return store.load_run(workflow.run(resolved, box="vm", results=self.directory))
@@ -109,7 +109,7 @@ def test_a_client_drives_nfs_and_server_and_export_are_gone_afterwards(
     """The guest is server and client at once: it has no network but that to itself."""
     share_vm(vm_connection, monkeypatch)
     asked = {**FIO, "ioengine": "psync", "cache": "cold", "clients": ["vm"]}
-    given = sweep(
+    given = as_is(
         filesystems={"nfs": {"type": "nfs", "options": ["noatime"]}}, workloads={"fio": asked}, design={"repeats": 1}
     )
     run = store.load_run(workflow.run(given, box="vm", results=tmp_path))

@@ -24,7 +24,7 @@ from mountlab.tools.fio_report import histograms_of
 from mountlab.tools.fio_series import read_series
 from ownbox import own_box
 from sweep.test_plan import BOX, FACTS
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import EXT4, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -48,7 +48,7 @@ rw=read
 WORKLOADS: dict[str, dict[str, Any]] = {
     "engine": {**SMALL, "ioengine": ENGINES, "iodepth": 4},
     "direct": {**SMALL, "ioengine": "libaio", "direct": True, "iodepth": 8, "slat_percentiles": 1},
-    "mix": {"tool": "fio", "rw": "randwrite", "size": "8MiB", "bssplit": "4k/60:64k/40", "fsync": 1},
+    "mix": {"tool": "fio", "rw": "randwrite", "size": "4MiB", "bssplit": "4k/60:64k/40", "fsync": 1},
     "jobs": {"tool": "fio", "jobs": JOBS},
     "clones": {**SMALL, "numjobs": 2, "thread": True, "group_reporting": False},
     "series": {**SMALL, "time_based": True, "runtime": "1s", "log_avg_msec": 100, "rate_iops": 500},
@@ -83,7 +83,7 @@ def one_run(place: Path, filesystems: dict[str, Any], workloads: dict[str, Any],
     with pytest.MonkeyPatch.context() as patch:
         own_box(place, patch)
         design = {"repeats": 1, "drop_caches": False}
-        resolved = sweep(filesystems=filesystems, workloads=workloads, design=design, **more)
+        resolved = as_is(filesystems=filesystems, workloads=workloads, design=design, **more)
         path = workflow.run(resolved, results=place / "results")
         with open_box(paths.load_box("local")) as connection:
             assert care.clean(connection, dry_run=True) == []
@@ -120,7 +120,7 @@ def test_every_trial_of_a_second_has_its_logs_and_the_counters_of_the_box_over_t
 
 @pytest.mark.parametrize("rw", ["randwrite", pytest.param("randread", marks=pytest.mark.long)])
 def test_blocks_differ_in_places_and_data_and_cells_of_a_block_do_not(rw: str, tmp_path: Path) -> None:
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"a": TMPFS, "b": EXT4}, workloads={"w": {**SMALL, "size": "4MiB", "rw": rw, "log_avg_msec": False}}
     )
     the_plan = make_plan(resolved.sweep, BOX, FACTS, run_id="r", owner="me", seed=7)
@@ -205,7 +205,7 @@ def test_submission_and_completion_are_told_apart(run: Run) -> None:
 def test_flushes_are_timed(run: Run) -> None:
     figures = values(run, "ext4", "mix")
     assert 0 < figures["sync_latency_p50", ""] <= figures["sync_latency_p95", ""]
-    assert figures["bytes", "write"] == 8 * 1024**2
+    assert figures["bytes", "write"] == 4 * 1024**2
 
 
 @each_filesystem

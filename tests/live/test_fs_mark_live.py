@@ -11,7 +11,7 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import EXT4, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fs_mark")]
 
@@ -26,7 +26,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 def run_once(place: Path, patch: pytest.MonkeyPatch, **parts: Any) -> store.Run:
     own_box(place, patch)
-    path = workflow.run(sweep(**{"design": {"repeats": 1}, **parts}), results=place / "results")
+    path = workflow.run(as_is(**{"design": {"repeats": 1}, **parts}), results=place / "results")
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
     return store.load_run(path)

@@ -22,6 +22,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.results import paths, store
 from ordinary import Ordinary, ordinary_user
+from processes import processes_with, soon
 from sweeps import TMPFS, sweep
 from whole_machine import only_session
 
@@ -52,6 +53,7 @@ class Helped:
     stable: str
     """The stable name of a scratch device, as helper.conf lists it."""
     device: str
+    box: Box
 
     def python(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         results = f"MOUNTLAB_RESULTS={self.user.home}/results"
@@ -113,7 +115,7 @@ def _installed(directory: Path) -> Iterator[Helped]:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(paths, "PARAMS", user.home / "params")
                 assert main(["box", "helper", "local", "--user", user.name, "--as", "root", "--yes"]) == 0
-            yield Helped(user, root, stable, device)
+            yield Helped(user, root, stable, device, box)
         finally:
             install(helper.install_script(user.name, box), "remove")
             assert not INSTALLED.exists()
@@ -147,6 +149,135 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
     assert (helped.ask("-", "clean", "list").stdout, helped.mount_root.exists()) == ("", False)
     assert not Path(f"/dev/shm/mountlab-{helped.user.name}").exists()
     assert str(helped.mount_root) not in Path("/proc/self/mountinfo").read_text()
+
+
+# --- tracing, where root permits it -----------------------------------------------------------------------------------
+
+EVENT = "sched:sched_switch"
+RECORD = ("record", "begin", "x0001", "20", "1")
+
+
+@contextmanager
+def tracing_permitted(helped: Helped) -> Iterator[None]:
+    def put(*, tracing: bool) -> None:
+        done = install(helper.install_script(helped.user.name, helped.box, tracing=tracing))
+        assert done.returncode == 0, done.stderr
+
+    put(tracing=True)
+    try:
+        yield
+    finally:
+        put(tracing=False)
+
+
+@contextmanager
+def empty_run(helped: Helped) -> Iterator[str]:
+    opened = helped.ask("traced", "open.sh", "open", "me 1/2 traced")
+    assert opened.returncode == 0, opened.stderr
+    try:
+        yield "traced"
+    finally:
+        helped.ask("-", "clean", "clean")
+        assert not (helped.mount_root / "traced").exists()
+
+
+def records(helped: Helped) -> list[int]:
+    """Processes that record what belongs to the user's runs."""
+    return [pid for pid in processes_with(str(helped.mount_root)) if Path(f"/proc/{pid}/comm").read_text() == "perf\n"]
+
+
+def test_without_a_word_of_roots_nothing_is_traced(helped: Helped) -> None:
+    with empty_run(helped) as run:
+        for asked in (
+            ("-", "tracing.sh", EVENT),
+            ("-", "kallsyms.sh"),
+            (run, *RECORD, EVENT),
+            (run, "record", "end", "x0001"),
+        ):
+            done = helped.ask(*asked)
+            assert (done.returncode, done.stdout) == (1, ""), asked
+            assert done.stderr.startswith("refused: root has not permitted tracing: it shows what all users"), (
+                done.stderr
+            )
+    resolved = sweep(filesystems={"dir": {"type": "dir"}}, design={"repeats": 1, "explain": 2})
+    file = helped.user.home / "untraced.yml"
+    file.write_text(yaml.safe_dump(dict(resolved.parameters)))
+    done = helped.python(RUN_ONLY, str(file))
+    assert done.returncode != 0
+    assert "the helper of the box refuses: root has not permitted tracing" in done.stderr
+    assert "mountlab box helper local --tracing" in done.stderr
+
+
+@pytest.mark.requires_program("perf")
+def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped) -> None:
+    hostile = (
+        *(("begin", name, "20", "1", EVENT) for name in ("t0001", "x", "x1/../../x", "../x0001", "x1 ", "-x1", "")),
+        *(("begin", "x0001", *times, EVENT) for times in (("-1", "1"), ("100000", "1"), ("20", "1;id"), ("20", ""))),
+        *(("begin", "x0001", "20", "1", event) for event in (
+            "", "-o", "--output=/etc/x", "kprobes:x", "probe:x", "sched:", "sched:a b", "sched:../x",
+            f"{EVENT}/call-graph=dwarf/", f"{EVENT}/name=x/", "cpu-clock", "cpu-clock/freq=99999,call-graph=fp/",
+            "sched:*", "raw_syscalls:sys_enter",
+        )),
+        ("begin",), ("begin", "x0001"), ("begin", "x0001", "20"), ("end",), ("end", "x0001"), ("end", "../x"),
+        ("x",), (),
+    )  # fmt: skip
+    with tracing_permitted(helped), empty_run(helped) as run:
+        for words in hostile:
+            done = helped.ask(run, "record", *words)
+            assert (done.returncode, done.stdout) == (1, ""), words
+            assert done.stderr.startswith("refused: "), (words, done.stderr)
+        assert sorted(path.name for path in (helped.mount_root / run).iterdir()) == [".mountlab", "alive", "img", "mnt"]
+        assert helped.ask("-", "tracing.sh", "kprobes:x").returncode == 1
+        assert records(helped) == []
+
+
+@pytest.mark.requires_program("perf")
+def test_a_record_is_roots_and_ends_whatever_becomes_of_its_run(helped: Helped) -> None:
+    with tracing_permitted(helped):
+        with empty_run(helped) as run:
+            begun = helped.ask(run, *RECORD, f"{EVENT}/call-graph=fp/", "syscalls:sys_enter_write")
+            assert begun.returncode == 0, begun.stderr
+            assert len(records(helped)) == 1
+            record = helped.mount_root / run / "x0001"
+            assert (record.stat().st_uid, record.stat().st_mode & 0o777) == (0, 0o700)
+            second = helped.ask(run, "record", "begin", "x0002", "20", "1", EVENT)
+            assert "another trial of this run is recorded" in second.stderr
+            ends = shlex.join((*helper.COMMAND, "20", run, "record", "end", "x0001"))
+            assert helped.sh(f"cd; {ends} >x.gz && gzip -d <x.gz | head -c 8; rm x.gz").stdout == "PERFILE2"
+            assert not record.exists()
+            assert helped.ask(run, *RECORD, EVENT).returncode == 0
+            assert len(records(helped)) == 1
+        assert records(helped) == [], "`clean` ends it"
+        with empty_run(helped) as run:
+            assert helped.ask(run, *RECORD, EVENT).returncode == 0
+            assert helped.ask(run, "kill").returncode == 0
+            assert records(helped) == []
+            cut = helped.ask(run, "record", "end", "x0001")
+            assert (cut.returncode, cut.stdout) == (1, ""), "the shell that waited for perf is gone, too"
+            assert "refused: perf was ended before its record was whole (exit status unknown)" in cut.stderr
+            for _ in range(2):  # what a killed trial has left is in nobody's way
+                assert helped.ask(run, "record", "begin", "x0001", "1", "1", EVENT).returncode == 0
+                assert soon(lambda: records(helped) == []), "it ends after its time"
+                assert soon((helped.mount_root / run / "x0001" / "status").exists)
+
+
+@pytest.mark.long
+@pytest.mark.requires_program("perf")
+def test_a_sweep_is_explained_where_root_permits_it(helped: Helped) -> None:
+    job = {"tool": "fio", "rw": "write", "bs": "4KiB", "size": "2MiB", "fsync": 1}
+    ext4 = {"type": "ext4", "image": "64MiB"}
+    resolved = sweep(filesystems={"ext4": ext4}, workloads={"w": job}, design={"repeats": 1, "explain": 2})
+    file = helped.user.home / "traced.yml"
+    file.write_text(yaml.safe_dump(dict(resolved.parameters)))
+    with tracing_permitted(helped):
+        done = helped.python(RUN_ONLY, str(file))
+    assert done.returncode == 0, done.stderr
+    (path,) = (file.parent for file in (helped.user.home / "results").glob("*/raw/x0001/../../run.json"))
+    run = store.load_run(path.resolve())
+    assert list(run.trials["status"]) == ["ok"] * 3, list(run.trials["reason"])
+    assert set(run.why.traces["operation"]) >= {"write", "sync"}
+    assert run.why.stacks["stack"].str.contains("ext4").any()
+    assert records(helped) == []
 
 
 # --- attempts to get more ---------------------------------------------------------------------------------------------
@@ -253,6 +384,7 @@ def commands(opened: Open) -> list[tuple[str, ...]]:
         ("borrow.sh", "back", f"@{opened.run_dir}", "@setting", "@/proc/sys/kernel/core_pattern"),
         ("evidence.sh", f"@{at('mnt', 'e', 'link')}", f"@{loop}"),
         ("open.sh", "@seize", "@me 1/2 attack"),
+        ("record", "@begin", "@x0001", "@20", "@1", "@sched:sched_switch"),
         ("sh", "@-c", "@id"),
         ("@env", "id"),
     ]

@@ -26,7 +26,7 @@ from mountlab.results.writer import RunWriter, going_on
 from mountlab.runner import workflow
 from ownbox import own_box
 from processes import processes_with, soon
-from sweeps import DIR, TMPFS, sweep
+from sweeps import DIR, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -105,7 +105,7 @@ def test_a_results_directory_that_goes_away_and_comes_back(
     """As a disk that is unplugged, or a network that is gone."""
     own_box(tmp_path, monkeypatch)
     away = tmp_path / "away"
-    resolved = sweep(filesystems={"d": DIR}, workloads={"w": WRITE}, design=DESIGN)
+    resolved = as_is(filesystems={"d": DIR}, workloads={"w": WRITE}, design=DESIGN)
     with monkeypatch.context() as patch:
         after_two(patch, lambda: results_dir.rename(away))
         with pytest.raises(KeepError) as caught:
@@ -128,7 +128,7 @@ def test_a_disk_that_is_read_only_is_said_before_anything_is_measured(
 ) -> None:
     own_box(tmp_path, monkeypatch)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    resolved = sweep(filesystems={"d": DIR}, workloads={"w": WRITE}, design=DESIGN)
+    resolved = as_is(filesystems={"d": DIR}, workloads={"w": WRITE}, design=DESIGN)
     with pytest.raises(KeepError) as caught:
         workflow.run(resolved, box="local", results=small_disk / "results")
     assert caught.value.got == "Read-only file system"
@@ -139,6 +139,7 @@ def test_a_disk_that_is_read_only_is_said_before_anything_is_measured(
 # --- the kernel of a notebook -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_run_whose_kernel_is_killed_is_gone_on_with(
     tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

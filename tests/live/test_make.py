@@ -10,7 +10,7 @@ import pytest
 import yaml
 from mountlab.core import disk
 from mountlab.results import journal
-from sweeps import DIR, sweep
+from sweeps import DIR, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("make")]
 
@@ -31,7 +31,7 @@ def make(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def sweep_file(tmp_path: Path) -> Path:
     file = tmp_path / "x.yml"
-    file.write_text(yaml.safe_dump(sweep(filesystems={"disk": DIR}).parameters))
+    file.write_text(yaml.safe_dump(as_is(filesystems={"disk": DIR}).parameters))
     return file
 
 

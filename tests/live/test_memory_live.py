@@ -15,7 +15,7 @@ from mountlab.core.units import MIB
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import EXT4, sweep
+from sweeps import EXT4, as_is
 from whole_machine import only_session
 
 pytestmark = [
@@ -69,7 +69,7 @@ def test_files_take_their_size_and_a_zram_device_keeps_it(tmp_path: Path, monkey
     filesystems = {**MEMORY, "disk": EXT4}
     for repeats in REPEATS:
         design = {"repeats": repeats, "warmup": 0, "drop_caches": False}
-        resolved = sweep(filesystems=filesystems, workloads={"w": MAPPED}, design=design)
+        resolved = as_is(filesystems=filesystems, workloads={"w": MAPPED}, design=design)
         run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
         assert {*run.trials["reason"]} == {""}
         found = {use.cell.filesystem.name: use for use in run.memory}

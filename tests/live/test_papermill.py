@@ -55,7 +55,7 @@ def sweep_file(tmp_path: Path) -> Path:
         "question": "Does papermill do the same as make run?",
         "filesystems": {"disk": DIR, "shm": {**DIR, "path": "/dev/shm"}},
         "workloads": {"dd-write": DD_WRITE},
-        "design": {"repeats": 2, "warmup": 0},
+        "design": {"repeats": 2, "warmup": 0, "drop_caches": False},
         "baseline": "disk",
     }
     path.write_text(yaml.safe_dump(raw))
@@ -71,8 +71,8 @@ def test_a_sweep_file_is_a_parameter_file(sweep_file: Path, tmp_path: Path) -> N
     assert len(run.trials) == 6
     assert (path / "report.html").is_file()
     text = nbformat.writes(nbformat.read(out, as_version=4))
-    assert " times [" in text
-    assert "as fast as disk: " in text
+    compared = r"Ratios to disk with 95\W% intervals\. shm, dd-write: [\d.]+ \[[\d.]+, [\d.]+\]"
+    assert re.search(compared, text), "in one form, whichever of the two this machine shows to be faster"
 
 
 @pytest.mark.long

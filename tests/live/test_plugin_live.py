@@ -15,6 +15,14 @@ from mountlab.core import disk
 EXAMPLE = disk.ROOT / "docs" / "example-plugin"
 UV = Path(sys.executable).parent / "uv"
 
+FEW = {"repeats": 1, "warmup": 0, "drop_caches": False, "workloads.unpack.files": [10, 20]}
+RUN_ONLY = f"""
+import pathlib, sys
+from mountlab.results import paths
+from mountlab.runner import workflow
+workflow.run(paths.load_sweep(pathlib.Path(sys.argv[1]), {FEW!r}), box="local")
+"""
+
 pytestmark = [pytest.mark.slow]
 
 
@@ -29,8 +37,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mountlab(installed: Path, results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return python(installed, results, "-m", "mountlab", *arguments)
+
+
+def python(installed: Path, results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "mountlab", *arguments],
+        [sys.executable, *arguments],
         cwd=disk.ROOT,
         env={**os.environ, "PYTHONPATH": str(installed), "MOUNTLAB_RESULTS": str(results)},
         stdin=subprocess.DEVNULL,
@@ -56,6 +68,7 @@ def test_its_sweep_is_read_where_it_is_installed_and_refused_elsewhere(installed
     assert "unknown tool" in without.stderr
 
 
+@pytest.mark.long
 @pytest.mark.box
 @pytest.mark.requires_root
 @pytest.mark.requires_program("sshd", "tar")
@@ -65,7 +78,7 @@ def test_a_run_with_its_tool_shows_its_check_and_its_plot(installed: Path, resul
         "question: How fast are archives unpacked?\n"
         "filesystems: {tmpfs: {type: tmpfs, size: 64MiB}}\n"
         "workloads: {unpack: {tool: untar, files: [200, 1000]}}\n"
-        "design: {repeats: 2, warmup: 0}\n"
+        "design: {repeats: 2, warmup: 0, drop_caches: false}\n"
     )
     plan = mountlab(installed, results_dir, "plan", str(sweep), "--box", "local")
     assert plan.returncode == 0, plan.stderr
@@ -100,9 +113,11 @@ def test_a_run_with_its_tool_shows_its_check_and_its_plot(installed: Path, resul
 @pytest.mark.requires_root
 @pytest.mark.requires_program("sshd", "tar")
 def test_its_sweep_measures_its_file_system(installed: Path, results_dir: Path) -> None:
+    """Of few files, each of which takes a huge page, for which the kernel may have to move others first. The page was
+    looked at above."""
     if not Path("/sys/kernel/mm/transparent_hugepage").exists():
         pytest.skip("the kernel has no transparent huge pages")
-    run = mountlab(installed, results_dir, "run", str(EXAMPLE / "unpack.yml"), "-p", "repeats=2")
+    run = python(installed, results_dir, "-c", RUN_ONLY, str(EXAMPLE / "unpack.yml"))
     assert run.returncode == 0, run.stderr
     (evidence,) = {line for file in results_dir.glob("*/raw/m*huge*/evidence.txt") for line in file.read_text().split()
                    if line.startswith("rw,") and "huge=" in line}  # fmt: skip

@@ -26,7 +26,7 @@ from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from ownbox import own_box
 from processes import soon
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import EXT4, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -36,7 +36,7 @@ WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
 
 
 def given(**filesystems: Any) -> Any:
-    return sweep(filesystems=filesystems or {"tmpfs": TMPFS}, workloads={"w": WRITE}, design=DESIGN)
+    return as_is(filesystems=filesystems or {"tmpfs": TMPFS}, workloads={"w": WRITE}, design=DESIGN)
 
 
 def cleaned() -> list[care.Leftover]:
@@ -130,7 +130,7 @@ def test_what_a_user_puts_there_while_a_run_goes_on_stays_and_the_run_is_complet
             each.write_bytes(PRECIOUS)
 
     filesystems = {"ext4": EXT4, "dir": {"type": "dir", "path": str(data)}}
-    lasting = sweep(filesystems=filesystems, workloads={"w": WRITE}, design={**DESIGN, "fresh_filesystem": "never"})
+    lasting = as_is(filesystems=filesystems, workloads={"w": WRITE}, design={**DESIGN, "fresh_filesystem": "never"})
     with monkeypatch.context() as patch:
         after(2, patch, drop)
         path = workflow.run(lasting, box="local", results=results_dir)
@@ -180,6 +180,7 @@ def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself
 # --- roots that are mount points, or lie below a link -----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_mount_point_is_a_root_for_one_run_after_another(root: Path, results_dir: Path) -> None:
     root.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "mountlab-test", root], check=True)
@@ -194,6 +195,7 @@ def test_a_mount_point_is_a_root_for_one_run_after_another(root: Path, results_d
         subprocess.run(["umount", root], check=True)
 
 
+@pytest.mark.long
 def test_below_a_link_every_trial_is_good(tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)
     (tmp_path / "real").mkdir()
@@ -254,6 +256,7 @@ def meanwhile(resolved: Any, results: Path) -> Iterator[Path]:
     assert set(store.load_run(path).trials["status"]) == {"ok"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [pytest.param("mount_root", marks=pytest.mark.long), "output_root"])
 def test_a_second_box_with_the_same_root_is_refused_meanwhile(
     shared: str, root: Path, tmp_path: Path, results_dir: Path, capsys: pytest.CaptureFixture[str]
@@ -265,7 +268,7 @@ def test_a_second_box_with_the_same_root_is_refused_meanwhile(
         "tool": "command", "argv": "sh -c 'sleep 1; echo 5 >$1/x; cat $1/x' seen {directory}", "space": "1MiB",
         "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
     }  # fmt: skip
-    long = sweep(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 4})
+    long = as_is(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 4})
     with meanwhile(long, results_dir) as path:
         with pytest.raises(BoxInUse, match=f"run {path.name} is running on this box") as caught:
             workflow.run(given(), box="second", results=results_dir)

@@ -25,7 +25,7 @@ from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.runner import run_sweep
 from ownbox import own_box
-from sweeps import DD_WRITE, Silent, sweep
+from sweeps import DD_WRITE, Silent, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
@@ -56,7 +56,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scratch
 
 
 def measure(results: Path, **filesystem: str) -> store.Run:
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"ext4": {**EXT4, **filesystem}}, workloads={"dd-write": DD_WRITE}, design={"repeats": 1}
     )
     return store.load_run(workflow.run(resolved, results=results))
@@ -83,6 +83,7 @@ def test_a_claimed_device_is_formatted_measured_and_recognised_as_ours_the_next_
         assert care.clean(connection, dry_run=True) == []
 
 
+@pytest.mark.long
 def test_a_device_that_an_earlier_version_formatted_is_used_and_then_bound(scratch: Scratch, results_dir: Path) -> None:
     disks.ext4(scratch.path, OURS)
     run = measure(results_dir)
@@ -92,7 +93,7 @@ def test_a_device_that_an_earlier_version_formatted_is_used_and_then_bound(scrat
 
 def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch: Scratch, results_dir: Path) -> None:
     claimed(scratch)
-    with workflow.planned(sweep(filesystems={"ext4": EXT4}), results=results_dir) as session:
+    with workflow.planned(as_is(filesystems={"ext4": EXT4}), results=results_dir) as session:
         found = session.facts["devices"]["ext4"]
         assert found.startswith(f"{scratch.stable}: {scratch.path} (64 MiB) holds ext2 of Mountlab's own (UUID 6d6f")
         assert found.endswith("; will be written over")
@@ -101,7 +102,7 @@ def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch:
 
 def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch: Scratch, results_dir: Path) -> None:
     claimed(scratch)
-    resolved = sweep(filesystems={"ext4": EXT4}, workloads={"dd": {**DD_WRITE, "count": 100}})
+    resolved = as_is(filesystems={"ext4": EXT4}, workloads={"dd": {**DD_WRITE, "count": 100}})
     with pytest.raises(PlanError, match="too large: dd writes 100 MiB") as refusal:
         workflow.run(resolved, results=results_dir)
     assert refusal.value.allowed == "at most 57.6 MiB (room in filesystems.ext4)"
@@ -177,7 +178,7 @@ def test_a_device_that_the_box_file_does_not_list_is_refused(scratch: Scratch, r
 @contextlib.contextmanager
 def planned(results: Path, scratch: Scratch) -> Iterator[tuple[workflow.Session, RunWriter]]:
     claimed(scratch)
-    resolved = sweep(filesystems={"ext4": EXT4}, workloads={"dd-write": DD_WRITE})
+    resolved = as_is(filesystems={"ext4": EXT4}, workloads={"dd-write": DD_WRITE})
     with workflow.planned(resolved, results=results) as session:
         yield session, RunWriter.create(session.plan, resolved, session.facts, results=results)
 
@@ -221,6 +222,7 @@ class Meanwhile(RecordingBox):
         return done
 
 
+@pytest.mark.long
 def test_a_name_that_is_swapped_after_the_guard_has_looked_does_no_harm(scratch: Scratch, results_dir: Path) -> None:
     claimed(scratch)
     other = scratch.made.loop()

@@ -90,6 +90,7 @@ def stop(number: signal.Signals, sweep_file: Path, host: Control) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_an_end_by_sigterm_undoes_everything(sweep_file: Path, host: Control) -> None:
     path = stop(signal.SIGTERM, sweep_file, host)
     assert len(read_journal(path)) == 1
@@ -133,7 +134,9 @@ def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(
     assert host.wait() == 130
 
 
+@pytest.mark.long
 def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(sweep_file: Path, host: Control) -> None:
+    """faults/test_kill9.py kills runs in `make test`, too."""
     os.kill(in_the_second_trial(host, sweep_file), signal.SIGKILL)
     host.wait()
     (path,) = host.scene.runs

@@ -21,7 +21,7 @@ from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.runner import run_sweep
 from scipy import stats
-from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, Silent, sweep
+from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, Silent, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -41,10 +41,10 @@ CELLS = 5 + 5 + 3 + 1
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Four file systems, five workloads, two blocks and a warm-up; reads on a disk only."""
     in_memory = [{"filesystem": name, "workload": "dd-read"} for name in ("tmpfs", "ramfs")]
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"tmpfs": TMPFS, "ramfs": {**RAMFS, "options": ["data=writeback"]}, "ext4": EXT4, "disk": DIR},
         workloads={"dd-write": DD_WRITE, "dd-read": DD_READ, "fio": {**FIO, "rw": ["randread", "write"]}},
-        design={"repeats": 2, "warmup": 1, "on_ineffective": "caveat"},
+        design={"repeats": 2, "warmup": 1, "on_ineffective": "caveat", "drop_caches": True},
         baseline="ext4",
         exclude=[*in_memory, {"filesystem": "ramfs", "workload": "fio"}],
     )
@@ -84,7 +84,7 @@ def served_if_undisturbed(filesystem: dict[str, Any], read: dict[str, Any], resu
     warm, undisturbed = {**read, "cache": "warm"}, 0
     for _ in range(8):
         before = caches_dropped()
-        path = workflow.run(sweep(filesystems={"disk": filesystem}, workloads={"warm": warm}), results=results)
+        path = workflow.run(as_is(filesystems={"disk": filesystem}, workloads={"warm": warm}), results=results)
         undisturbed += caches_dropped() == before
         if (served := cache_served(store.load_run(path))) or undisturbed == 3:
             return served
@@ -159,9 +159,9 @@ def test_comparisons_are_paired_by_block(run: Run) -> None:
     assert ours.low == pytest.approx(np.exp(stats.t.interval(0.95, 1, logs.mean(), stats.sem(logs))[0]))
 
 
-@pytest.mark.parametrize("fresh", ["block", "cell", "never"])
+@pytest.mark.parametrize("fresh", ["block", pytest.param("cell", marks=pytest.mark.long), "never"])
 def test_the_run_sends_exactly_the_commands_of_the_plan(fresh: str, results_dir: Path) -> None:
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"tmpfs": TMPFS, "ext4": EXT4, "disk": DIR},
         workloads={"dd-write": DD_WRITE},
         design={"fresh_filesystem": fresh},
@@ -179,7 +179,7 @@ def test_the_run_sends_exactly_the_commands_of_the_plan(fresh: str, results_dir:
 def test_a_failing_workload_is_recorded_and_the_others_go_on(results_dir: Path) -> None:
     """A value that only fio itself can judge."""
     failing = {"tool": "fio", "rw": "write", "bs": "64KiB", "size": "8MiB", "buffer_pattern": "no-such-pattern"}
-    path = workflow.run(sweep(workloads={"bad": failing, "dd-write": DD_WRITE}), results=results_dir)
+    path = workflow.run(as_is(workloads={"bad": failing, "dd-write": DD_WRITE}), results=results_dir)
     run = store.load_run(path)
     by_workload = run.trials.groupby("workload")["status"].unique()
     assert list(by_workload["bad"]) == ["failed", "skipped"], "it is set aside"
@@ -192,7 +192,7 @@ def test_a_failing_workload_is_recorded_and_the_others_go_on(results_dir: Path) 
 def test_a_file_system_that_cannot_be_mounted_fails_its_own_trials_only(results_dir: Path) -> None:
     """mount says 'wrong fs type, bad option' for everything; the trials carry its words."""
     broken = {"type": "tmpfs", "size": "64MiB", "options": ["no_such_option"]}
-    path = workflow.run(sweep(filesystems={"broken": broken, "tmpfs": TMPFS}), results=results_dir)
+    path = workflow.run(as_is(filesystems={"broken": broken, "tmpfs": TMPFS}), results=results_dir)
     run = store.load_run(path)
     assert list(run.trials.groupby("filesystem")["status"].unique()["broken"]) == ["failed"]
     assert list(run.trials.groupby("filesystem")["status"].unique()["tmpfs"]) == ["ok"]
@@ -204,7 +204,7 @@ def test_a_file_system_that_cannot_be_mounted_fails_its_own_trials_only(results_
 
 def test_a_trial_on_a_file_system_that_was_unmounted_behind_our_back_is_invalid(results_dir: Path) -> None:
     """A refused mount, then a benchmark on the bare directory: fio ran happily and reported the root disk."""
-    resolved = sweep(design={"repeats": 1})
+    resolved = as_is(design={"repeats": 1})
     with workflow.planned(resolved, results=results_dir) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results_dir)
         mountpoint = session.plan.mounts[0].root
@@ -229,6 +229,7 @@ class Unmounter(RecordingBox):
         return super().run(argv, **more)
 
 
+@pytest.mark.long
 def test_the_program_of_the_tool_is_not_taken_for_reads_of_the_device(results_dir: Path) -> None:
     """fio and its libraries are tens of MB; dropped with the caches, they would be read between the counters."""
     read = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "16MiB"}
@@ -242,7 +243,7 @@ def test_what_comes_next_begins_after_the_last_trial_and_before_figures_are_deri
         (run,) = (each.parent for each in results_dir.glob("*/run.json"))
         seen.append((len(read_journal(run)), (run / store.MEASUREMENTS).exists()))
 
-    resolved = sweep(filesystems={"disk": DIR}, workloads={"dd": DD_WRITE}, design={"repeats": 2})
+    resolved = as_is(filesystems={"disk": DIR}, workloads={"dd": DD_WRITE}, design={"repeats": 2})
     path = workflow.run(resolved, results=results_dir, measured=look)
     assert seen == [(2, False)]
     assert (path / store.MEASUREMENTS).exists()

@@ -12,7 +12,7 @@ from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import sweep
+from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         for name, argv in (("breaks", breaks), ("writes", WRITE))
     }
     image = {"type": "ext4", "image": "48MiB", "image_dir": str(memory), "preallocate": False, "direct_io": False}
-    resolved = sweep(
+    resolved = as_is(
         filesystems={"ext4": image},
         workloads=workloads,
         design={"repeats": 3, "warmup": 0, "fresh_filesystem": "cell"},
@@ -48,13 +48,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 def test_the_trial_fails_with_the_words_of_the_kernel_and_its_cell_is_set_aside(run: Run) -> None:
+    """Where anything else on this machine calls sync meanwhile, the journal fails too, and ext4 becomes read-only: then
+    it is the file system that is unfit, and the trial is invalid."""
     first, *later = run.trials[run.trials["workload"] == "breaks"].to_dict("records")
-    assert (first["status"], first["attempts"], first["set_aside"]) == ("failed", 1, True)
-    assert "Input/output error" in first["reason"] or "No space left" in first["reason"]
-    assert KERNEL in first["reason"]
-    assert "loop" in first["reason"].partition(KERNEL)[2]
+    stopped = "cannot be written" in first["reason"]
+    status = "invalid" if stopped else "failed"
+    assert (first["status"], first["attempts"], first["set_aside"]) == (status, 1, True)
+    said, _, kernel = first["reason"].partition(KERNEL)
+    assert stopped or "Input/output error" in said or "No space left" in said
+    assert "loop" in kernel
     assert [each["status"] for each in later] == ["skipped"] * 2
-    assert all(each["reason"].startswith(f"set aside: {first['trial_id']} failed: ") for each in later)
+    assert all(each["reason"].startswith(f"set aside: {first['trial_id']} {status}: ") for each in later)
 
 
 def test_the_other_cell_is_measured_to_the_end(run: Run) -> None:

@@ -16,6 +16,7 @@ from project.test_docs import FILE
 
 pytestmark = [
     pytest.mark.box,
+    pytest.mark.long,
     pytest.mark.requires_root,
     pytest.mark.requires_program("sshd"),
     pytest.mark.requires_program("fio"),
@@ -25,7 +26,7 @@ TUTORIAL = (disk.ROOT / "docs" / "tutorial.md").read_text()
 SMALL = {
     "workloads.write.size": "4MiB", "workloads.write.runtime": "150ms", "filesystems.ext4.image": "64MiB",
     "filesystems.tmpfs.size": "64MiB", "workloads.write.bs": ["4KiB"], "warmup": 0, "seed": 7, "until.min": 3,
-    "until.max": 4,
+    "until.max": 4, "drop_caches": False,
 }  # fmt: skip
 """Of a size for a test: one of the two block sizes, and fewer blocks."""
 

@@ -25,7 +25,7 @@ from option_bench import IMAGE, MAKE, Bench, local, parse, patiently, refine
 from ownbox import own_box
 from pages import Page
 from processes import soon
-from sweeps import sweep
+from sweeps import as_is
 
 pytestmark = [
     pytest.mark.box,
@@ -291,7 +291,7 @@ def test_a_run_says_it_in_plan_caveat_and_report(tmp_path: Path, monkeypatch: py
         "over": {"type": "overlay", "over": {"type": "ext4", **image}, "options": ["sync"]},
         "nodes": {"type": "tmpfs", "size": "64MiB", "options": ["mpol=interleave:0,0", "user"]},
     }
-    resolved = sweep(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
+    resolved = as_is(filesystems=filesystems, design={"repeats": 1, "on_ineffective": "caveat"})
     with workflow.planned(resolved, results=tmp_path / "results") as session:
         planned = "\n".join(foreseen(session.plan, session.facts))
     assert "checked: compress=zstd: will be shown, but without effect" in planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from mountlab.core.errors import InputError
 from mountlab.plots import Plot
 from mountlab.plots.style import MARKS
 from mountlab.plots.svg import INK
+from repetition import others_long
 from svg_marks import colours, drawings
 from synthetic_run import SWEPT, WORKLOADS, synthetic_run
 
@@ -26,6 +28,7 @@ NEUTRAL = {"o", "|", "<", ">", "^", "v", "None", "none", "", ","}
 """Dots of trials, ticks of means, ends of intervals that go on, and none."""
 OF_RATIOS = ("ratios", "answer over runs", "published")
 """A baseline has no ratio to itself."""
+OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), NAMES)
 ORANGE = "#d55e00"
 """Of the changes in a history."""
 
@@ -48,19 +51,31 @@ def _known(found: list[Any]) -> set[str]:
     return {to_hex(each) for each in found if np.size(each) and to_hex(each) in PALETTE}
 
 
-def kinds(only: tuple[str, ...]) -> dict[str, Any]:
+RUN, SWEPT_RUN = synthetic_run(workloads=WORKLOADS), synthetic_run(workloads=SWEPT)
+
+
+@cache
+def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
+    """Every kind of plot of these file systems, drawn once for all that is looked at in it."""
     same = {name: name for name in NAMES}
-    of_one = every_plot(synthetic_run(workloads=WORKLOADS), same, only=only)
-    swept = every_plot(synthetic_run(workloads=SWEPT), same, only=only, factors=("bs", "numjobs"))
-    return {**of_one, **{name: draw for name, draw in swept.items() if name.startswith("response")}}
+    of_one = every_plot(RUN, same, only=only)
+    swept = every_plot(SWEPT_RUN, same, only=only, factors=("bs", "numjobs"))
+    drawing = {**of_one, **{name: draw for name, draw in swept.items() if name.startswith("response")}}
+    return {name: draw() for name, draw in drawing.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("only", [("tmpfs",), ("ramfs",), ("ext4",), ("ramfs", "ext4"), NAMES])
+@pytest.mark.parametrize(
+    "only",
+    [
+        pytest.param(each, marks=pytest.mark.long if each in OTHERS else ())
+        for each in (("ext4",), ("ramfs", "ext4"), *OTHERS)
+    ],
+)
 def test_a_file_system_keeps_its_colour_whichever_others_are_left_out(only: tuple[str, ...]) -> None:
     wrong = {}
-    for name, draw in kinds(only).items():
-        found = of_the_palette(draw()) - ({ORANGE} if name == "history" and "ramfs" not in only else set())
+    for name, plot in kinds(only).items():
+        found = of_the_palette(plot) - ({ORANGE} if name == "history" and "ramfs" not in only else set())
         due = {EXPECTED[each] for each in only if each != "ext4" or name not in OF_RATIOS}
         if found != due and not (name == "published" and found < due):
             wrong[name] = found
@@ -68,24 +83,24 @@ def test_a_file_system_keeps_its_colour_whichever_others_are_left_out(only: tupl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("only", NAMES)
+@pytest.mark.parametrize("only", others_long(NAMES, kept=["ext4"]))
 def test_a_file_system_keeps_its_marker(only: str) -> None:
     wrong = {}
-    for name, draw in kinds((only,)).items():
-        markers = {str(line.get_marker()) for axes in draw().figure.axes for line in axes.lines}
+    for name, plot in kinds((only,)).items():
+        markers = {str(line.get_marker()) for axes in plot.figure.axes for line in axes.lines}
         if markers - NEUTRAL - {MARK_OF[only].marker, "D" if name == "published" else ""}:
             wrong[name] = markers
     assert wrong == {}
 
 
 def test_the_keys_of_a_plot_are_those_colours() -> None:
-    for name, draw in kinds(("ramfs", "ext4")).items():
-        told = {key: mark for key, mark in draw().legend.items() if key in NAMES}
+    for name, plot in kinds(("ramfs", "ext4")).items():
+        told = {key: mark for key, mark in plot.legend.items() if key in NAMES}
         assert told in ({}, {key: MARK_OF[key] for key in ("ramfs", "ext4")}), name
 
 
 def test_the_svg_has_the_colours_of_the_figure() -> None:
-    plot = kinds(("ext4",))["trials"]()
+    plot = kinds(("ext4",))["trials"]
     (drawing,) = drawings(plot._repr_html_())
     assert colours(drawing) == {EXPECTED["ext4"]}
 

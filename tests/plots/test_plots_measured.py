@@ -232,7 +232,7 @@ def test_no_plot_computes_an_interval() -> None:
             name
             for name in names
             if re.match(
-                r"mountlab\.stats\.(?!histograms)|mountlab\.analysis\.(?!verdicts|run_view)|scipy|seaborn|statistics\b",
+                r"mountlab\.stats\.(?!histograms)|mountlab\.analysis\.(?!verdicts|run_view|load_curve)|scipy|seaborn|statistics\b",
                 name,
             )
         } - ({"statistics"})

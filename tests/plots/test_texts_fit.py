@@ -26,20 +26,26 @@ SHAPES = ("demo", "swept", "long", "one", "levels", "many", "no run")
 
 @cache
 def drawn(shape: str) -> DRAWN:
-    return figures_of_no_run() if shape == "no run" else shapes()[shape]
+    return figures_of_no_run() if shape == "no run" else shapes()[shape]()
 
 
 @cache
 def plots_of(shape: str) -> dict[str, Plot]:
     found = {name: draw() for name, draw in drawn(shape).items()}
     for plot in found.values():
-        FigureCanvasAgg(plot.figure).draw()
+        FigureCanvasAgg(plot.figure)
+        plot.figure.draw_without_rendering()  # all that is measured is set, and nothing is painted
     return found
 
 
-def shown(plot: Plot) -> Iterator[tuple[Text, Bbox]]:
-    """Every text that is seen, and where it lies, in pixels."""
-    for text in _texts(plot):
+@cache
+def shown(shape: str) -> dict[str, list[tuple[Text, Bbox]]]:
+    """Every text that is seen in each plot, once, and where it lies, in pixels."""
+    return {name: list(_shown(plot)) for name, plot in plots_of(shape).items()}
+
+
+def _shown(plot: Plot) -> Iterator[tuple[Text, Bbox]]:
+    for text in {id(text): text for text in _texts(plot)}.values():
         if text.get_visible() and text.get_text().strip():
             yield text, text.get_window_extent()
 
@@ -60,7 +66,15 @@ def tick_labels(axis: Axis) -> list[Text]:
     return [tick.label1 for tick in seen if tick.label1.get_visible()]
 
 
-each_shape = pytest.mark.parametrize("shape", SHAPES)
+def _marks(shape: str) -> list[pytest.MarkDecorator]:
+    """One worker draws a shape, for all that is measured in it. `levels` is `swept` with more of everything."""
+    return [
+        pytest.mark.xdist_group(f"texts of {shape}"),
+        *([pytest.mark.long] if shape in ("swept", "levels", "many") else []),
+    ]
+
+
+each_shape = pytest.mark.parametrize("shape", [pytest.param(shape, marks=_marks(shape)) for shape in SHAPES])
 
 
 @each_shape
@@ -68,7 +82,7 @@ def test_every_text_lies_inside_of_its_figure(shape: str) -> None:
     cut = []
     for name, plot in plots_of(shape).items():
         whole = plot.figure.bbox
-        for text, box in shown(plot):
+        for text, box in shown(shape)[name]:
             if box.x0 < -_HINTED_PX or box.y0 < -_HINTED_PX or box.x1 > whole.x1 + 1 or box.y1 > whole.y1 + 1:
                 cut.append((name, text.get_text(), box, whole))
     assert cut == []
@@ -77,9 +91,9 @@ def test_every_text_lies_inside_of_its_figure(shape: str) -> None:
 @each_shape
 def test_no_text_lies_on_another(shape: str) -> None:
     met = []
-    for name, plot in plots_of(shape).items():
+    for name, texts in shown(shape).items():
         # Boxes hold the room of letters that go below the line, which most have not.
-        boxes = [(text.get_text(), box.padded(-_HINTED_PX)) for text, box in dict(_by_id(plot)).values()]
+        boxes = [(text.get_text(), box.padded(-_HINTED_PX)) for text, box in texts]
         met += [(name, a, b) for (a, one), (b, other) in combinations(boxes, 2) if one.overlaps(other)]
     assert met == []
 
@@ -94,10 +108,6 @@ def test_no_two_panels_and_no_two_headings_are_called_alike(shape: str) -> None:
             if len(set(found)) < len(found) and any(found):
                 alike[name] = found
     assert alike == {}
-
-
-def _by_id(plot: Plot) -> Iterator[tuple[int, tuple[Text, Bbox]]]:
-    yield from ((id(text), (text, box)) for text, box in shown(plot))
 
 
 @each_shape

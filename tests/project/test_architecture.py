@@ -25,7 +25,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 ROOMS = tuple(PYPROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
 """`make lint` refuses a room that is not in this contract, and an import against its order."""
-LARGEST_ROOM, LARGEST_MODULE = 7_500, 600
+LARGEST_ROOM, LARGEST_MODULE = 8_000, 600
 """Lines."""
 PURE_ROOMS = {"core", "stats", "tools", "filesystems", "checks", "sweep", "analysis", "plots", "report"}
 WITH_EFFECTS = {
@@ -86,6 +86,7 @@ NEVER_CALLED_BY_US = {
     "pydantic reads the setting of a model": {"model_config"},
     "keys of a sweep file, read by their names": {"zram", "journal_image"},
     "columns of a journal": {"started_at", "ended_at"},
+    "columns of the frames of traces": {"began_s", "begin_s", "lost_events", "tool_mean", "traced_mean", "window_s"},
     "argparse reads it": {"_negative_number_matcher"},
     "Python calls or reads it": {"__init_subclass__", "writelines", "__class__"},
     "IPython calls it": {"_render_traceback_", "_ipython_display_"},

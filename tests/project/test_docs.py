@@ -138,6 +138,7 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"cp params/sweeps/\S+ params/sweeps/\S+", "tests/project/test_sweep_files.py", '"database-log.yml"'),
     (r"\.venv/bin/mountlab (extend|exclude) .*", "tests/runner/test_extend.py", "go-on.md"),
+    (r"\.venv/bin/mountlab explain .*", "tests/runner/test_explain.py", "why.md"),
     (r"\.venv/bin/uv pip install \S+", "tests/live/test_plugin_live.py", '"pip", "install"'),
     (r"\.venv/bin/mountlab conform \S+", "tests/live/test_plugin_live.py", '"conform", "mountlab-untar"'),
     (r"\.venv/bin/mountlab run docs/example-plugin/unpack\.yml", "tests/live/test_plugin_live.py", '"unpack.yml"'),

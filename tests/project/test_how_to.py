@@ -52,6 +52,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suites(extended: Path) -> None:
     """Run there, with the library of the copy in front of ours."""

@@ -417,3 +417,10 @@ def test_scripts_can_be_executed() -> None:
 
 def test_ci_runs_the_tests_that_the_readme_names_and_then_the_rest() -> None:
     assert re.search(r"^make test test-all\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("long", "alone"), [(False, False), (True, False), (True, True)])
+def test_every_test_is_in_one_part_of_test_all(long: bool, alone: bool) -> None:
+    parts = re.findall(r'-m "([^"]+)"', make("-n", "test-all").stdout)
+    assert len(parts) == 3
+    assert [eval(part, {"long": long, "alone": alone}) for part in parts].count(True) == 1

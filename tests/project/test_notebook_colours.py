@@ -15,6 +15,7 @@ from mountlab import plots
 from mountlab.core import disk
 from mountlab.report.execute import COMPARISON
 from mountlab.results import paths
+from searched_run import searched_run
 from svg_marks import beside, colours, drawings, keys
 from synthetic_report import LoadedRuns, executed_here
 from synthetic_run import SyntheticRun, synthetic_run
@@ -49,7 +50,9 @@ def wrong_colours(page: str) -> list[object]:
     return [pair for pair in told if pair[1] != EXPECTED[pair[0]]] + strange
 
 
-@pytest.mark.parametrize("name", OF_A_RUN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each == "20_report" else pytest.mark.long) for each in OF_A_RUN]
+)
 def test_a_notebook_draws_each_file_system_in_its_colour(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,8 +67,14 @@ def test_every_notebook_that_draws_a_run_is_looked_at() -> None:
     drawing = re.compile(r"plots\.|\boverview\(|run_order\(|every_trial\(|explore\(")
     found = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb") if drawing.search(path.read_text())}
     need_a_box = {"10_run_sweep", "12_by_hand"}
-    shown_elsewhere = {"50_compare_runs", "75_history"}
+    shown_elsewhere = {"50_compare_runs", "65_capacity", "75_history"}
     assert found - need_a_box - shown_elsewhere <= set(OF_A_RUN)
+
+
+def test_searches_are_drawn_in_the_colours_of_their_file_systems(tmp_path: Path) -> None:
+    page = page_of(paths.NOTEBOOKS / "65_capacity.ipynb", {"run": "it"}, {"it": searched_run(*NAMES)}, tmp_path)
+    assert drawings(page)
+    assert wrong_colours(page) == []
 
 
 def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:

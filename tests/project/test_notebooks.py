@@ -143,7 +143,7 @@ def test_box_is_reached_by_the_library_only(path: Path) -> None:
         assert not names & {"fabric", "invoke", "os", "paramiko", "shutil", "subprocess"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_types_hold_in_the_library_and_what_notebooks_use_of_it_exists(tmp_path: Path) -> None:
     """Without a box most notebooks cannot be run; a name that has moved shows without one."""
     for path in NOTEBOOKS:
@@ -159,7 +159,7 @@ def test_types_hold_in_the_library_and_what_notebooks_use_of_it_exists(tmp_path:
 
 # --- one parameter for a run, public names, and the line to go on from -----------------------------------------------
 
-NOTEBOOKS_THERE_ARE = 12
+NOTEBOOKS_THERE_ARE = 14
 OLD_NAMES_OF_A_RUN = re.compile(r"run_path|run_[ab]|pilot|path|directory")
 
 
@@ -185,7 +185,7 @@ def test_a_run_is_the_parameter_run_and_several_are_runs(path: Path) -> None:
 def test_every_notebook_on_a_run_takes_one() -> None:
     """A notebook that is given another name ignores it, and shows a run that nobody asked for."""
     on_one = {path.name[:2] for path in NOTEBOOKS if "run" in parameters(path)}
-    assert on_one == {"00", "10", "20", "30", "40", "45", "70"}
+    assert on_one == {"00", "10", "20", "30", "40", "45", "60", "65", "70"}
     assert {path.name[:2] for path in NOTEBOOKS if "runs" in parameters(path)} == {"50"}
 
 

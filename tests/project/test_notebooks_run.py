@@ -115,6 +115,18 @@ def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
     assert "<svg" in pages(executed)
 
 
+def test_why_says_how_to_get_diagnostic_trials_where_a_run_has_none(kernel: OneKernel) -> None:
+    executed = kernel.run("60_why", run=str(TOUR))
+    assert "The run has no diagnostic trials: `mountlab explain RUN` adds them." in pages(executed)
+    assert not [output for output in outputs(executed) if output.output_type == "error"]
+
+
+def test_how_much_it_can_take_says_what_asks_for_a_search_where_a_run_has_none(kernel: OneKernel) -> None:
+    executed = kernel.run("65_capacity", run=str(TOUR))
+    assert "a workload asks for one by `capacity`" in pages(executed)
+    assert not [output for output in outputs(executed) if output.output_type == "error"]
+
+
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
     text = nbformat.writes(kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth"))
     assert "read_bandwidth under dd-read cache=cold: xfs / tmpfs = " in text
@@ -125,11 +137,12 @@ def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(ke
     assert INK not in text
 
 
+@pytest.mark.long
 def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: OneKernel, tmp_path: Path) -> None:
     text = (disk.ROOT / "params" / "sweeps" / "tour.yml").read_text()
     (tmp_path / "s.yml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("baseline")))
     assert "Nothing is compared: no baseline." in told(
-        kernel.run("40_plan_repeats", sweep_file=str(tmp_path / "s.yml"))
+        kernel.run("40_plan_repeats", sweep_file=str(tmp_path / "s.yml"), n=2, others=[])
     )
 
 
@@ -139,11 +152,14 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: 
         ("10_run_sweep", {"run": "interrupted"}, "there is no interrupted run yet"),
         ("50_compare_runs", {}, "no sweep has two runs below"),
         ("50_compare_runs", {"runs": ["latest"]}, "results/tour; name more in `runs`"),
-        ("50_compare_runs", {"over_boxes": True}, "no sweep has runs on two boxes below"),
-        ("80_batch", {}, "there is no batch below"),
+        pytest.param(
+            "50_compare_runs", {"over_boxes": True}, "no sweep has runs on two boxes below", marks=pytest.mark.long
+        ),
+        pytest.param("80_batch", {}, "there is no batch below", marks=pytest.mark.long),
         ("80_batch", {"batch_file": "stuides"}, "no such batch file"),
     ],
 )
+@pytest.mark.long
 def test_run_all_in_a_fresh_clone_says_calmly_what_to_name(
     name: str, parameters: dict[str, Any], said: str, kernel: OneKernel
 ) -> None:

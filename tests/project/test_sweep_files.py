@@ -66,7 +66,7 @@ def sizes() -> list[Any]:
 def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: str) -> None:
     sweep = load_sweep(path, {"preset": preset} if preset else {}).sweep
     plan = make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
-    assert len(plan.trials) == len(sweep.cells) * (sweep.design.repeats + sweep.design.warmup)
+    assert len(plan.trials) == len(sweep.cells) * (sweep.design.repeats + sweep.design.warmup + sweep.design.explain)
     assert sweep.question.endswith("?")
     assert sweep.expectation
     assert sweep.baseline in {fs.name for fs in sweep.filesystems}

@@ -109,6 +109,7 @@ def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
         "Caveats",
         "Options in effect",
         "Results",
+        "Why",
         "Trials",
         "Comparison with published figures",
         "Analysis of variance",

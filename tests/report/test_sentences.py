@@ -6,7 +6,7 @@ import math
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mountlab.analysis import verdicts
 from mountlab.checks import caveats
@@ -65,11 +65,29 @@ def test_means_have_three_digits_or_more(mean: float, low: float, high: float, f
     assert str(numbers.mean_figures(mean, low, high, factor=factor)) == text
 
 
+@pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (0.0, "0.00"), (-0.006, "\u22120.01")])
+def test_what_is_rounded_to_zero_has_no_sign(value: float, text: str) -> None:
+    assert numbers.number(value, 2) == text
+
+
 @given(value=finite, below=st.floats(0, 0.99), above=st.floats(0, 10))
 def test_value_and_interval_share_their_decimals(value: float, below: float, above: float) -> None:
+    """But for an end that these decimals would show as 1, and a value that they would show beyond it."""
+    low, high = value * (1 - below), value * (1 + above)
+    figures = numbers.ratio_figures(value, low, high)
+    shown = {len(text.lstrip("<>").partition(".")[2]) for text in (figures.value, figures.low, figures.high)}
+    at_one = any(end != 1 and numbers.number(end, min(shown)) == numbers.number(1, min(shown)) for end in (low, high))
+    assert len(shown) == 1 or at_one
+
+
+@given(value=st.floats(0.5, 2), below=st.floats(0, 0.99), above=st.floats(0, 10))
+@example(value=1.04, below=0.02, above=0.83)
+@example(value=0.97, below=0.5, above=0.02)
+@example(value=1.03125, below=0.0, above=0.0)
+def test_a_ratio_is_shown_inside_of_its_interval(value: float, below: float, above: float) -> None:
     figures = numbers.ratio_figures(value, value * (1 - below), value * (1 + above))
-    decimals = {len(text.lstrip("<").partition(".")[2]) for text in (figures.value, figures.low, figures.high)}
-    assert len(decimals) == 1
+    low, shown, high = (float(text.lstrip("<>")) for text in (figures.low, figures.value, figures.high))
+    assert low <= shown <= high
 
 
 @given(value=finite)

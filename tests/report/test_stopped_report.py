@@ -121,6 +121,7 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
     assert left(run) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("moments", [(RUNS,), pytest.param((DERIVED, STARTS, RUNS), marks=pytest.mark.long)])
 def test_a_report_that_is_killed_leaves_nothing_once_it_is_written(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from mountlab.core.findings import Caveat
-from mountlab.report.terminal import answer_text
+from mountlab.report.terminal import answer_text, run_answer
+from searched_run import searched_run
 from sweeps import sweep
 from synthetic_run import comparison
 
@@ -95,3 +98,21 @@ def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
     lines = answer_text(SWEEP, rows, []).splitlines()
     assert lines[3].startswith("dd-write (one 8kB: fsync)  tmpfs / ext4")
     assert lines[4].startswith("dd-write                   tmpfs / ext4")
+
+
+def test_capacities_stand_before_their_ratios() -> None:
+    lines = run_answer(searched_run("ext4", "xfs")).splitlines()
+    head, first, second, gap, compared, ratio = lines[2:8]
+    assert " ".join(head.split()) == "workload objective file system capacity, requests/s 95% interval search"
+    assert (
+        " ".join(first.split()) == "mail read p99 ≤ 5 ms ext4 3 080 [2 930, 3 230] 24 trials, precise after 24 blocks"
+    )
+    assert " ".join(second.split()).startswith("mail read p99 ≤ 5 ms xfs 3 980 [3 780, 4 180]")
+    assert gap == ""
+    assert compared.startswith("workload")
+    assert "xfs / ext4" in ratio
+
+
+def test_of_a_capacity_without_a_bound_the_terminal_says_what_is_known() -> None:
+    run = searched_run("ext4", "tmpfs", capacities={"tmpfs": (math.nan, 12000.0, math.inf)})
+    assert "more than 12 000 requests/s" in " ".join(run_answer(run).split())

@@ -174,8 +174,10 @@ def test_after_a_power_cut_at_any_call_nothing_recorded_is_lost_and_the_rest_is_
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "lasting"),
-    [(errno.ENOSPC, True), (errno.EIO, False)],
-    ids=["full", "error"],
+    [
+        pytest.param(errno.ENOSPC, True, id="full"),
+        pytest.param(errno.EIO, False, id="error", marks=pytest.mark.long),
+    ],
 )
 def test_an_error_of_the_disk_at_any_call_ends_the_run_with_what_to_do_and_loses_nothing(
     error: int, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

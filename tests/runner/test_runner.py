@@ -115,14 +115,14 @@ class ScriptedBox:
     def name(argv: Sequence[str]) -> str:
         """Scripts by what they do, commands by their words, without the mark of the run."""
         argv = argv[2:] if argv[0] == "env" else argv
-        if argv[:2] == ("sh", "-c") and argv[3].startswith("t0"):
+        if argv[:2] == ("sh", "-c") and argv[3].startswith(("t0", "x0")):
             return "collect" if argv[4:] else "trial"
         if argv[:2] == ("sh", "-c") and argv[3] in ("timed.sh", "guard.sh") and "-c" not in argv[4:]:
             return argv[4] if argv[3] == "timed.sh" else "guard"
         if argv[:2] == ("sh", "-c") and argv[3] == "guard.sh":
             return f"guarded {argv[argv.index('timed.sh') + 1]}"
         if argv[:2] == ("sh", "-c"):
-            return {"open.sh": argv[4], "mountlab-clean": argv[4]}.get(argv[3], argv[3].removesuffix(".sh"))
+            return argv[4] if argv[3] in ("open.sh", "mountlab-clean") else argv[3].removesuffix(".sh")
         if argv[0] == "losetup":
             return " ".join(argv[:2])
         return argv[0]

@@ -34,6 +34,7 @@ from mountlab.stats.calibration import (
     what_if_sentence,
     what_would,
 )
+from mountlab.stats.calibration.capacities import searched_capacities
 from mountlab_dev.__main__ import CALIBRATION, main
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
@@ -51,7 +52,14 @@ CHEAP = (
 it, too: in test_stats_comparisons, _margin, _changes, _over_boxes and _power, test_sequential, _histograms, _rounding,
 _shape and test_timeouts."""
 
-each_table = pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+SLOW = ("coverage_when_stopping", "ratios_when_stopping", "spread_of_stopped_runs")
+"""Tables of which one case takes a second and more. `means_of_stopped_runs` stops runs by the same rule."""
+
+each_table = pytest.mark.parametrize(
+    "make",
+    [pytest.param(each, marks=pytest.mark.long) if each.__name__ in SLOW else each for each in TABLES],
+    ids=lambda make: make.__name__,
+)
 each_short_table = pytest.mark.parametrize(
     "make",
     [each if each.__name__ in CHEAP else pytest.param(each, marks=pytest.mark.long) for each in TABLES],
@@ -97,7 +105,11 @@ def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: 
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = make(SHORT)
     kept, many = read(TEXT, table.name), cases_in_full(table, SHORT)
+    chosen = {place for place in table.shares() if place[0].endswith("as precise")}
+    assert not chosen or make is searched_capacities
     for place, share in table.shares().items():
+        if place in chosen:
+            continue  # of the grid that is the cheapest by the simulation itself: few cases find another one
         pooled = (share.hits + kept[place] * many) / (share.of + many)
         error = math.sqrt(max(pooled * (1 - pooled), 1e-3) * (1 / share.of + 1 / many))
         assert abs(share.rate - kept[place]) < 4.5 * error + 0.001, (

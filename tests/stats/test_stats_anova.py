@@ -64,6 +64,7 @@ def statsmodels() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.4])
+@pytest.mark.xdist_group("statsmodels")
 def test_type_ii_with_blocks_is_that_of_statsmodels(statsmodels: Any, missing: float) -> None:
     levels = crossed(block=5, fs=3, bs=4)
     values = noise(levels, 1) + 0.3 * np.array(levels["bs"]) + 0.1 * np.array(levels["fs"]) * np.array(levels["bs"])
@@ -81,6 +82,7 @@ def test_type_ii_with_blocks_is_that_of_statsmodels(statsmodels: Any, missing: f
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("statsmodels")
 def test_file_systems_are_tested_against_their_turns(statsmodels: Any) -> None:
     """Split plot: the textbook's F is MS(file system) / MS(file system x block)."""
     levels = crossed(block=6, filesystem=3, bs=4)

@@ -273,6 +273,7 @@ ALIKE, SPREAD = [0.03] * 6 + [0.0, 1.0], np.random.default_rng(1).beta(0.3, 1, 2
 
 @pytest.mark.slow
 @pytest.mark.parametrize("p_values", [[], [NAN], [0.2], ALIKE, [*SPREAD[:12], NAN, 0.0, NAN, *SPREAD[12:]]])
+@pytest.mark.xdist_group("statsmodels")
 def test_with_no_share_kept_it_is_holm_and_with_all_of_it_bonferroni(multitest: Any, p_values: list[float]) -> None:
     known = [p for p in p_values if not math.isnan(p)]
     for kept, method in ((0.0, "holm"), (1.0, "bonferroni")):

@@ -53,6 +53,7 @@ def test_needed_blocks_of_published_tables(d: float, n: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("statsmodels")
 def test_power_as_in_statsmodels() -> None:
     reference = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed").TTestPower()
     for n in (3, 5, 10, 30, 100):

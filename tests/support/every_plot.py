@@ -12,12 +12,17 @@ import numpy as np
 import pandas as pd
 from mountlab import plots
 from mountlab.analysis import verdicts
+from mountlab.analysis.load_curve import searches
+from mountlab.analysis.why import splits
+from mountlab.analysis.why_details import processor_stacks, slowest
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Workload
 from mountlab.plots import Plot
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs
 from mountlab.plots.style import marks_of
+from searched_run import MAIL, searched_run
+from simulated_why import simulated_why, sweep_of
 from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run
 
 NAMES = ("tmpfs", "ramfs", "ext4")
@@ -90,20 +95,26 @@ def every_plot(
     return drawn
 
 
-def shapes() -> dict[str, DRAWN]:
-    """Runs of many shapes: that of the demo; long names; one of everything; many levels of two numbers; many file
-    systems."""
+def shapes() -> Mapping[str, Callable[[], DRAWN]]:
+    """Runs of many shapes, each made when it is asked for: that of the demo; long names; one of everything; many levels
+    of two numbers; many file systems."""
     as_they_are = {name: name for name in NAMES}
     long = dict(zip(NAMES, LONG_NAMES, strict=True))
     first = {NAMES[0]: NAMES[0]}
-    many = synthetic_run(filesystems=9, workloads=WORKLOADS[:3], blocks=3)
+    many = [f"fs{place}" for place in range(3, 9)]
     return {
-        "demo": every_plot(synthetic_run(workloads=WORKLOADS), as_they_are),
-        "swept": every_plot(synthetic_run(workloads=SWEPT), as_they_are, factors=("bs", "numjobs")),
-        "long": every_plot(synthetic_run(workloads=LONG_WORKLOADS, blocks=14), long, factors=("bs", "ioengine")),
-        "one": every_plot(synthetic_run(workloads=WORKLOADS[3:4], blocks=2), first, only=[NAMES[0]]),
-        "levels": every_plot(synthetic_run(workloads=MANY_LEVELS, blocks=2), as_they_are, factors=("bs", "iodepth")),
-        "many": every_plot(many, {fs.name: fs.name for fs in many.sweep.filesystems}),
+        "demo": lambda: every_plot(synthetic_run(workloads=WORKLOADS), as_they_are),
+        "swept": lambda: every_plot(synthetic_run(workloads=SWEPT), as_they_are, factors=("bs", "numjobs")),
+        "long": lambda: every_plot(
+            synthetic_run(workloads=LONG_WORKLOADS, blocks=14), long, factors=("bs", "ioengine")
+        ),
+        "one": lambda: every_plot(synthetic_run(workloads=WORKLOADS[3:4], blocks=2), first, only=[NAMES[0]]),
+        "levels": lambda: every_plot(
+            synthetic_run(workloads=MANY_LEVELS, blocks=2), as_they_are, factors=("bs", "iodepth")
+        ),
+        "many": lambda: every_plot(
+            synthetic_run(filesystems=9, workloads=WORKLOADS[:3], blocks=3), {name: name for name in (*NAMES, *many)}
+        ),
     }
 
 
@@ -193,13 +204,51 @@ def _latencies(run: SyntheticRun, names: Mapping[str, str], kept: set[str], plac
     return plots.plot_latencies(found, plots.PLACES[place], filesystems=order)
 
 
+def _layers(names: Sequence[str]) -> Plot:
+    """Parts of a sync on some file systems, under a workload with a long name."""
+    sweep = sweep_of(*names, workloads=LONG_WORKLOADS[:1])
+    found = [split for split in splits(simulated_why(sweep), sweep) if split.operation == "sync"]
+    bars = [
+        plots.LayerBar(each.filesystem, each.statistic, each.whole, {p: own.mean for p, own in each.parts.items()})
+        for each in found
+    ]
+    return plots.plot_layers(bars, "sync", LONG_WORKLOADS[0].label)
+
+
+def _slow() -> list[plots.SlowOperation]:
+    sweep = sweep_of("ext4")
+    found = slowest(simulated_why(sweep), sweep.cells[0].id, "sync")
+    return [plots.SlowOperation(f"{rank} in {each.trial_id}", each.pieces) for rank, each in enumerate(found, 1)]
+
+
+def _stacks(name: str) -> Mapping[str, float]:
+    sweep = sweep_of(name)
+    return processor_stacks(simulated_why(sweep), sweep.cells[0].id)
+
+
+def _capacity(workload: Workload, **more: Any) -> Plot:
+    """Searches of three file systems, one of which has no upper bound."""
+    names, open_end = ("ext4", "xfs", "tmpfs"), {"tmpfs": (float("nan"), 12_000.0, float("inf"))}
+    found = searches(searched_run(*names, capacities=open_end, workloads=[workload], **more))
+    return plots.plot_capacity([curve for each in found for curve in each.curves], filesystems=names)
+
+
 def figures_of_no_run() -> DRAWN:
-    """Plots that show no file system."""
+    """Plots of runs of another kind."""
     rng = np.random.default_rng(7)
     simulated = [(list(rng.normal(1, 0.1, 3)), 0.8, 1.2) for _ in range(40)]
     curves = {f"{each.label}: write bandwidth": {3: 4.0, 5: 1.5, 10: 1.2, 20: 1.1} for each in LONG_WORKLOADS[:3]}
     planned = dict.fromkeys(curves, 10.0)
     return {
+        "capacity": partial(_capacity, MAIL, lost=(4, 9)),
+        "capacity, long": partial(_capacity, replace(LONG_WORKLOADS[0], search=MAIL.search), trials=60, spread=0.5),
+        "layers": partial(_layers, ("ext4", "xfs", "btrfs", "tmpfs")),
+        "layers, one": partial(_layers, ("xfs",)),
+        "slowest": partial(plots.plot_slowest, _slow(), "sync", f"ext4 under {LONG_WORKLOADS[0].label}"),
+        "flame": partial(plots.plot_flame, _stacks("ext4"), "ext4"),
+        "flame of a difference": partial(
+            plots.plot_flame, _stacks("ext4"), f"ext4 under {LONG_WORKLOADS[0].label}", than=_stacks("xfs"), other="xfs"
+        ),
         "simulated": partial(plots.plot_simulated, simulated, truth=1.0, finding="0 of 40 miss"),
         "smallest difference": partial(plots.plot_smallest_difference, curves, planned=planned, power=0.8),
     }

@@ -50,6 +50,12 @@ def sweep(
     return resolve(raw, where="tests")
 
 
+def as_is(*, design: dict[str, Any] | None = None, **more: Any) -> Resolved:
+    """The same without dropping caches: for a real box, where it would make all programs that other tests start be
+    read from the disk again."""
+    return sweep(design={"drop_caches": False, **(design or {})}, **more)
+
+
 class Silent:
     """A progress that tells nobody."""
 

@@ -17,6 +17,7 @@ from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
@@ -71,6 +72,7 @@ class SyntheticRun:
     insides: dict[str, Inside] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     exclusions: Exclusions = field(default_factory=Exclusions)
+    why: Why = field(default_factory=Why)
     path: Path = Path("results/synthetic")
 
     @property

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from mountlab.core.model import Sweep
-from mountlab.sweep.design import visits
+from mountlab.sweep.design import diagnostic_visits, visits
+from mountlab.sweep.extension import extended
 from scipy import stats
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
@@ -86,3 +87,42 @@ def test_every_cell_is_as_often_early_as_late() -> None:
     assert len(cell_positions) == 27
     for counts in (fs_positions, cell_positions):
         assert stats.chisquare(list(counts.values())).pvalue > 0.001
+
+
+# --- diagnostic blocks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fresh", ["block", "cell", "never"])
+@pytest.mark.parametrize("blocks", [2, 5])
+def test_the_order_of_other_blocks_is_the_same_with_diagnostic_ones(fresh: str, blocks: int) -> None:
+    for seed in range(30):
+        plain, traced = (visits(make(fresh_filesystem=fresh, explain=each), seed) for each in (False, blocks))
+        assert [(v.block, v.filesystem.name, v.cells) for v in plain] == [
+            (v.block, v.filesystem.name, v.cells) for v in traced
+        ]
+
+
+@pytest.mark.parametrize("fresh", ["block", "cell", "never"])
+def test_every_diagnostic_block_holds_every_cell_once_and_counts_nothing(fresh: str) -> None:
+    the_sweep = make(fresh_filesystem=fresh, explain=3)
+    found = diagnostic_visits(the_sweep, 1)
+    counts = Counter((visit.block, cell.id) for visit in found for cell in visit.cells)
+    assert counts == {(block, cell.id): 1 for block in (1, 2, 3) for cell in the_sweep.cells}
+    assert all(visit.diagnostic and visit.warmup for visit in found)
+    assert [visit.block for visit in found] == sorted(visit.block for visit in found)
+
+
+def test_more_diagnostic_blocks_begin_as_fewer_do() -> None:
+    few, many = (diagnostic_visits(make(explain=each), 5) for each in (2, 6))
+    assert many[: len(few)] == few
+    assert diagnostic_visits(make(), 5) == ()
+
+
+def test_an_extension_has_diagnostic_blocks_of_its_new_cells_after_the_others() -> None:
+    before = sweep(filesystems={"a": TMPFS}, workloads=WORKLOADS, design={"explain": 2})
+    asked = sweep(filesystems={"a": TMPFS, "b": TMPFS}, workloads=WORKLOADS, design={"explain": 2})
+    after = extended(before, asked, at="now", only_new=False, where="tests").sweep
+    own = diagnostic_visits(before.sweep, 3)
+    cells = [[cell.id for cell in visit.cells] for visit in diagnostic_visits(after, 3)]
+    assert cells[: len(own)] == [[cell.id for cell in visit.cells] for visit in own]
+    assert {cell.partition("/")[0] for visit in cells[len(own) :] for cell in visit} == {"b"}

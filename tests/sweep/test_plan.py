@@ -46,7 +46,7 @@ def refusal(facts: Mapping[str, Any] | None = None, **more: Any) -> PlanError:
 
 def line(argv: tuple[str, ...]) -> str:
     """A command as one line; scripts are shortened to their name, and steps lack the mark of the run."""
-    if argv[0] == "env" and not argv[-1].startswith("t0"):
+    if argv[0] == "env" and not argv[-1].startswith(("t0", "x0")):
         assert argv[1] == "MOUNTLAB_RUN=r1"
         argv = argv[2:]
     words = list(argv)
@@ -80,8 +80,20 @@ def test_directories_need_no_rights() -> None:
 
 def test_what_cannot_be_mounted_without_rights_is_told_by_name() -> None:
     the_sweep = sweep(filesystems={"t": TMPFS, "d": DIR}).sweep
-    assert without_rights(the_sweep, "none") == {"t": "tmpfs: mounting needs root or password-less sudo on the box"}
-    assert without_rights(the_sweep, "sudo") == without_rights(the_sweep, "root") == {}
+    needs = "tmpfs: mounting needs root or password-less sudo on the box"
+    assert without_rights(the_sweep, {"rights": "none"}) == {"t": needs}
+    assert without_rights(the_sweep, {"rights": "sudo"}) == without_rights(the_sweep, {"rights": "root"}) == {}
+
+
+@pytest.mark.parametrize("rights", ["root", "sudo", "helper", "none"])
+def test_in_a_container_that_may_not_mount_root_is_refused_before_the_start(rights: str) -> None:
+    error = refusal({"rights": rights, "may_mount": False}, filesystems={"t": TMPFS, "d": DIR})
+    assert error.what == "the box does not let us mount t"
+    assert error.got == "a container without CAP_SYS_ADMIN: not even root may mount"
+    assert "`--privileged`" in error.allowed
+    assert "type: dir" in error.next_step
+    facts = {**FACTS, "rights": rights, "may_mount": False}
+    check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, facts)
 
 
 def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
@@ -204,7 +216,7 @@ def test_needed_programs_are_those_of_the_tools_and_families_each_once() -> None
     ]
     every = {program.name for known in (*TOOLS.values(), *FAMILIES.values()) for program in known.programs}
     names = [program.name for program in all_programs()]
-    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp"}
+    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp", "perf", "gzip"}
     assert len(names) == len(set(names))
 
 
@@ -424,7 +436,7 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:23] == [
+    assert lines[:25] == [
         f"out={OUT}/t0001",
         f"directory={directory}",
         f"mountpoint={MNT}/tmpfs",
@@ -437,6 +449,8 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "helper=''",
         "cgroups=/sys/fs/cgroup",
         "sampler=''",
+        "trace_around=''",
+        "long_log=''",
         "sample_ms=100",
         "mount_namespace=''",
         "pid_namespace=''",

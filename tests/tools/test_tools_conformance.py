@@ -254,7 +254,7 @@ GOLDEN: dict[str, list[Golden]] = {
         ("oflag", "dsync", {}, ["argv: => oflag=dsync"]),
         ("oflag", "sync", {}, ["argv: => oflag=sync"]),
         ("iflag", "direct", {"direction": "read"}, ["argv: => iflag=direct"]),
-        ("runtime", "2s", {"runtime": "1s"}, ["argv: 1000000 => 2000000"]),
+        ("runtime", "2s", {"runtime": "1s"}, ["argv: 1000000000 => 2000000000"]),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "warm", {"direction": "read"}, ["cache: => warm"]),
     ],

@@ -83,15 +83,17 @@ def run(command: tuple[str, ...], path: str = "") -> subprocess.CompletedProcess
 FAKE = """#!/bin/sh
 echo "$*" >> {calls}
 case $* in *nocache*) exit {evicted} ;; esac
-echo '8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.4 s, 21 MB/s' >&2
+echo '8388608 bytes (8.4 MB, 8.0 MiB) copied, {took} s, 21 MB/s' >&2
 exit {status}
 """
 
 
-def passes_of(tmp_path: Path, options: dict[str, Any], *, status: int = 0, evicted: int = 0) -> tuple[Any, list[str]]:
-    """What a workload's command did with a dd that always takes 0.4 s, and how it called that."""
+def passes_of(
+    tmp_path: Path, options: dict[str, Any], *, status: int = 0, evicted: int = 0, took: str = "0.4"
+) -> tuple[Any, list[str]]:
+    """What a workload's command did with a dd that always takes so long, and how it called that."""
     calls, fake = tmp_path / "calls", tmp_path / "dd"
-    fake.write_text(FAKE.format(calls=calls, status=status, evicted=evicted))
+    fake.write_text(FAKE.format(calls=calls, status=status, evicted=evicted, took=took))
     fake.chmod(0o755)
     done = run(Dd().command(workload(**options), str(tmp_path), "/out").argv, str(tmp_path))
     return done, calls.read_text().splitlines()
@@ -105,6 +107,13 @@ def test_with_a_runtime_dd_runs_again_until_its_runs_took_so_long(tmp_path: Path
     assert {row.metric: row.value for row in rows} == pytest.approx(
         {"write_bandwidth": 8388608 / 0.4, "elapsed": 1.2, "bytes": 3 * 8388608}
     )
+
+
+@pytest.mark.parametrize(("took", "runs"), [("0.0166666", 4), ("0.0166667", 3), ("5e-02", 1)])
+def test_the_runs_take_the_runtime_in_full(tmp_path: Path, took: str, runs: int) -> None:
+    """Three times 0.0166666 s is less than 0.05 s, if only by 200 ns."""
+    _, calls = passes_of(tmp_path, {"runtime": 0.05}, took=took)
+    assert len(calls) == runs
 
 
 @pytest.mark.parametrize(("cache", "evicts"), [("cold", True), ("warm", False), ("as_is", False)])

@@ -150,7 +150,7 @@ def _as(own: Sequence[Comparison], *, as_shares: bool) -> str:
     first = own[0]
     if as_shares:
         return f"of {first.baseline}'s speed"
-    if METRICS.get(first.metric) in ("B/s", "1/s"):
+    if METRICS.get(first.metric) in ("B/s", "1/s") and first.metric != "capacity":
         return f"as fast as {first.baseline}"
     return f"the {metric_noun(first.metric)} of {first.baseline}"
 

@@ -22,7 +22,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "limits": ("session_limits",),
     "virtualisation": ("virtualization", "emulated"),
     "device": ("mount_root_source", "mount_root_fstype", "disk_links"),
-    "rights": ("rights", "user"),
+    "rights": ("rights", "may_mount", "user"),
 }  # fmt: skip
 """What of the facts about a box is held against each other, by what an owner changes at a time."""
 DISKS = ("block_devices", "disk_settings")

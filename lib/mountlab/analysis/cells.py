@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mountlab.analysis import capacity
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.core.findings import Comparison, NoiseSource
 from mountlab.core.frames import pd
@@ -21,6 +22,7 @@ from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
 from mountlab.stats import compare_rows, estimate_samples, family
+from mountlab.stats.capacity_ratios import searched_ratios
 from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
 from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
@@ -86,6 +88,8 @@ def factor_names(sweep: Sweep) -> list[str]:
 def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Return workload label to the metrics that the answer is about: those of the sweep that it has, or its tool's
     own."""
+    if sweep.searches:
+        return dict.fromkeys((workload.label for workload in sweep.workloads), (capacity.METRIC,))
     present = _metrics_of(sweep, measurements)
     wanted = {w.label: tuple(metric for metric in sweep.metrics if metric in present[w.label]) for w in sweep.workloads}
     # Of a workload that others ran the options may not be known, by which a tool chooses.
@@ -162,11 +166,14 @@ def estimate_frame(
     cell with trials that ran into the time limit has a median over all of them in the place of its figure
     (stats.censored); one without any other trial has rows without a figure.
 
+    Of a search there is the capacity: its trials differ in their rate, and have no other figure together.
+
     The statistic is that of `design.estimate`. After a stopping rule the intervals are computed at the level that then
     covers what the design's level says. All samples are computed at once.
     """
     factors, design = factor_names(sweep), sweep.design
-    samples = _samples(counted(measurements), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
+    alike = measurements[measurements["metric"].isin(OF_A_MOUNT)] if sweep.searches else measurements
+    samples = _samples(counted(alike), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within, steps = level_after(sweep.rule, design.level), _steps(sweep, samples)
     known = partial(estimate_samples, level=within, statistic=design.estimate)
     found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
@@ -179,6 +186,8 @@ def estimate_frame(
     columns |= _with_censored(sweep, samples, columns, censored, within)
     rows = pd.concat([cells.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     rows = rows[[*start, *_ESTIMATE_TAIL]]
+    if sweep.searches:
+        return _in_order(sweep, rows, _capacities(sweep, measurements, about)[list(rows.columns)])
     return _with_unended(sweep, measurements, rows, censored, run_id=run_id, box=box) if censored else rows
 
 
@@ -228,9 +237,21 @@ def _with_unended(
     ]
     if not rows:
         return estimates
-    more = pd.DataFrame(rows)[list(estimates.columns)]
+    return _in_order(sweep, estimates, pd.DataFrame(rows)[list(estimates.columns)])
+
+
+def _capacities(sweep: Sweep, measurements: pd.DataFrame, about: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Return a row for the capacity of each cell that has one. `about`: what a row of each cell begins with."""
+    start = {cell.id: own for cell, own in zip(sweep.cells, about, strict=True)}
+    rows = [{**start[str(row["cell"])], **row} for row in capacity.estimate_rows(sweep, measurements)]
+    return pd.DataFrame(rows, columns=[*(about[0] if about else ()), *_ESTIMATE_TAIL])
+
+
+def _in_order(sweep: Sweep, estimates: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of both, cells in the order of the sweep."""
     places = {cell.id: place for place, cell in enumerate(sweep.cells)}
-    whole = pd.concat([estimates, more], ignore_index=True) if len(estimates) else more
+    known = [each for each in (estimates, more) if len(each)]
+    whole = pd.concat(known, ignore_index=True) if known else estimates
     return whole.sort_values("cell", key=lambda cells: cells.map(places), kind="stable", ignore_index=True)
 
 
@@ -385,6 +406,8 @@ def latency_comparisons(
 
     They are a family of their own: however many there are, they make nothing of the answer less certain.
     """
+    if sweep.searches:
+        return []
     metrics = {
         label: tuple(each for each in COMPARED_PERCENTILES if each in own and each not in answered.get(label, ()))
         for label, own in _metrics_of(sweep, measurements).items()
@@ -407,7 +430,8 @@ def _compared_together(
         _, (ours, theirs), steps = _by_block(counted(measurements), sweep, noisy)
         return noise_sources(ours, theirs, steps=steps)
 
-    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), noise=noise))
+    how: dict[str, Any] = {"method": capacity.RATIO_METHOD} if sweep.searches else {"noise": noise}
+    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), **how))
 
 
 def compared(
@@ -418,6 +442,10 @@ def compared(
     where none are given."""
     wanted = answer_metrics(sweep, measurements) if metrics is None else metrics
     asked = _asked(sweep, measurements, sweep.baseline, wanted) if sweep.baseline is not None else []
+    if sweep.searches:
+        trials = {cell: own.trials for cell, own in capacity.searches(sweep, measurements).items()}
+        pairs = [(trials[each.key(each.candidate)[0]], trials[each.key(each.baseline)[0]]) for each in asked]
+        return asked, searched_ratios(pairs), np.zeros(len(asked), dtype=np.int64)
     blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
     late = _censored_sides(asked, blocks, censored)
     if sweep.extended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from mountlab.analysis import cells as analysis
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.why_frames import Why
 from mountlab.checks import Evidence, Moved
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
@@ -31,6 +33,8 @@ class ExampleRun:
     sweep: Sweep
     figures: Mapping[str, Sequence[float]]
     """`metric` or `metric/label` to its value in each block, in base units; the same in every cell."""
+    of_cells: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Cell to figures of its own, in the place of these. NaN: the trial has no such figure."""
     facts: Mapping[str, Any] = field(default_factory=lambda: {"rights": "root"})
     censored: Mapping[str, frozenset[int]] = field(default_factory=dict)
     caveats: Sequence[Caveat] = ()
@@ -45,12 +49,17 @@ class ExampleRun:
     memory: Sequence[Use] = ()
     latency_comparisons: Sequence[Comparison] = ()
     setups: Sequence[Setup] = ()
+    why: Why = field(default_factory=Why)
 
     @cached_property
     def _trials(self) -> list[Trial]:
-        blocks = max((len(each) for each in self.figures.values()), default=0)
-        cells = [(block, cell) for block in range(1, blocks + 1) for cell in self.sweep.cells]
+        held = {cell.id: max(map(len, self._figures_of(cell.id).values()), default=0) for cell in self.sweep.cells}
+        blocks = range(1, max(held.values(), default=0) + 1)
+        cells = [(block, cell) for block in blocks for cell in self.sweep.cells if block <= held[cell.id]]
         return [good_trial(number, block, cell) for number, (block, cell) in enumerate(cells, start=1)]
+
+    def _figures_of(self, cell: str) -> Mapping[str, Sequence[float]]:
+        return self.of_cells.get(cell, self.figures)
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -66,8 +75,8 @@ class ExampleRun:
         rows = [
             (trial, _measurement(name, values[trial.block - 1]))
             for trial in self._trials
-            for name, values in self.figures.items()
-            if trial.block <= len(values)
+            for name, values in self._figures_of(trial.cell).items()
+            if trial.block <= len(values) and not math.isnan(values[trial.block - 1])
         ]
         return analysis.measurement_frame(rows)
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
+from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
@@ -94,6 +95,10 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     def moved(self) -> Sequence[Moved]: ...
     @property
     def memory(self) -> Sequence[Use]: ...
+    @property
+    def why(self) -> Why:
+        """What its diagnostic trials explain; empty where it has none."""
+
     @property
     def latency_comparisons(self) -> Sequence[Comparison]:
         """Those of the percentiles that the answer is not about: a family of their own."""

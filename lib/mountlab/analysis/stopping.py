@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.analysis import capacity
 from mountlab.analysis.cells import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
@@ -37,9 +38,11 @@ def decide(
     those of any block, `measurements` is cells.measurement_frame's, with percentiles that some trials lack.
     """
     until = sweep.design.until
+    if sweep.searches:
+        return capacity.decide(sweep, _not_diagnostic(trials), measurements, before=before, left=left)
     if until is None or before <= until.min:
         return {}
-    look = _Look.at(sweep, until, trials, measurements, before)
+    look = _Look.at(sweep, until, _not_diagnostic(trials), measurements, before)
     waiting = [cell for cell in sweep.cells if cell.id not in left]
     hopeless = [cell for cell in waiting if look.hopeless(cell)]
     gone = {cell.id: look.stop(cell, "could not") for cell in hopeless}
@@ -59,20 +62,37 @@ def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> 
 
     A cell whose run was interrupted before it could leave is 'not finished'.
     """
-    until = sweep.design.until
-    if until is None:
+    if not sweep.decides:
         return []
+    trials = _not_diagnostic(trials)
     left: dict[str, Stop] = {}
     blocks: dict[str, set[int]] = defaultdict(set)
     for trial in trials:
         blocks[trial.cell].add(trial.block)
-    for block in range(1, until.max + 1):
+    for block in range(1, sweep.design.repeats + 1):
         if not all(block in blocks[cell.id] for cell in sweep.cells if cell.id not in left):
             break
         left |= decide(sweep, trials, measurements, before=block + 1, left=left)
     after = max((trial.block for trial in trials), default=0)
-    look = _Look.at(sweep, until, trials, measurements, after + 1)
-    return [left.get(cell.id) or look.stop(cell, "not finished") for cell in sweep.cells]
+    unfinished = _unfinished(sweep, trials, measurements, after)
+    return [left.get(cell.id) or unfinished(cell) for cell in sweep.cells]
+
+
+def _unfinished(
+    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, after: int
+) -> Callable[[Cell], Stop]:
+    """Return a function from a cell to how far it had come when its run was interrupted after a block."""
+    if sweep.searches:
+        found = capacity.searches(sweep, measurements)
+        return lambda cell: capacity.stop(cell.id, found[cell.id], after, "not finished")
+    assert sweep.design.until is not None
+    look = _Look.at(sweep, sweep.design.until, trials, measurements, after + 1)
+    return lambda cell: look.stop(cell, "not finished")
+
+
+def _not_diagnostic(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Return the trials of the blocks that a rule may end."""
+    return [trial for trial in trials if not trial.diagnostic]
 
 
 def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:

@@ -174,7 +174,10 @@ _NOISE: Mapping[str, str] = {
 
 
 def times_text(comparison: Comparison) -> str:
-    """'6.9 times [6.5, 7.3]'."""
+    """'6.9 times [6.5, 7.3]'; where only a bound is known 'at least 3.2 times'."""
+    if math.isnan(comparison.ratio) and (comparison.low > 0 or comparison.high < math.inf):
+        side, end = ("least", comparison.low) if comparison.low > 0 else ("most", comparison.high)
+        return f"at {side} {ratio_figures(end, end, end).value} times"
     figures = compared_figures(comparison)
     return f"{figures.value} times {figures.interval}".strip()
 
@@ -207,7 +210,7 @@ def _ratio_words(comparison: Comparison, value: str) -> str:
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
     said = verdict_of(comparison, smallest_effect)
     hint = "" if comparison.more_is_better else ", as less is better"
-    if math.isnan(comparison.ratio):
+    if math.isnan(comparison.ratio) and comparison.censored:
         return f"{_bound_clause(comparison, under)}: {said}{hint}"
     return f"{_ratio_clause(comparison, under)}: {said}{hint}"
 

@@ -95,6 +95,9 @@ def _memory_row(facts: Facts) -> CheckRow:
 
 def _rights_row(box: Box, facts: Facts) -> CheckRow:
     seen = f"{facts['rights']}, as {facts['user'] or UNKNOWN}"
+    if facts.get("may_mount") is False:
+        confined = f"{seen}, in a container without CAP_SYS_ADMIN: only file systems of type dir can be measured"
+        return CheckRow("rights", "limited", confined, "start it with more rights (`--privileged`), or use the host")
     if facts["rights"] == "helper":
         return CheckRow("rights", "ok", f"{seen}: tools as that user, as root only what {HELPER} permits")
     if facts["rights"] != "none":

@@ -91,8 +91,14 @@ exit "$status"' contained "$mount_before" "$look_at_mount" "$mountpoint" "$out"
     fi
 }
 
-# $*: loop devices in use. Without a process.
-in_use() { set -- /sys/block/loop*/loop && loops=$*; }
+# loops: the loop devices in use and their files, one a line. Without a process.
+in_use() {
+    loops=''
+    for backing in /sys/block/loop*/loop/backing_file; do
+        read -r file < "$backing" && loops="$loops$backing ${file% (deleted)}
+"
+    done
+} 2>/dev/null
 
 # Detach loop devices that the tool has left on files of the file system, which they keep busy: also from a mount
 # namespace that is gone. A bind mount shares its file system with others, whose files are not below it.
@@ -104,7 +110,10 @@ detach_loops() {
     shared=$(awk -v n="$number" -v m="$mountpoint" '$3 == n && $5 != m' /proc/self/mountinfo)
     losetup -n -l -O NAME,BACK-MAJ:MIN,BACK-INO | while read -r device on inode; do
         [ "$on" = "$number" ] || continue
-        case $before in *"/${device##*/}/"*) continue ;; esac
+        backing=/sys/block/${device##*/}/loop/backing_file
+        read -r file < "$backing" || continue
+        case $before in *"$backing ${file% (deleted)}
+"*) continue ;; esac
         [ -z "$shared" ] || [ -n "$(find "$mountpoint" -xdev -inum "$inode")" ] || continue
         losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
     done

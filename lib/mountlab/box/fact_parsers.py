@@ -153,6 +153,15 @@ def parse_words(text: str) -> list[str]:
     return sorted(set(text.split()))
 
 
+SYS_ADMIN = 21
+"""The bit of CAP_SYS_ADMIN in a set of capabilities (capabilities(7))."""
+
+
+def parse_may_mount(text: str) -> bool:
+    """Return whether the capabilities that processes of the box can have at most, in hexadecimal, include mounting."""
+    return bool(int(text, 16) >> SYS_ADMIN & 1)
+
+
 def parse_governor(text: str) -> str:
     """Return the governor of all processors, or all that are in use."""
     return ", ".join(parse_words(text))

@@ -23,7 +23,8 @@ Facts = dict[str, Any]
 """Name of a fact to its value, as JSON can hold it; None where the box does not tell."""
 
 UNKNOWN = "unknown"
-GATHER_TIMEOUT_S = 60.0
+GATHER_TIMEOUT_S = 300.0
+"""The script starts some hundred programs: an emulated guest on a busy machine has taken over a minute for them."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +311,8 @@ FACTS: tuple[Fact, ...] = (
         _show_list),
     Fact("kernel_features", _FEATURES, parsers.parse_words,
         _show_list),
+    Fact("may_mount", "sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status", parsers.parse_may_mount,
+        lambda value: "yes" if value else "no, not even root: CAP_SYS_ADMIN is missing"),
     Fact("loop_devices", "if [ -e /dev/loop-control ]; then echo 1; else echo 0; fi",
         lambda text: text == "1", lambda value: "available" if value else "not available"),
     Fact("block_devices", _BLOCK_DEVICES, parsers.parse_block_devices, _show_devices),

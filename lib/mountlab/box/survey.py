@@ -8,6 +8,7 @@ from typing import Any
 
 from mountlab.box.connection import BoxConnection
 from mountlab.box.containment import NAMESPACES, ask_argv, offered
+from mountlab.box.tracing import tracing_facts
 from mountlab.core.errors import CommandError, PlanError, UnsafeError
 from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.core.units import KIB
@@ -61,7 +62,8 @@ class _Verdict:
 def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts, with `room` (file system name to bytes that may be written), `devices` (file system name to the
     guard's report on its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
-    whether it has DAX, where that is asked for) and `namespaces` (mountlab.box.containment). Reads only.
+    whether it has DAX, where that is asked for), `namespaces` (mountlab.box.containment) and, where the sweep explains,
+    what mountlab.box.tracing knows. Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
@@ -94,6 +96,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
         "device_dax": _dax(sweep, verdicts, connection),
         # As the user that tools run as.
         NAMESPACES: offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
+        **(tracing_facts(connection) if sweep.design.explain else {}),
     }
 
 

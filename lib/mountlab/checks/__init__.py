@@ -11,7 +11,22 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mountlab.checks import caches, clients, control, data, device, length, machine, options, ran, record, shape, sides
+from mountlab.checks import (
+    burst,
+    caches,
+    clients,
+    control,
+    data,
+    device,
+    length,
+    load,
+    machine,
+    options,
+    ran,
+    record,
+    shape,
+    sides,
+)
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
 from mountlab.checks.caches import Moved, device_bytes, moved
@@ -37,7 +52,15 @@ _OF_TRIALS = (
     *options.CHECKS,
     *sides.CHECKS,
 )
-_OF_BOX_AND_FIGURES = (*machine.CHECKS, *device.CHECKS, *length.CHECKS, *shape.CHECKS, *clients.CHECKS)
+_OF_BOX_AND_FIGURES = (
+    *machine.CHECKS,
+    *device.CHECKS,
+    *length.CHECKS,
+    *load.CHECKS,
+    *burst.CHECKS,
+    *shape.CHECKS,
+    *clients.CHECKS,
+)
 CHECKS = plugins.Registry(
     plugins.CHECKS, {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}, Check, key="code"
 )

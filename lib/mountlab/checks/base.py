@@ -83,6 +83,17 @@ class Evidence:
     """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
 
     @cached_property
+    def _made(self) -> dict[Any, Any]:
+        return {}
+
+    def once(self, make: Callable[[Evidence], T]) -> T:
+        """Return what a function makes of this evidence, made the first time only: several checks need it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: T = self._made[make]
+        return found
+
+    @cached_property
     def counted(self) -> Mapping[str, list[str]]:
         """Cell to its trials that count: ok, and no warm-up; in the order in which they ran."""
         good = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]

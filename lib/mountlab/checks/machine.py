@@ -49,7 +49,6 @@ def busy(evidence: Evidence) -> Iterator[Doubt]:
             worst = max((each for _, each in known), key=lambda each: each.others or 0.0)
             waiting = worst.pressure.get("cpu")
             waited = f"; tasks waited for a processor in {share(min(1.0, waiting))} of the time" if waiting else ""
-            waited += f"; the load was {worst.load:.1f} before it" if worst.load is not None else ""
             yield Doubt.of_cell(
                 cell,
                 f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "

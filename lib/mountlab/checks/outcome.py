@@ -144,6 +144,7 @@ def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, p
         _check_script(files, ended)
         _check_bounds(files, ended)
         _check_preparation(files)
+        _check_trace(files)
         _check_end(workload, files, timeout_s, parse)
     except TrialError as error:
         return Outcome(files=files, error=_out_of_memory(files, error) or error)
@@ -189,6 +190,13 @@ def _largest(files: Files) -> list[tuple[str, bytes]]:
 def _check_preparation(files: Files) -> None:
     if "unprepared" in files:
         raise ToolError("the preparation failed: " + _text(files, "unprepared"))
+
+
+def _check_trace(files: Files) -> None:
+    """Of a diagnostic trial: raise PlaceError where perf never recorded, TransientError where its record broke off."""
+    if "untraced" in files:
+        said = f"it was not traced: {_text(files, 'untraced')}"
+        raise TransientError(said) if "started_ns" in files else PlaceError(said)
 
 
 def _text(files: Files, name: str) -> str:
@@ -262,7 +270,7 @@ def is_late(reason: str) -> bool:
 def in_vain(trials: Sequence[Trial], cell: str) -> bool:
     """Return whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such
     trials would tell no more."""
-    own = [trial.status for trial in trials if trial.cell == cell]
+    own = [trial.status for trial in trials if trial.cell == cell and not trial.diagnostic]
     return len(own) >= IN_VAIN and set(own) == {"timeout"}
 
 

@@ -323,19 +323,23 @@ def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
 def not_precise(evidence: Evidence) -> Iterator[Doubt]:
     """Cells that a stopping rule gave up before they were as precise as was asked.
 
-    A stopping rule ended at `max` or at the budget, and the cell was not as precise as required.
+    A stopping rule ended at `max` or at the budget, or a search at `max_trials`, and the cell was not as precise as
+    required.
     """
     until = evidence.sweep.design.until
     for stop in evidence.stops:
+        cell = evidence.sweep.combinations[stop.cell]
+        search = cell.workload.search
         alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
-        if until and stop.reason in ("max reached", "budget") and not (stop.half_width <= until.half_width or alone):
-            key = "max" if stop.reason == "max reached" else "budget"
+        asked = search.half_width if search else until.half_width if until else math.inf
+        if stop.reason in ("max reached", "budget") and not (stop.half_width <= asked or alone):
+            key = "until.max" if stop.reason == "max reached" else "until.budget"
             seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
             yield Doubt.of_cell(
-                evidence.sweep.combinations[stop.cell],
-                f"after {stop.blocks} blocks the half width is {seen}, and ± {until.half_width:.1%} was asked for "
-                f"({stop.reason}). The interval is right, and wider than was wanted: raise until.{key}, or make trials "
-                "longer or the box quieter.",
+                cell,
+                f"after {stop.blocks} blocks the half width is {seen}, and ± {asked:.1%} was asked for "
+                f"({stop.reason}). The interval is right, and wider than was wanted: raise "
+                f"{'capacity.max_trials' if search else key}, or make trials longer or the box quieter.",
             )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
+from mountlab.checks.burst import stepped_down
 from mountlab.checks.few import rests_on
 from mountlab.checks.length import CLOCK_SHARE
 from mountlab.core import numbers
@@ -63,7 +64,7 @@ class Suspect:
 
 
 def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
-    found, limit = evidence.samples, shape.SUSPICIOUS_P[name]
+    found, limit = _without_steps_down(evidence), shape.SUSPICIOUS_P[name]
     p_values = _p_values(found, test)
     for sample, p, adjusted in zip(found, p_values, holm(p_values), strict=True):
         if adjusted < limit:
@@ -72,6 +73,12 @@ def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
             tested = sum(not math.isnan(each) for each in p_values)
             chance = f" By chance, at most {limit:.0%} of {tested} cells without a cause look like this."
             yield Suspect(sample, "note", chance)
+
+
+def _without_steps_down(evidence: Evidence) -> list[Sample]:
+    """Return the samples without those of cells that `burst-credits` is raised for."""
+    known = evidence.once(stepped_down)
+    return [sample for sample in evidence.samples if sample.cell.id not in known]
 
 
 def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
@@ -387,7 +394,7 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
 
 def _levels_of_many(evidence: Evidence) -> list[float]:
     """Return the level of each block where there are several samples; of a single one its own test tells all."""
-    found = evidence.samples
+    found = _without_steps_down(evidence)
     return _block_levels(found) if len(found) > 1 else []
 
 
@@ -423,10 +430,11 @@ def unsteady(evidence: Evidence) -> Iterator[Doubt]:
     It needs `log_avg_msec`, and ten windows or more. Or the rounds of `precondition` ended without being steady.
     """
     yield from _never_steady(evidence)
+    falls = evidence.once(stepped_down)
     for cell, known in evidence.known_of(evidence.series):
         judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}
         bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
-        if len(bad) > len(judged) / 2:
+        if len(bad) > len(judged) / 2 and cell.id not in falls:
             worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
             yield Doubt.of_cell(
                 cell,

@@ -12,12 +12,15 @@ from mountlab.core.errors import ParameterError
 if TYPE_CHECKING:
     from mountlab.results.store import Run
 
+_TABLES = ("csv", "xlsx", "parquet", "latex", "markdown")
+_FORMATS = "of the tables; perfetto: the slowest operations of its diagnostic trials, for ui.perfetto.dev"
+
 
 def add(verbs: Any) -> None:
     export = verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
     export.add_argument("run", type=Path, help=RUN)
     what = export.add_mutually_exclusive_group()
-    what.add_argument("--format", choices=("csv", "xlsx", "parquet", "latex", "markdown"), default="csv")
+    what.add_argument("--format", choices=(*_TABLES, "perfetto"), default="csv", help=_FORMATS)
     what.add_argument(
         "--figures", choices=("svg", "png", "pdf"), help="the plots of the report, in the place of tables"
     )
@@ -39,11 +42,13 @@ def _export(arguments: Arguments) -> int:
 
 
 def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
-    from mountlab.report import export, paper
+    from mountlab.report import export, paper, perfetto
     from mountlab.results import tables
 
     if arguments.width_cm is not None:
         raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
+    if arguments.format == "perfetto":
+        return perfetto.perfetto_files(run.why.slowest, disk.shown(run.path))
     pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit, run.sweep.own_metrics)
     if arguments.format in paper.FORMATS:
         return export.paper_files(run, arguments.format, pivot)

@@ -120,13 +120,13 @@ def finish(path: Path) -> int:
     from mountlab.checks import named
     from mountlab.report.execute import write_report
     from mountlab.report.kernels import prepare
-    from mountlab.report.terminal import answer_text
+    from mountlab.report.terminal import run_answer
     from mountlab.results import store
 
     with reporting(path):
         prepare()
         run = store.load_run(path)
-        print(f"\n{answer_text(run.sweep, run.comparisons, run.caveats)}\n", flush=True)
+        print(f"\n{run_answer(run)}\n", flush=True)
         page = write_report(path)
     print(f"report: {disk.shown(page)}")
     errors = [each for each in run.caveats if each.severity == "error"] if run.sweep.design.strict else []

@@ -32,7 +32,9 @@ ALTERED = "altered"
 """Key of run.json: what was found altered and was accepted by a person."""
 EXTENSIONS = "extensions"
 """Key of run.json: the blocks that were added to a finished run, and how its journal stood then."""
-_CHANGING = frozenset({"status", "finished_at", "stopped", KEY, ENDING, ALTERED, EXTENSIONS})
+EXPLAINED = "explained"
+"""Key of run.json: the diagnostic blocks that a finished run got, and how its journal stood then."""
+_CHANGING = frozenset({"status", "finished_at", "stopped", KEY, ENDING, ALTERED, EXTENSIONS, EXPLAINED})
 """Keys of run.json that Mountlab itself writes again."""
 _LINK = re.compile(rb', "chain": "([0-9a-f]{64})"\}\Z')
 

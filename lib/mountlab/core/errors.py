@@ -225,12 +225,13 @@ class MountlabWarning(UserWarning):
 
 def in_one_line(text: str) -> str:
     """Return the text of an error for a place with room for a line: what happened, and what tells most of its evidence:
-    a refusal of our own scripts, else the last that the kernel logged, else the first line."""
+    a refusal of our own scripts, else its first line and the last that the kernel logged. What the kernel logged would
+    not do alone: it may be of another device of the box."""
     lines = text.splitlines() or [""]
     said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
     refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]
-    logged = said[said.index(KERNEL) + 1 :][-1:] if KERNEL in said else []
-    best = next(iter([*refused, *logged, *said]), "")
+    kernel = said.index(KERNEL) if KERNEL in said else len(said)
+    best = "; ".join(refused[:1] or [*said[:kernel][:1], *said[kernel + 1 :][-1:]])
     return f"{lines[0]} ({best})" if best else lines[0]
 
 

@@ -90,6 +90,7 @@ FACT_WORDS: Mapping[str, FactWords] = {
     "sampling_shell": FactWords("shell that samples the counters inside trials", _PROGRAMS),
     "programs": FactWords("programs", _PROGRAMS),
     "rights": FactWords("rights", _OWN),
+    "may_mount": FactWords("may mount", _OWN),
     "user": FactWords("user", _OWN),
     "uid": FactWords("user number", _OWN),
     "boot_id": FactWords("boot id", _OWN),
@@ -102,6 +103,8 @@ FACT_WORDS: Mapping[str, FactWords] = {
     "device_ids": FactWords("ids of scratch devices", _OWN),
     "device_dax": FactWords("DAX of scratch devices", _OWN),
     "namespaces": FactWords("namespaces that hold a tool", _OWN),
+    "trace_events": FactWords("events that are traced", _OWN),
+    "trace_reason": FactWords("why it cannot be traced", _OWN),
     "peers": FactWords("addresses of the clients", _OWN),
     "clients": FactWords("clients", _OWN),
 }

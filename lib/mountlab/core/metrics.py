@@ -32,6 +32,9 @@ METRICS: dict[str, str] = {
     "bytes": "B",
     "mkfs_time": "s",
     "mount_time": "s",
+    **dict.fromkeys(("capacity", "asked_rate", "arrival_rate", "completion_rate"), "1/s"),
+    "largest_lateness": "s",
+    "objective_used": "1",
 }
 """Every metric and its base unit."""
 PERCENT_OF: dict[str, float] = {

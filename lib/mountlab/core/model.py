@@ -152,6 +152,28 @@ class Filesystem:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What is to hold of the latency of requests that arrive on time, whether or not earlier ones are done."""
+
+    limits: Mapping[str, float]
+    """Percentile (p50, p95, p99, p99_9) to the most that it may be, in seconds."""
+    of: tuple[str, ...]
+    """The directions that it is about: read, write."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A search for the highest arrival rate at which an objective holds (stats/capacity.py), a trial at a time."""
+
+    objective: Objective
+    half_width: float = 0.05
+    """Of the interval in which the search ends, relative: (high - low) / (high + low)."""
+    max_trials: int = 60
+    start: float = 1000.0
+    """The arrival rate of the first trial, in requests per second."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A tool and one value for each of its options (sizes in bytes, times in seconds)."""
 
@@ -166,6 +188,8 @@ class Workload:
     """The boxes that drive it together, by fio's client/server mode; (): the box of the sweep alone."""
     own_metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics that it defines, beside METRICS."""
+    search: Search | None = None
+    """What is searched for with it, at which rates: its trials are then open-loop, and not alike."""
 
     @cached_property
     def label(self) -> str:
@@ -248,6 +272,8 @@ class Design:
     """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
     sample_every_s: float = 0.1
     """How long between two looks at the box's counters while a tool runs; 0: none in between."""
+    explain: int = 0
+    """How many diagnostic blocks follow the counted ones: each cell is run again and traced, and never counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +316,16 @@ class Sweep(Shown):
     imported: bool = False
     """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
     tool can say more of a workload."""
+
+    @property
+    def searches(self) -> bool:
+        """Return whether its cells are searches for a capacity: then all of them are."""
+        return any(workload.search for workload in self.workloads)
+
+    @property
+    def decides(self) -> bool:
+        """Return whether it decides from what it has measured how many blocks a cell has."""
+        return self.design.until is not None or self.searches
 
     @property
     def rule(self) -> Correction | None:
@@ -457,6 +493,8 @@ class Target:
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
     in_memory: bool = False
     """Whether no I/O of it can reach a device."""
+    rate: float = 0.0
+    """Requests per second that arrive in an open-loop trial; 0 of any other trial."""
 
 
 FILES = Target()
@@ -502,6 +540,9 @@ class Trial:
     """Whether its cell has no more trials because of it."""
     seed: int | None = None
     """What the tool drew its random offsets, sizes and data from; None: it was given no seed by Mountlab."""
+    diagnostic: bool = False
+    """Whether it was run for its cause, while the kernel was traced: never counted, and so `warmup` as well. Its
+    `block` is one of its own series, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

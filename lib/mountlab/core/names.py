@@ -35,6 +35,12 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "bandwidth": _rate("bandwidth", "moves data"),
     "read_iops": _many("read IOPS"),
     "write_iops": _many("write IOPS"),
+    "capacity": MetricWords("capacity", "{candidate} can take {times} as many requests as {baseline}"),
+    "asked_rate": _many("asked rate"),
+    "arrival_rate": _many("arrival rate"),
+    "completion_rate": _many("completion rate"),
+    "largest_lateness": _many("largest lateness"),
+    "objective_used": _many("used part of the objective"),
     "read_ios": _many("number of reads"),
     "write_ios": _many("number of writes"),
     "sync_ios": _many("number of syncs"),
@@ -92,10 +98,24 @@ def metric_heading(metric: str, label: str = "") -> str:
     return noun[0].upper() + noun[1:]
 
 
+DIAGNOSTIC = "x"
+"""How the ids of diagnostic trials, and of their mounts, begin."""
+
+
+def is_diagnostic(trial_id: str) -> bool:
+    """Return whether a trial was run for its cause: then it is never counted."""
+    return trial_id.startswith(DIAGNOSTIC)
+
+
 def cell_id(filesystem: str, workload: str) -> str:
     """Return the id of a cell, 'ext4/dd-write', from the name of its file system and the label of its workload;
     `Sweep.combinations` has the cell of an id."""
     return f"{filesystem}/{workload}"
+
+
+def latency_noun(operation: str, statistic: str) -> str:
+    """'mean sync latency', '99th-percentile open latency'."""
+    return _PARTS[statistic].format(operation)
 
 
 def workload_label(workload: str, factors: Mapping[str, str]) -> str:

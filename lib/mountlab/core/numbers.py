@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 
 from mountlab.core.metrics import Better
@@ -41,12 +41,13 @@ class Figures:
 
 
 def number(value: float, decimals: int) -> str:
-    """Return a number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN."""
+    """Return a number with a fixed count of decimals, thousands set apart by a thin space; 'n/a' for NaN. What is
+    rounded to 0 has no sign."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    return f"{value:,.{decimals}f}".replace(",", THIN_SPACE).replace("-", MINUS)
+    return f"{value:z,.{decimals}f}".replace(",", THIN_SPACE).replace("-", MINUS)
 
 
 def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -> Figures:
@@ -55,11 +56,26 @@ def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -
     return _figures(mean / factor, low / factor, high / factor, digits=_MEAN_DIGITS)
 
 
+def count_figures(mean: float, low: float, high: float) -> Figures:
+    """Return a large number and its interval, as `mean_figures`, but rounded to two digits of how wide that is."""
+    if not 0 < high - low < math.inf:
+        return mean_figures(mean, low, high)
+    step = 10.0 ** max(0, math.floor(math.log10(high - low)) - 1)
+    return mean_figures(*(step * round(each / step) for each in (mean, low, high)))
+
+
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
     """Return a ratio and its interval: two significant digits, up to four where the interval is tight. An end that
-    would be rounded to 1 gets the decimals that show its side, or where four do not show it, '<1.00' or '>1'."""
+    would be rounded to 1 gets the decimals that show its side, or where four do not show it, '<1.00' or '>1'; the ratio
+    gets them, too, where it would be rounded to a value on the other side of that end."""
     figures = _figures(ratio, low, high, digits=_RATIO_DIGITS)
-    return replace(figures, low=_beside_one(low, figures.low), high=_beside_one(high, figures.high))
+    ends = _beside_one(low, figures.low), _beside_one(high, figures.high)
+    if ends == (figures.low, figures.high):
+        return figures
+    least, most = (round(end, len(_fraction(shown))) for end, shown in zip((low, high), ends, strict=True))
+    decimals = sorted(len(_fraction(text)) for text in (figures.value, *ends))
+    inside = (number(ratio, each) for each in decimals if least <= round(ratio, each) <= most)
+    return Figures(next(inside, figures.value), *ends)
 
 
 def _beside_one(end: float, shown: str) -> str:

@@ -46,8 +46,6 @@ class Around:
     waited for a device, nor were taken by the hypervisor."""
     pressure: Mapping[str, float] = field(default_factory=dict)
     """cpu, io, memory: the share of the time in which some task waited for it (PSI)."""
-    load: float | None = None
-    """Tasks that ran or waited, averaged over the minute before the trial."""
     swapped_pages: int | None = None
     resident_bytes: int | None = None
     """How much of the trial's files was in the page cache afterwards; asked only where direct I/O was to go past it."""
@@ -77,7 +75,6 @@ def around(files: Mapping[str, str]) -> Around | None:
         seconds=seconds,
         clock_step_s=clock_step_s,
         pressure=_pressures(before, after, seconds),
-        load=_number(before.get("/proc/loadavg", "").split(" ")[0]),
         swapped_pages=_grown(before, after, "pswpin", "pswpout"),
         resident_bytes=sum(map(int, after["resident"].split())) if "resident" in after else None,
         throttled=_throttled(before, after),

@@ -6,6 +6,7 @@ from the control: the same file system, mounted once without the user's options.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -495,7 +496,8 @@ def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str,
     """Yield what the file system lies on: blocks of its image, compression of its device."""
     image = images(evidence).get(file_system_device(evidence))
     if fs.image_bytes and fs.preallocate and image:
-        state: OptionState = "in effect" if image.allocated >= image.size else "changed"
+        lacking = image.size - image.allocated
+        state: OptionState = "in effect" if lacking <= _zeroed_late(fs, now) else "changed"
         yield ("preallocate: true", (state, f"{image.allocated} of {image.size} bytes are allocated"))
     if fs.zram_algorithm:
         stated = next((text for path, text in now.settings.items() if path.endswith("/comp_algorithm")), "")
@@ -504,6 +506,14 @@ def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str,
         yield (f"zram_algorithm: {fs.zram_algorithm}", found)
     if fs.journal_device or fs.journal_image_bytes:
         yield ("external journal", _journal(now))
+
+
+def _zeroed_late(fs: Filesystem, now: _Seen) -> int:
+    """Return how many bytes the kernel may have given back meanwhile: where a sweep leaves the inode tables to its
+    thread (lazy_itable_init), this zeroes them by punching holes into the image."""
+    counts = re.findall(r"^Inode (?:count|size):\s+(\d+)$", now.parts.get("dumpe2fs", ""), re.MULTILINE)
+    asked = any(re.search(r"lazy_itable_init(=1)?(,|$)", word) for word in fs.mkfs)
+    return math.prod(map(int, counts)) if asked and len(counts) == 2 else 0
 
 
 def _journal(now: _Seen) -> Found:

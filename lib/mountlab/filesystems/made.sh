@@ -37,8 +37,8 @@ is_mount_point() {
 
 # --- whose a name is
 
-# t0001, the name of a trial.
-is_trial() { case ${1#t} in "$1" | '' | *[!0-9]*) return 1 ;; esac; }
+# t0001, or of a diagnostic trial x0001, the name of a trial.
+is_trial() { case ${1#[tx]} in "$1" | '' | *[!0-9]*) return 1 ;; esac; }
 
 # Whether $1 is the directory of a run. Of one without `run NAME` its name tells, and what it holds.
 is_run() {
@@ -126,7 +126,7 @@ walk_run() {
 }
 
 walk_other() {
-    name=${1##*/} name=${name%.data} name=${name%.c}
+    name=${1##*/} name=${name%.data} name=${name%.c} name=${name%.trace}
     if is_trial "$name" && { plain_directory "$1" || plain_file "$1"; }; then ours tree "$1"
     elif [ "$name" = s ] && plain_file "$1/drop"; then ours tree "$1" # of serve.sh
     elif marked_directory "$1"; then walk_own "$1"

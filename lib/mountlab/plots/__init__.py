@@ -9,12 +9,15 @@ A new plot is one function `plot_*` in one module here, and one entry below. A p
 
 from mountlab.plots.bars import plot_bars
 from mountlab.plots.base import Plot, ReportPlot
+from mountlab.plots.capacity import plot_capacity
 from mountlab.plots.clients import ClientPoint, plot_clients
 from mountlab.plots.data import groups_of
 from mountlab.plots.distribution import plot_distribution
+from mountlab.plots.flame import plot_flame
 from mountlab.plots.heat import plot_heat, plot_ratio_heat
 from mountlab.plots.inside import INSIDE, InsideTrial, plot_inside, quiet
 from mountlab.plots.latency import PLACES, plot_latencies, plot_percentiles
+from mountlab.plots.layers import LAYER_COLOURS, LayerBar, plot_layers
 from mountlab.plots.levels import kind_of
 from mountlab.plots.moved import Delivered, plot_bytes
 from mountlab.plots.order import plot_run_order
@@ -22,14 +25,16 @@ from mountlab.plots.planning import plot_simulated, plot_smallest_difference
 from mountlab.plots.ratios import plot_published, plot_ratios
 from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
+from mountlab.plots.slowest import SlowOperation, plot_slowest
 from mountlab.plots.style import STYLE, Mark, colour_of
 from mountlab.plots.ticks import log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
-    "INSIDE", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "Mark", "Plot", "ReportPlot",
-    "colour_of", "groups_of", "kind_of", "log_ticks", "plot_bars", "plot_bytes", "plot_clients", "plot_distribution",
-    "plot_heat", "plot_inside", "plot_latencies", "plot_percentiles", "plot_published", "plot_ratio_heat",
-    "plot_ratios", "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_smallest_difference",
-    "plot_trials", "quiet", "tick_text",
+    "INSIDE", "LAYER_COLOURS", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "LayerBar",
+    "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_ticks", "plot_bars",
+    "plot_bytes", "plot_capacity", "plot_clients", "plot_distribution", "plot_flame", "plot_heat", "plot_inside",
+    "plot_latencies", "plot_layers", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios",
+    "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_slowest",
+    "plot_smallest_difference", "plot_trials", "quiet", "tick_text",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mountlab.core import numbers
-from mountlab.core.names import workload_label
+from mountlab.core.names import is_diagnostic, workload_label
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.base import require
 
@@ -25,6 +25,7 @@ class TrialPoint:
     value: float
     place: float
     """Where it came in the run: 1, 2, ... over all trials of the frame."""
+    diagnostic: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = (
             bool(row["warmup"]),
             float(row["value"]),
             row["place"],
+            is_diagnostic(str(row["trial_id"])),
         )
         for row in rows
     ]

@@ -22,6 +22,7 @@ from mountlab.plots.svg import INK
 from mountlab.plots.ticks import plain_ticks, set_ticks
 
 _PANEL_IN = 0.75
+_WARM, _TRACED = "W", "D"
 
 
 def plot_run_order(
@@ -34,7 +35,8 @@ def plot_run_order(
 ) -> Plot:
     """Return every trial of one metric in the order in which it ran, over the mean of its cell's counted trials.
 
-    Steps, drift and warm-up show alike for fast and slow cells. Warm-up trials are hollow; bands are blocks.
+    Steps, drift and warm-up show alike for fast and slow cells. Trials of the warm-up, and diagnostic ones, are hollow;
+    bands are blocks.
     `measurements`: a Run's frame in the order of the run, or with a column `seq` that gives it. `filesystems` and
     `workloads` (labels): all of the sweep, in its order. Raises InputError where no counted trial has the metric.
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
@@ -53,14 +55,24 @@ def plot_run_order(
             _draw_order(axes, own, marks, raster=len(trials) > MANY_DOTS)
             title_panel(axes, group, note="" if shared else OWN)
         _name_blocks(panels[-1], trials)
-        hollow = "; W and hollow: warm-up" if any(trial.warmup for trial in trials) else ""
-        panels[-1].set_xlabel(f"block; trials in the order of the run{hollow}")
+        panels[-1].set_xlabel(f"block; trials in the order of the run{_hollow(trials)}")
         lay_out(figure, _PANEL_IN)
     finding = _departure(trials)
     alt = f"Each trial's {names.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
     legend = {name: mark for name, mark in marks.items() if name in present}
     return Plot(figure, f"{names.metric_heading(metric)} in run order: {finding}", alt, legend)
+
+
+def _hollow(trials: Sequence[TrialPoint]) -> str:
+    """Return what the letters below the blocks that are not counted stand for."""
+    letters = {_letter(trial) for trial in trials if trial.warmup}
+    named = {_WARM: "warm-up", _TRACED: "diagnostic"}
+    return "".join(f"; {letter}, hollow: {what}" for letter, what in named.items() if letter in letters)
+
+
+def _letter(trial: TrialPoint) -> str:
+    return _TRACED if trial.diagnostic else _WARM
 
 
 def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
@@ -77,20 +89,26 @@ def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
 
 def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
     """Every other block shaded, and the line of the means."""
-    for block in sorted({trial.block for trial in trials})[::2]:
-        places = [trial.place for trial in trials if trial.block == block]
+    for own in _blocks(trials)[::2]:
+        places = [trial.place for trial in own]
         axes.axvspan(min(places) - 0.5, max(places) + 0.5, color=INK, alpha=0.07, linewidth=0)
     axes.axhline(1, color=INK, linewidth=0.8)
     axes.margins(y=0.12)
 
 
+def _blocks(trials: Sequence[TrialPoint]) -> list[list[TrialPoint]]:
+    """Return the trials of each block; diagnostic ones, which have numbers of their own, last."""
+    numbers = sorted({(trial.diagnostic, trial.block) for trial in trials})
+    return [[trial for trial in trials if (trial.diagnostic, trial.block) == each] for each in numbers]
+
+
 def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
-    """The number of each block below it (of many every second, third, ...); W for one of warm-up."""
+    """The number of each block below it (of many every second, third, ...); W for one of warm-up, D for a diagnostic
+    one."""
     middles, texts = [], []
-    for block in sorted({trial.block for trial in trials}):
-        own = [trial for trial in trials if trial.block == block]
+    for own in _blocks(trials):
         middles.append((min(trial.place for trial in own) + max(trial.place for trial in own)) / 2)
-        texts.append("W" if all(trial.warmup for trial in own) else str(block))
+        texts.append(_letter(own[0]) if all(trial.warmup for trial in own) else str(own[0].block))
     set_ticks(axes.xaxis, middles, texts)
     axes.tick_params(axis="x", which="both", length=0)
 

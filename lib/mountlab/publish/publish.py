@@ -21,7 +21,7 @@ from typing import Any
 
 from mountlab.analysis.compare.two import compare_runs
 from mountlab.box import ssh as box
-from mountlab.core import chain, disk
+from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
 from mountlab.core.safe_yaml import as_yaml
@@ -33,8 +33,8 @@ from mountlab.publish.identities.pages import page_with, said_by_notebook, said_
 from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
-from mountlab.results import store, tables, writer
-from mountlab.results.info import read_box
+from mountlab.results import store, tables, why, writer
+from mountlab.results.info import parameters_of, read_box
 from mountlab.results.journal import whole_lines
 from mountlab.results.paths import NOTEBOOKS, RESULTS
 from mountlab.results.store import Run
@@ -138,8 +138,13 @@ def _machine_id() -> str:
 
 
 def _texts(run: Path) -> Iterator[str]:
-    for file in (run / "run.json", run / "trials.jsonl", *_files(run / "raw")):
+    for file in (run / "run.json", run / "trials.jsonl", *_published_files(run / "raw")):
         yield file.read_text(errors="surrogateescape")
+
+
+def _published_files(raw: Path) -> list[Path]:
+    """Return the files of raw output that are published with identities replaced: traces are not."""
+    return [file for file in _files(raw) if file.name not in why.NAMES_A_MACHINE]
 
 
 def _files(directory: Path) -> list[Path]:
@@ -178,7 +183,7 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     copy = place / "runs" / str(info["run_id"])
     copy.mkdir(parents=True)
     _put(copy / "run.json", json.dumps(info, indent=1))
-    _put(copy / "sweep.yml", as_yaml([info, *info.get(chain.EXTENSIONS, ())][-1]["parameters"]))
+    _put(copy / "sweep.yml", as_yaml(parameters_of(info)))
     _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
     if info["published"]:
         _put(copy / "published.json", json.dumps(info["published"], indent=1))
@@ -186,11 +191,20 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
     if (run.path / "exclude.yml").exists():
         _put(copy / "exclude.yml", (names.text if names else str)((run.path / "exclude.yml").read_text()))
-    for file in _files(run.path / "raw"):
+    for file in _published_files(run.path / "raw") if names else _files(run.path / "raw"):
         name = _name(run.path, file)
         _put(copy / (names.text(name) if names else name), _content(file, names))
+    if names:
+        _put_explained(copy, run, names)
     seal_again(copy)
     return copy
+
+
+def _put_explained(copy: Path, run: Run, names: Pseudonyms) -> None:
+    """Put what the traces of a run explain in their place: they cannot be searched for identities."""
+    for trial_id, found in run.explained().items():
+        said = names.value(json.loads(why.as_json(found)))
+        _put(copy / "raw" / names.text(trial_id) / why.EXPLAINED, json.dumps(said))
 
 
 def _content(file: Path, names: Pseudonyms | None) -> bytes:

@@ -39,6 +39,7 @@ from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
+from mountlab.results.why import file_of
 from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved
 
@@ -230,6 +231,10 @@ def differing(run: Path, again: Run) -> list[Difference]:
     parquet = run / "measurements.parquet"
     kept = parquet_text(parquet) if _is_regular(parquet) else ""
     found += differences(run.name, parquet.name, kept, texts["measurements"])
+    for name, frame in again.why.frames.items() if again.why else ():
+        file = run / file_of(name)
+        kept = parquet_text(file) if _is_regular(file) else ""
+        found += differences(run.name, file.name, kept, tables.csv_text(frame))
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
         found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))

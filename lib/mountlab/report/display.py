@@ -90,7 +90,7 @@ def _filesystem(sweep: Sweep, name: str, kind: str) -> str:
 
 def _blocks(sweep: Sweep) -> str:
     design = sweep.design
-    count = plan_text.rule_text(design.until) if design.until else numbers.counted(design.repeats, "block")
+    count = ", ".join(plan_text.ending_texts(sweep)) or numbers.counted(design.repeats, "block")
     warm = f", after {numbers.counted(design.warmup, 'block')} of warm-up" if design.warmup else ""
     return ". ".join([f"{count}{warm}", *(text.removesuffix(".") for text in extension_words.extended_texts(sweep))])
 
@@ -111,7 +111,7 @@ def _run_text(run: RunView) -> str:
     counts = run.trials["status"].value_counts()
     trials = ", ".join(f"{count} {status}" for status, count in counts.items())
     head = f"Run {run.info['run_id']} ({run.info.get('status', 'complete')}; trials: {trials})"
-    return f"{head}\n{terminal.answer_text(run.sweep, run.comparisons, run.caveats)}"
+    return f"{head}\n{terminal.run_answer(run)}"
 
 
 # ── estimates and comparisons ────────────────────────────────────────────────────────────────────────────────────────

@@ -55,7 +55,8 @@ def stop_text(stop: Stop) -> str:
     blocks = counted(stop.blocks, "block")
     if stop.reason == "could not":
         because = f": {in_one_line(stop.why)}" if stop.why else ""
-        return f"given up after {blocks}, too few figures{because}"
+        few = "" if stop.metric == "capacity" else ", too few figures"
+        return f"given up after {blocks}{few}{because}"
     return {
         "precise": f"precise after {blocks}",
         "max reached": f"not precise after {blocks}, the most that may be",

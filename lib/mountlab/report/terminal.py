@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mountlab.analysis import verdicts
+from mountlab.analysis import load_curve, verdicts
+from mountlab.analysis.load_curve import CellSearch
+from mountlab.analysis.run_view import RunView
 from mountlab.checks import extension_words
 from mountlab.checks.caveats import grouped
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
 from mountlab.core.numbers import counted
+from mountlab.core.objectives import objective_text
 from mountlab.core.text import aligned, lines_of
+from mountlab.report import capacity_sentences
 
 
-def answer_text(sweep: Sweep, comparisons: Sequence[Comparison], caveats: Sequence[Caveat]) -> str:
-    """Question, one row a comparison (ratio to the baseline, 95 % interval, verdict), then the caveats, worst first."""
-    return lines_of([" ".join(sweep.question.split()), "", *_table(sweep, comparisons), "", *_caveats(caveats)])
+def run_answer(run: RunView) -> str:
+    """Return the answer of a run; of a run that searched for capacities, these stand before the comparisons."""
+    found = load_curve.searches(run) if run.sweep.searches else []
+    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found)
+
+
+def answer_text(
+    sweep: Sweep,
+    comparisons: Sequence[Comparison],
+    caveats: Sequence[Caveat],
+    *,
+    searches: Sequence[CellSearch] = (),
+) -> str:
+    """Question, one row a search (capacity and interval), one row a comparison (ratio to the baseline, 95 % interval,
+    verdict), then the caveats, worst first."""
+    question = " ".join(sweep.question.split())
+    found = [*_capacities(sweep, searches), ""] if searches else []
+    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *_caveats(caveats)])
+
+
+def _capacities(sweep: Sweep, searches: Sequence[CellSearch]) -> Iterator[str]:
+    level = f"{sweep.design.level:.0%} interval"
+    rows = [("workload", "objective", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")]
+    for each in searches:
+        what = (each.cell.workload.label, objective_text(each.search.objective), each.cell.filesystem.name)
+        figures = capacity_sentences.capacity_figures(each.capacity)
+        rows.append((*what, *figures, capacity_sentences.stop_sentence(each)))
+    yield from aligned(rows)
 
 
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:

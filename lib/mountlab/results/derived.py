@@ -24,7 +24,7 @@ TABLES = 2
 report. 1: intervals of means reached below zero; no latency_comparisons.csv."""
 _TRIES = 5
 """Another process may write these files while they are read."""
-_DAMAGE = (ValueError, RecursionError, OSError, StoreError)
+DAMAGE = (ValueError, RecursionError, OSError, StoreError)
 """What a derived file that was altered, or cannot be read, raises."""
 
 
@@ -104,7 +104,7 @@ def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFr
         if seal is None or not seal.vouches(name, data):
             return None
         frame, stamp = figures_in(data)
-    except _DAMAGE:
+    except DAMAGE:
         return None
     return frame if stamp is not None and stamp.holds(truth) else None
 
@@ -114,7 +114,7 @@ def is_made_from(run: Path, truth: Mapping[str, str], *, today: bool = False) ->
     of today."""
     try:
         seal = read(run)
-    except _DAMAGE:
+    except DAMAGE:
         return False
     as_today = seal is not None and (seal.figures, seal.tables) == (FIGURES, TABLES)
     return seal is not None and dict(seal.made_from) == dict(truth) and (as_today or not today)
@@ -142,7 +142,7 @@ def altered(run: Path) -> list[str]:
 def _altered(run: Path) -> list[str]:
     try:
         seal = read(run)
-    except _DAMAGE:
+    except DAMAGE:
         return [FILE]
     kept = {name: _bytes(run / name) for name in seal.files if "/" not in name} if seal else {}
     return [name for name, data in kept.items() if seal and data is not None and not seal.vouches(name, data)]

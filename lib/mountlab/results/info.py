@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from mountlab.box.tracing import TRACE_EVENTS
 from mountlab.checks.outcome import is_late
 from mountlab.core import chain, plugins
 from mountlab.core.disk import read_plain, shown
@@ -31,7 +32,7 @@ from mountlab.results.plain_files import refuse_others
 from mountlab.sweep.exclude_file import ExclusionFile, parse_excluded
 from mountlab.sweep.extension import continued
 from mountlab.sweep.sweep_file import Resolved, resolve
-from mountlab.sweep.untrusted import check_extension, check_imported, check_info, kept_box, known_level
+from mountlab.sweep.untrusted import check_explained, check_extension, check_imported, check_info, kept_box, known_level
 from mountlab.tools import TOOLS
 
 EXCLUDE = "exclude.yml"
@@ -41,7 +42,8 @@ duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; with
 has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
 `timeout`; before, it was repeated, or had failed (`as_outcomes`). 5: lines of the journal hold the digest of their raw
 output and a checksum chain, which starts in run.json (mountlab.core.chain).
-A run that was extended has `extensions`."""
+A run that was extended has `extensions`, one that was explained afterwards `explained`; diagnostic trials have
+`diagnostic`."""
 
 
 def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
@@ -61,6 +63,8 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
         raise StoreError("written by a later Mountlab", where=shown(path), got=got, allowed=allowed)
     for entry in info.get(chain.EXTENSIONS, ()):
         check_extension(entry, f"{shown(path / 'run.json')}: {chain.EXTENSIONS}")
+    for entry in info.get(chain.EXPLAINED, ()):
+        check_explained(entry, f"{shown(path / 'run.json')}: {chain.EXPLAINED}")
     if as_written:
         return dict(info)
     info = _as_extended(info)
@@ -74,12 +78,32 @@ def read_info(path: Path, *, as_written: bool = False) -> dict[str, Any]:
 
 
 def _as_extended(info: dict[str, Any]) -> dict[str, Any]:
-    """Return run.json with the parameters of the last extension, and the programs that extensions have brought."""
+    """Return run.json as extensions and explanations have made it: parameters, programs, traced events."""
     programs = dict((info.get("facts") or {}).get("programs") or {})
     for entry in info.get(chain.EXTENSIONS, ()):
         programs |= entry["programs"]
         info = {**info, "parameters": entry["parameters"], "facts": {**info["facts"], "programs": programs}}
+    for entry in info.get(chain.EXPLAINED, ()):
+        programs |= entry["programs"]
+        facts = {**info["facts"], "programs": programs, TRACE_EVENTS: entry["events"]}
+        info = {**info, "parameters": _explained(info["parameters"], entry["blocks"]), "facts": facts}
     return info
+
+
+def _explained(parameters: Mapping[str, Any], blocks: int) -> dict[str, Any]:
+    return {**parameters, "design": {**(parameters.get("design") or {}), "explain": blocks}}
+
+
+def parameters_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that would measure all of a run in one go, from run.json as it was written."""
+    parameters: dict[str, Any] = [info, *info.get(chain.EXTENSIONS, ())][-1]["parameters"]
+    return _explained(parameters, info[chain.EXPLAINED][-1]["blocks"]) if info.get(chain.EXPLAINED) else parameters
+
+
+def with_diagnostic(resolved: Resolved, blocks: int) -> Resolved:
+    """Return a sweep with so many diagnostic blocks."""
+    design = replace(resolved.sweep.design, explain=blocks)
+    return Resolved(replace(resolved.sweep, design=design), _explained(resolved.parameters, blocks))
 
 
 def check_is_run(path: Path) -> None:
@@ -139,7 +163,10 @@ def read_sweep(path: Path) -> Resolved:
     for entry in written.get(chain.EXTENSIONS, ()):
         resolved = resolve(known_level(entry["parameters"]), where=where, kept=True)
         sweep = continued(sweep, resolved.sweep, at=entry["at"], only_new=entry["only_new"])
-    return replace(resolved, sweep=sweep)
+    resolved = replace(resolved, sweep=sweep)
+    for entry in written.get(chain.EXPLAINED, ()):
+        resolved = with_diagnostic(resolved, entry["blocks"])
+    return resolved
 
 
 def used_plugins(path: Path, info: Mapping[str, Any]) -> list[plugins.Used]:

@@ -22,12 +22,17 @@ from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
 from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
-from mountlab.tools.base import ToolOutput
+from mountlab.tools.base import LOG_SUFFIX, ToolOutput
 from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.logs import decoded, read_one
 from mountlab.tools.parsing import parsed
 from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import Rounds, read_rounds
+
+TIMED_FILES = (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time"))
+"""Of the evidence of a mount, and the metrics that they give."""
+COMPRESSED = ".gz"
+"""Of a diagnostic trial and its mount: no text, and no output of the tool."""
 
 
 def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, str]]) -> list[OptionEvidence]:
@@ -58,7 +63,8 @@ def read_measurements(
 
 
 def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
-    output = ToolOutput.from_files({file.name: read_plain(file) for file in _plain_files(raw)})
+    files = (file for file in _plain_files(raw) if file.suffix != COMPRESSED or file.name.endswith(LOG_SUFFIX))
+    output = ToolOutput.from_files({file.name: read_plain(file) for file in files})
     return parsed(workload, output)
 
 
@@ -69,7 +75,7 @@ def _imported(raw: Path, workload: Workload) -> list[Measurement]:
 
 def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
     """Of each file system, the cell with the first workload of the sweep that it takes."""
-    ok = {trial.cell for trial in journal if trial.status == "ok"}
+    ok = {trial.cell for trial in journal if trial.status == "ok" and not trial.diagnostic}
     cells = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}
     return set(cells.values())
 
@@ -77,7 +83,7 @@ def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
 def _made(mount: Path) -> Iterator[Measurement]:
     """Yield how long the file system took to make and to mount. These figures belong to a mount, not to a workload:
     they stand with the first workload of the sweep, once for each mount."""
-    for file, metric in (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time")):
+    for file, metric in TIMED_FILES:
         if (mount / file).exists():
             elapsed_ns = int(parts_by_heading(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
             yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
@@ -90,7 +96,9 @@ def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:
 
 
 def text_files(directory: Path) -> dict[str, str]:
-    return {file.name: read_plain(file).decode(errors="replace") for file in _plain_files(directory)}
+    """Return the texts in a directory of raw output, without what is compressed."""
+    files = (file for file in _plain_files(directory) if file.suffix != COMPRESSED)
+    return {file.name: read_plain(file).decode(errors="replace") for file in files}
 
 
 def _plain_files(directory: Path) -> list[Path]:

@@ -23,6 +23,7 @@ from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import chain, plugins
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
@@ -37,6 +38,7 @@ from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
 from mountlab.results import raw as raw_output
+from mountlab.results import why as why_files
 from mountlab.results.altered import altered_excluded, altered_raw
 from mountlab.results.find import run_path
 from mountlab.results.info import (
@@ -58,6 +60,7 @@ from mountlab.sweep.untrusted import check_plain, check_trials
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, histograms_of
 from mountlab.tools.fio_series import Series
+from mountlab.tracing.explained import Explained
 
 MEASUREMENTS = "measurements.parquet"
 
@@ -110,6 +113,25 @@ class Run(Shown):
     """What the excluded trials change; empty where there are none."""
     truth: Mapping[str, str]
     """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
+    from_raw: bool = False
+    """Whether nothing is taken from derived files."""
+
+    @cached_property
+    def why(self) -> Why:
+        """What its diagnostic trials explain, as tidy frames; no rows where it has none."""
+        known = None if self.from_raw else why_files.kept(self.path, self.truth)
+        return why_files.read_why(self.path, self._traced, self.measurements) if known is None else known
+
+    def explained(self) -> dict[str, Explained]:
+        """Return trial id to what its trace explains, of the diagnostic trials; read from the traces."""
+        raw = self.path / "raw"
+        return {each.trial_id: why_files.explained_of(raw, each, self.measurements) for each in self._traced}
+
+    @property
+    def _traced(self) -> list[Trial]:
+        """The diagnostic trials."""
+        records = self.trials[self.trials["diagnostic"].astype(bool)].drop(columns="seq").to_dict("records")
+        return [Trial(**{str(name): value for name, value in row.items()}) for row in records]
 
     @cached_property
     def records(self) -> dict[str, TrialRecord]:
@@ -317,7 +339,7 @@ def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFi
 
 def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
     """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
-    if sweep.design.until is None:
+    if not sweep.decides:
         return []
     said = info.get("stopped", {}) if info.get(chain.ENDING, {}).get("trials") == trials else {}
     rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
@@ -341,22 +363,24 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     mounts = {
         trial.mount: text_files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
     }
-    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in journal if trial.mount in mounts}
+    seen = [trial for trial in journal if not trial.diagnostic]
+    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
     options = raw_output.read_options(raw, sweep, by_filesystem)
     kept, series = raw_output.read_around(raw, journal), raw_output.read_all_series(raw, journal)
     chains = {mount: counted_chain(files) for mount, files in mounts.items()}
     traffic = {trial_id: each.traffic for trial_id, each in kept.items()}
+    traced = {trial.trial_id for trial in journal if trial.diagnostic}
     evidence = checks.Evidence(
         sweep=sweep,
-        trials=trials,
-        measurements=measurements,
+        trials=trials[~trials["trial_id"].isin(traced)],  # diagnostic ones are no figures, and no reason to doubt any
+        measurements=measurements[~measurements["trial_id"].isin(traced)],
         estimates=estimates,
         options=options,
-        around=kept,
-        traffic=traffic,
+        around={name: each for name, each in kept.items() if name not in traced},
+        traffic={name: each for name, each in traffic.items() if name not in traced},
         series=series,
         chains=chains,
-        preconditioned=raw_output.read_preconditioned(raw, journal),
+        preconditioned=raw_output.read_preconditioned(raw, seen),
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=raw_output.backing_types(by_filesystem),
@@ -394,6 +418,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         busy={trial_id: each.busy for trial_id, each in kept.items() if each.busy is not None},
         exclusions=excluded,
         truth=own.truth,
+        from_raw=again or as_it_is,
     )
 
 
@@ -414,7 +439,7 @@ def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusio
 def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
     """Return why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were
     read already, by trial."""
-    if sweep.design.until is None:
+    if not sweep.decides:
         return []
     return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.why_frames import COLUMNS
 from mountlab.core import chain
 from mountlab.core.disk import ROOT, clear
 from mountlab.core.findings import Caveat
@@ -21,6 +22,7 @@ from mountlab.results.lock import alone
 from mountlab.results.paths import found
 from mountlab.results.stamp import Stamp, stamped, truth_of
 from mountlab.results.store import MEASUREMENTS, Run, load_run, read_run, say_altered
+from mountlab.results.why import derived_files, file_of
 
 DERIVE_S = 600.0
 """How long another process that derives the files of a run, or makes its report, is waited for."""
@@ -57,6 +59,7 @@ def columns() -> dict[str, list[str]]:
         "comparisons.csv": list(found["comparisons"].columns),
         "latency_comparisons.csv": list(found["latency_comparisons"].columns),
         "caveats.csv": list(_CAVEAT_COLUMNS),
+        **{file_of(name): list(own) for name, own in COLUMNS.items()},
     }
 
 
@@ -66,13 +69,13 @@ def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_derived(run: Run) -> None:
-    """Write measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and caveats.csv of a run, and
-    last the file that holds their checksums."""
+    """Write measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and caveats.csv of a run; of
+    one with diagnostic trials their frames; and last the file that holds the checksums of all of these."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
     text = texts(run, "estimates", "comparisons", "latency_comparisons", "caveats")
     csv_files = {f"{name}.csv": each.encode() for name, each in text.items()}
-    derived.write(run.path, truth, {MEASUREMENTS: figures, **csv_files})
+    derived.write(run.path, truth, {MEASUREMENTS: figures, **csv_files, **derived_files(run.why)})
 
 
 def derive(path: Path | str) -> None:

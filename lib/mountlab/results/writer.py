@@ -19,6 +19,7 @@ from typing import Any
 
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
+from mountlab.box.tracing import TRACE_EVENTS
 from mountlab.core import chain, disk, plugins
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
@@ -31,7 +32,7 @@ from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
 from mountlab.results.paths import RESULTS, found, load_published
-from mountlab.results.raw import read_measurements
+from mountlab.results.raw import TIMED_FILES, read_measurements
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved
 
@@ -71,6 +72,7 @@ class RunWriter:
         self._done = {trial.trial_id for trial in journal.trials}
         self._head = journal.followed.head
         self._figures: dict[str, list[Measurement]] = {}
+        self._explained = chain.EXPLAINED in journal.info
 
     @classmethod
     def create(
@@ -107,7 +109,16 @@ class RunWriter:
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         with self._keeping():
-            disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(files))
+            kept = {**files, **self._timed(mount_id)}
+            disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(kept))
+
+    def _timed(self, mount_id: str) -> dict[str, bytes]:
+        """Of a mount of counted trials that is made again to explain them: how long it took to make at first. Figures
+        are made of that, and no diagnostic trial changes any."""
+        if not self._explained:
+            return {}
+        files = (self.path / "raw" / mount_id / name for name, _ in TIMED_FILES)
+        return {file.name: disk.read_plain(file) for file in files if file.exists()}
 
     def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
         """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
@@ -148,7 +159,7 @@ class RunWriter:
 
         From all trials in the journal, as the run itself decided: what is left out of the figures later counts here.
         """
-        return [] if sweep.design.until is None else stopping.stops(sweep, *self.measured(sweep))
+        return stopping.stops(sweep, *self.measured(sweep)) if sweep.decides else []
 
     def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
@@ -230,9 +241,28 @@ def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None
     keep_sweep(path, resolved)
 
 
+def explain_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None:
+    """Write into run.json how many diagnostic blocks a finished run is to have: from here on it is unfinished, and
+    `resume` measures them. Only the process that holds the run may do it."""
+    info, known = read_info(path, as_written=True), read_info(path)["facts"].get("programs") or {}
+    entry = {
+        "at": _now(),
+        "finished_at": info["finished_at"],
+        "mountlab_version": metadata.version("mountlab"),
+        "blocks": resolved.sweep.design.explain,
+        "events": list(facts.get(TRACE_EVENTS) or ()),
+        "programs": {name: each for name, each in facts["programs"].items() if name not in known},
+        "journal": info.get(chain.ENDING, {}),
+    }
+    entries = [*info.get(chain.EXPLAINED, ()), entry]
+    changed = {**info, "status": "running", "finished_at": None, chain.EXPLAINED: entries}
+    disk.replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+    keep_sweep(path, resolved)
+
+
 def keep_sweep(path: Path, resolved: Resolved) -> None:
-    """Write the sweep of an extended run beside it: the one that would measure all of it in one go."""
-    if resolved.sweep.extended:
+    """Write the sweep of an extended or explained run beside it: the one that would measure all of it in one go."""
+    if resolved.sweep.extended or chain.EXPLAINED in run_json(path):
         disk.replace_file(path / "sweep.yml", as_yaml(resolved.parameters).encode())
 
 

@@ -51,7 +51,7 @@ def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
     """Return the small sweep, without what these rights and these programs do not allow; `left_out` says what and
     why."""
     full = paths.load_sweep(SWEEP).sweep
-    left_out = without_rights(full, facts["rights"])
+    left_out = without_rights(full, facts)
     preset = ["small", "no-root"] if left_out else ["small"]
     absent = {
         workload.name: f"{workload.name}: the box has no {tool}, and installing it needs root"

@@ -69,7 +69,7 @@ def _planned(
     where, kept = disk.shown(path), journal.read_journal(path)
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
-        _check_finished(info, where)
+        check_finished(info, where, "extended")
         asked = _asked(path, before, str(info["box"]["name"]), sweep, overrides)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         resolved = extended(before, asked, at=now, only_new=only_new, where=where)
@@ -77,7 +77,7 @@ def _planned(
         with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
             check_same_box(info["facts"], session.facts, where)
             check_same_plugins(path, info)
-            _check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
+            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield _Asked(path, session)
 
 
@@ -91,26 +91,30 @@ def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, ove
     return on_box(asked, box) if asked.sweep.boxes else asked
 
 
-def _check_finished(info: Mapping[str, Any], where: str) -> None:
+def check_finished(
+    info: Mapping[str, Any], where: str, what: str, *, imported: str = "an imported run", again: str = ""
+) -> None:
+    """Raise StoreError for a run that cannot be `what` ("extended"): it was imported, made by hand, or is not complete.
+    `imported`: what an imported one is said to be; `again`: behind the command that runs the sweep of one by hand."""
     if "imported" in info:
-        raise StoreError("logs from elsewhere cannot be extended", where=where, got="an imported run")
+        raise StoreError(f"logs from elsewhere cannot be {what}", where=where, got=imported)
     if "by_hand" in info:
         raise StoreError(
-            "a run by hand cannot be extended",
+            f"a run by hand cannot be {what}",
             where=where,
             got="trials that were asked for one by one, without a plan",
-            next_step=f"run its sweep: mountlab run {where}/sweep.yml",
+            next_step=f"run its sweep: mountlab run {where}/sweep.yml{again}",
         )
     if info["status"] != "complete":
         raise StoreError(
-            "a run is extended when it is complete",
+            f"a run is {what} when it is complete",
             where=where,
             got=f"it is {info['status']}",
             next_step=f"mountlab resume {where}",
         )
 
 
-def _check_same_order(kept: Mapping[str, tuple[int, str]], plan: Plan, where: str) -> None:
+def check_same_order(kept: Mapping[str, tuple[int, str]], plan: Plan, where: str) -> None:
     """Raise StoreError where the trials of the journal are not those that this version plans first: numbers of trials
     would mean two things."""
     now = {trial.trial_id: (trial.block, trial.cell.id) for trial in plan.trials}
@@ -130,7 +134,12 @@ def _added(plan: Plan) -> Plan:
     """Return the part of a plan that an extension adds."""
     last = plan.sweep.stages[-1]
     blocks = {*last.warmup, *last.counted}
-    turns = tuple(turn for turn in plan.whole_plots if turn.block in blocks)
+    new = frozenset(last.added_cells)
+    turns = tuple(
+        turn
+        for turn in plan.whole_plots
+        if (turn.trials[0].cell.id in new if turn.diagnostic else turn.block in blocks)
+    )
     mounts = {trial.mount for turn in turns for trial in turn.trials}
     lasting = tuple(mount for mount in plan.lasting if mount.id in mounts)
     return replace(plan, whole_plots=turns, lasting=lasting)

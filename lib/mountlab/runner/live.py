@@ -164,7 +164,7 @@ class Live:
             return "Stopping: what was done on the box is being undone."
         if trial is None:
             return "Now: a file system is made or undone"
-        return f"Now: {progress.place_text(trial.block, trial.cell.id, warmup=trial.warmup)}"
+        return f"Now: {progress.place_text(trial)}"
 
     def _table(self, now: str = "") -> html.Html:
         return live_view.estimates_table(self._plan.sweep, self._figures, now=now, left=self._standing.left)

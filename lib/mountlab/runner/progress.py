@@ -106,7 +106,7 @@ class Bar:
 
     def begin(self, trial: PlannedTrial) -> None:
         self._standing.begin(trial)
-        place = place_text(trial.block, trial.cell.id, warmup=trial.warmup)
+        place = place_text(trial)
         self._bar.set_description_str(one_line(place), refresh=False)
         self._show()
 
@@ -154,9 +154,11 @@ def leaving(stops: Iterable[Stop], sweep: Sweep) -> list[str]:
     return [f"{workload}: {why} ({', '.join(names)})" for (workload, why), names in groups.items()]
 
 
-def place_text(block: int, cell: str, *, warmup: bool) -> str:
-    """Return where in a run a trial stands: 'block 2, ext4/dd-write'."""
-    return f"{'warm-up' if warmup else f'block {block}'}, {cell}"
+def place_text(trial: PlannedTrial) -> str:
+    """Return where in a run a trial stands: 'block 2, ext4/dd-write', 'warm-up, ...', 'diagnostic block 1, ...'."""
+    block = f"block {trial.block}"
+    where = f"diagnostic {block}" if trial.diagnostic else "warm-up" if trial.warmup else block
+    return f"{where}, {trial.cell.id}"
 
 
 def without_figure(trials: Iterable[Trial]) -> list[str]:

@@ -13,6 +13,7 @@ from itertools import groupby
 from types import FrameType
 from typing import Protocol
 
+from mountlab.analysis.capacity import searches
 from mountlab.analysis.stopping import decide
 from mountlab.box.care import clean, kill_run
 from mountlab.box.connection import BoxConnection
@@ -26,7 +27,7 @@ from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.steps import StepRunner
-from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial, WholePlot
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.parsing import parsed
 from mountlab.tools.precondition import FILE as ROUNDS_FILE
@@ -128,6 +129,8 @@ class PlanRunner:
     """Cell to why its later trials are skipped."""
     left: dict[str, Stop] = field(default_factory=dict)
     """Cell to why it has no more trials."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """Cell to the arrival rate of its trial in this block, of a search; before its second block that is planned."""
     used: set[str] = field(default_factory=set)
     """Mounts that a trial has had since they were made."""
     refused: set[str] = field(default_factory=set)
@@ -166,8 +169,9 @@ class PlanRunner:
         for mount in self.plan.lasting:
             if any(self.wants(trial) for trial in self.plan.trials if trial.mount == mount.id):
                 self.lasting(mount, undo)
-        for block, turns in groupby(self.plan.whole_plots, key=lambda turn: turn.block):
-            self.look(block)
+        for (diagnostic, block), turns in groupby(self.plan.whole_plots, key=_block_of):
+            if not diagnostic:
+                self.look(block)
             for turn in turns:
                 waiting = [trial for trial in turn.trials if self.wants(trial)]
                 if waiting:
@@ -228,26 +232,33 @@ class PlanRunner:
     def recall(self) -> None:
         """What the stopping rule decided in an earlier session of the run, and which cells were set aside."""
         self.aside |= set_aside(self.journal.ended())
-        for block, turns in groupby(self.plan.whole_plots, key=lambda turn: turn.block):
+        counted = (turn for turn in self.plan.whole_plots if not turn.diagnostic)
+        for (_, block), turns in groupby(counted, key=_block_of):
             self.look(block)
             if any(self.wants(trial) for turn in turns for trial in turn.trials):
                 return
 
     def look(self, block: int) -> None:
-        """Before a block: which cells have been measured often enough?"""
-        design = self.plan.sweep.design
-        if design.until is None or block <= design.until.min:
+        """Before a block: which cells have been measured often enough, and at which rates do searches go on?"""
+        sweep = self.plan.sweep
+        fewest = sweep.design.until.min if sweep.design.until else 1
+        if not sweep.decides or block <= fewest:
             return
-        trials, measurements = self.journal.measured(self.plan.sweep)
-        leaving = decide(self.plan.sweep, trials, measurements, before=block, left=self.left)
+        trials, measurements = self.journal.measured(sweep)
+        leaving = decide(sweep, trials, measurements, before=block, left=self.left)
+        if sweep.searches:
+            found = searches(sweep, measurements, before=block)
+            self.rates = {cell: own.next_rate for cell, own in found.items() if cell not in self.left | leaving}
         self.left |= leaving
         if leaving:
-            dropped = [trial for trial in self.plan.trials if trial.block >= block and trial.cell.id in leaving]
+            later = (turn for turn in self.plan.whole_plots if turn.block >= block and not turn.diagnostic)
+            dropped = [trial for turn in later for trial in turn.trials if trial.cell.id in leaving]
             self.progress.leave(list(leaving.values()), dropped)
 
     def wants(self, trial: PlannedTrial) -> bool:
-        """Return whether a trial is still to be run."""
-        return trial.cell.id not in self.left and not self.journal.has(trial.trial_id)
+        """Return whether a trial is still to be run: a stopping rule drops counted ones alone."""
+        left = trial.cell.id in self.left and not trial.diagnostic
+        return not left and not self.journal.has(trial.trial_id)
 
     def turn(self, mount: PlannedMount | None, trials: list[PlannedTrial]) -> None:
         """Run all trials of one mount. A mount that fails fails its trials, and nothing else. One that a trial has
@@ -324,6 +335,8 @@ class PlanRunner:
     def trial(self, planned: PlannedTrial) -> None:
         """Try it until it gives a measurement, runs into its time limit, fails for a reason that stays, or has been
         tried often enough."""
+        if planned.at_rate and not planned.warmup and planned.cell.id in self.rates:
+            planned = planned.at_rate(self.rates[planned.cell.id])
         self.progress.begin(planned)
         kept = self.precondition(planned)
         began, started = datetime.now(UTC), time.monotonic()
@@ -388,7 +401,7 @@ class PlanRunner:
         return unpack(done.stdout)
 
     def _finish(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
-        if trial.status == "timeout" and in_vain([*self.journal.ended(), trial], trial.cell):
+        if trial.status == "timeout" and not trial.diagnostic and in_vain([*self.journal.ended(), trial], trial.cell):
             trial = replace(trial, set_aside=True)
         asked = {"argv": json.dumps(list(planned.command.argv)).encode()}
         if before := _unmeasured(planned):
@@ -396,6 +409,11 @@ class PlanRunner:
         self.journal.record(trial, {**files, **asked})
         self.aside |= set_aside([trial])
         self.progress.end(planned, trial)
+
+
+def _block_of(turn: WholePlot) -> tuple[bool, int]:
+    """Return the block of a turn: diagnostic ones have numbers of their own."""
+    return turn.diagnostic, turn.block
 
 
 def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:
@@ -435,6 +453,7 @@ def as_trial(
         started_at=began.isoformat(timespec="milliseconds"),
         elapsed_s=round(elapsed_s, 6),
         attempts=len(tried.each) if tried else 1,
-        set_aside=tried is not None and tried.last.hopeless,
+        set_aside=tried is not None and tried.last.hopeless and not planned.diagnostic,
         seed=planned.command.seed,
+        diagnostic=planned.diagnostic,
     )

@@ -14,9 +14,30 @@ from mountlab.stats.comparisons import (
 )
 from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_of_moments, estimate_samples
 from mountlab.stats.over_boxes import OVER_BOXES_METHOD
+from mountlab.stats.shares import SHARE_METHOD, DifferenceShare, share_of_difference
 
 __all__ = [
-    "OVER_BOXES_METHOD", "RATIO_METHOD", "STATISTICS", "T_METHOD", "WELCH_METHOD", "Ratio", "compare", "compare_rows",
-    "compare_rows_unpaired", "compare_unpaired", "estimate", "estimate_of_moments", "estimate_samples", "explained",
-    "family", "holm", "look_level", "p_equivalent", "variance_table", "verdict",
+    "OVER_BOXES_METHOD",
+    "RATIO_METHOD",
+    "SHARE_METHOD",
+    "STATISTICS",
+    "T_METHOD",
+    "WELCH_METHOD",
+    "DifferenceShare",
+    "Ratio",
+    "compare",
+    "compare_rows",
+    "compare_rows_unpaired",
+    "compare_unpaired",
+    "estimate",
+    "estimate_of_moments",
+    "estimate_samples",
+    "explained",
+    "family",
+    "holm",
+    "look_level",
+    "p_equivalent",
+    "share_of_difference",
+    "variance_table",
+    "verdict",
 ]  # fmt: skip

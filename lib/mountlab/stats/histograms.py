@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -43,7 +44,17 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        return sum(self.counts.values())
+        return self.ranks[-1]
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """The bins that hold I/Os."""
+        return [ns for ns, number in self.counts.items() if number]
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """How many I/Os lie before each of these bins, and at last how many there are."""
+        return list(accumulate((number for number in self.counts.values() if number), initial=0))
 
 
 def bin_of(ns: int) -> tuple[int, int]:
@@ -142,14 +153,13 @@ def step_ns(histogram: Histogram, percent: float) -> float:
 
 def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
     """Return the bin of the percentile with those that hold I/Os before and after it, and its place among them."""
-    filled = [(ns, number) for ns, number in histogram.counts.items() if number]
-    ranks = list(accumulate((number for _, number in filled), initial=0))
+    filled, ranks = histogram.filled, histogram.ranks
     if not filled or not 0 <= percent <= 100:
         raise ValueError(f"no {percent}th percentile of {ranks[-1]} I/Os")
     at = min(max(bisect_left(ranks, percent * ranks[-1] / 100 * (1 - 1e-12)) - 1, 0), len(filled) - 1)
     first = max(0, at - 1)
     around = range(first, min(at + 2, len(filled)))
-    return [_bin_between(histogram, filled[i][0], ranks[i], ranks[i + 1]) for i in around], at - first
+    return [_bin_between(histogram, filled[i], ranks[i], ranks[i + 1]) for i in around], at - first
 
 
 def percentile(histogram: Histogram, percent: float) -> float:

@@ -20,7 +20,7 @@ NAME = "by-hand"
 QUESTION = "What do trials by hand show?"
 IMAGE = "1GiB"
 """The loop image of a file system for which no device is named."""
-NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem")
+NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem", "explain")
 """Keys of a design that say what comes when: by hand that is what is asked for."""
 _BACKINGS = {"image", "device", "zram", "pmbd"}
 _ANY_FILESYSTEM, _ANY_WORKLOAD = {"any": {"type": "dir"}}, {"any": {"tool": "dd", "direction": "write", "count": 1}}
@@ -94,7 +94,7 @@ class HandSweep:
         """Add a workload on a file system: `entry` as in a sweep file. One that was asked for before is the same one.
         Raises ParameterError."""
         given = {key: value for key, value in entry.items() if value is not None}
-        self._check_clients(given)
+        self._check_entry(given)
         described = name or _described(given)
         filled = self._read(_ANY_FILESYSTEM, {described: given}).parameters["workloads"][described]
         name = _name_for(filled, name, described, self.workloads, f"{self.where}: workloads")
@@ -121,7 +121,15 @@ class HandSweep:
         own = {workload for filesystem, workload in self.pairs if filesystem == self.baseline}
         return any(filesystem != self.baseline and workload in own for filesystem, workload in self.pairs)
 
-    def _check_clients(self, entry: Raw) -> None:
+    def _check_entry(self, entry: Raw) -> None:
+        if entry.get("capacity"):
+            raise ParameterError(
+                "a search for a capacity is not made by hand: it chooses its own trials",
+                where=f"{self.where}: workloads.capacity",
+                got=str(entry["capacity"])[:60],
+                allowed="a workload without capacity",
+                next_step="write a sweep file, and mountlab.run it",
+            )
         if entry.get("clients"):
             raise ParameterError(
                 "several clients cannot be driven by hand",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mountlab.core.model import Cell, Filesystem, Stage, Sweep
+from mountlab.core.seeds import derived
 
 T = TypeVar("T")
 
@@ -22,6 +23,8 @@ class Visit:
     cells: tuple[Cell, ...]
     stage: int = 0
     """0 of the blocks that the run was begun with, 1 of its first extension."""
+    diagnostic: bool = False
+    """Whether it belongs to a diagnostic block."""
 
 
 def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
@@ -37,6 +40,21 @@ def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
         for number, stage in enumerate(sweep.stages)
         for block in (*stage.warmup, *stage.counted)
         for visit in _block(stage, block, rng)
+    )
+
+
+def diagnostic_visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
+    """Return the order of the diagnostic blocks, which follow all others and hold every cell once each.
+
+    They are drawn by themselves: the order of the other blocks is the same without them. Cells that an extension has
+    added have diagnostic blocks of their own, after those of the cells that were there before.
+    """
+    return tuple(
+        replace(visit, stage=number, warmup=True, diagnostic=True)
+        for number, stage in enumerate(sweep.stages)
+        for rng in [random.Random(derived(seed, "explain", *([number] if number else [])))]  # noqa: S311  # no secret
+        for block in range(1, sweep.design.explain + 1)
+        for visit in _block(replace(stage, cells=stage.added_cells), block, rng)
     )
 
 

@@ -15,8 +15,8 @@ from mountlab.sweep.sweep_file import Resolved, resolve
 _MAY_GROW = ("filesystems", "workloads", "excluded")
 _OF_THE_RUN = ("name", "box", "boxes", "design", "left_out", "extended", "imported")
 """Parts of a sweep that are compared by themselves, or that the run keeps."""
-_MAY_DIFFER = ("repeats", "seed")
-"""Of the design: blocks are added, and the run keeps its seed."""
+_MAY_DIFFER = ("repeats", "seed", "explain")
+"""Of the design: blocks are added, and the run keeps its seed and its diagnostic blocks."""
 _NOTHING = "nothing"
 
 
@@ -33,6 +33,7 @@ def extended(before: Resolved, asked: Resolved, *, at: str, only_new: bool, wher
     new = [cell.id for cell in asked.sweep.cells if cell.id not in {each.id for each in before.sweep.cells}]
     blocks = _blocks(before.sweep, asked.sweep, new, only_new=only_new, where=where)
     design = {**(asked.parameters.get("design") or {}), "repeats": blocks}
+    design = {**design, "explain": before.sweep.design.explain} if before.sweep.design.explain else design
     kept: Raw = {key: before.parameters[key] for key in ("name", "box") if key in before.parameters}
     made = resolve({**asked.parameters, **kept, "design": design}, where=where, kept=True)
     return Resolved(continued(before.sweep, made.sweep, at=at, only_new=only_new), made.parameters)
@@ -44,6 +45,14 @@ def continued(before: Sweep, after: Sweep, *, at: str, only_new: bool) -> Sweep:
 
 
 def _check_rule(before: Sweep, where: str) -> None:
+    if before.searches:
+        raise ParameterError(
+            "a search for a capacity is not extended: it says itself when it ends",
+            where=f"{where}: workloads",
+            got="capacity",
+            allowed="a run with design.repeats",
+            next_step="begin a new run with a smaller capacity.half_width, or with a larger capacity.max_trials",
+        )
     if before.design.until is not None:
         raise ParameterError(
             "a run with a stopping rule is not extended: its rule says when it ends",

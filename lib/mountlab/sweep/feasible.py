@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from mountlab.box.helper import not_permitted
+from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.checks import refuse_foreseen
 from mountlab.core.errors import PlanError, UnsafeError
-from mountlab.core.model import FILES, Box, Filesystem, Program, Rights, Sweep, Target, everywhere
+from mountlab.core.model import FILES, Box, Filesystem, Program, Sweep, Target, everywhere
 from mountlab.core.names import cell_id
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.sweep import traced
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.tools import TOOLS
 
@@ -36,6 +38,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     `box check` ask for. Those of plug-ins only where the sweep names them, or where there is none."""
     tools, families = (TOOLS, FAMILIES) if sweep is None else (TOOLS.own, FAMILIES.own)
     programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
+    programs += TRACING_PROGRAMS
     programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS]
     named = needed_programs(sweep) if sweep else ()
@@ -46,17 +49,20 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Return programs that the box must have for this sweep, each once."""
     programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs_for(w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
+    programs += TRACING_PROGRAMS if sweep.design.explain else ()
     return tuple({program.name: program for program in programs}.values())
 
 
-def without_rights(sweep: Sweep, rights: Rights) -> dict[str, str]:
-    """File systems of the sweep that cannot be mounted with these rights, and why."""
-    if rights == "helper":
+def without_rights(sweep: Sweep, facts: Facts) -> dict[str, str]:
+    """File systems of the sweep that cannot be mounted with the rights of this box, and why."""
+    confined = facts.get("may_mount") is False
+    if facts["rights"] == "helper" and not confined:
         refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
         return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
-    if rights != "none":
+    if facts["rights"] != "none" and not confined:
         return {}
-    reason = "mounting needs root or password-less sudo on the box"
+    needed = "CAP_SYS_ADMIN, which the container lacks" if confined else "root or password-less sudo on the box"
+    reason = f"mounting needs {needed}"
     return {fs.name: f"{fs.type}: {reason}" for fs in sweep.filesystems if FAMILIES[fs.type].needs_root}
 
 
@@ -68,6 +74,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     for fs in within.filesystems:  # before the programs: no package brings another kernel
         _check_kernel(fs, facts, f"filesystems.{fs.name}")
     _check_programs(within, box, facts)
+    traced.check_traceable(sweep, box, facts)
     _check_sources(within, facts)
     for fs in within.filesystems:
         _check_filesystem(fs, within, box, facts)
@@ -111,7 +118,15 @@ def _check_together(sweep: Sweep, facts: Facts) -> None:
 
 
 def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
-    refused = without_rights(sweep, facts["rights"])
+    refused = without_rights(sweep, facts)
+    if refused and facts.get("may_mount") is False:
+        raise PlanError(
+            f"the box does not let us mount {', '.join(refused)}",
+            where=f"box {box.name}, user {facts.get('user')}",
+            got="a container without CAP_SYS_ADMIN: not even root may mount",
+            allowed="a container with it (`--privileged`), or the host itself; file systems of type dir need no mount",
+            next_step="measure directories instead (type: dir), or run `make demo`, which does so by itself",
+        )
     if refused and facts["rights"] == "helper":
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
@@ -13,6 +13,7 @@ from mountlab.box.helper import COMMAND as HELPER
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
+from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES, guarded_steps, is_made
 from mountlab.filesystems.base import evidence_step, script_step
@@ -30,8 +31,9 @@ from mountlab.sweep.clients import (
     planned_client,
     refusal,
 )
-from mountlab.sweep.design import Visit, visits
+from mountlab.sweep.design import Visit, diagnostic_visits, visits
 from mountlab.sweep.feasible import Facts, check_feasible
+from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.untrusted import check_plain
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Cache, Command
@@ -80,13 +82,17 @@ class PlannedTrial:
     """The clients that drive it, where that is not the box itself."""
     skip: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
+    diagnostic: bool = False
+    """Whether the kernel is traced meanwhile: for the cause of a figure, and never counted."""
     redrawn: Callable[[int], PlannedTrial] | None = field(default=None, compare=False, repr=False)
     """The same trial as the given round of its precondition, with a seed of its own; None where it has none."""
+    at_rate: Callable[[float], PlannedTrial] | None = field(default=None, compare=False, repr=False)
+    """The same trial at the given arrival rate, of a search; None of any other trial."""
 
     @property
     def argv(self) -> tuple[str, ...]:
         """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
-        script = f"{self.head}\n{_trial_script()}"
+        script = f"{self.head}\n{_trial_script(traced=self.diagnostic)}"
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
 
 
@@ -95,9 +101,10 @@ _TRIAL = (("box", "contain.sh"), ("sweep", "trial.sh"))
 
 
 @cache
-def _trial_script() -> str:
+def _trial_script(*, traced: bool) -> str:
     sampling = files("mountlab.sweep").joinpath("sampler.sh").read_text()
-    functions = (files(f"mountlab.{room}").joinpath(name).read_text() for room, name in _TRIAL)
+    parts = (("sweep", "trace.sh"), *_TRIAL) if traced else _TRIAL
+    functions = (files(f"mountlab.{room}").joinpath(name).read_text() for room, name in parts)
     return "\n".join([f"sampling={shlex.quote(sampling)}", *functions])
 
 
@@ -111,6 +118,10 @@ class WholePlot:
     @property
     def block(self) -> int:
         return self.trials[0].block
+
+    @property
+    def diagnostic(self) -> bool:
+        return self.trials[0].diagnostic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,18 +164,21 @@ class Plan:
         return self.expected_until_s(self.sweep.design.repeats)
 
     def expected_until_s(self, block: int) -> float:
-        """Return the same where the run ends with this block."""
-        whole_plots = [whole_plot for whole_plot in self.whole_plots if whole_plot.block <= block]
-        made = (*self.controls, *self.lasting, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
-        trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
-        return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
+        """Return the same where this is the last block but for diagnostic ones."""
+        own = [each for each in self.whole_plots if each.block <= block and not each.diagnostic]
+        return _expected_s(own, (*self.controls, *self.lasting)) + self.diagnostic_s
+
+    @property
+    def diagnostic_s(self) -> float:
+        """A guess at what the diagnostic blocks add to that."""
+        return _expected_s([each for each in self.whole_plots if each.diagnostic], ())
 
     @property
     def fresh_more_s(self) -> float:
         """A guess at what it would take beyond this plan to make every file system in each block; 0 where that is done
         already."""
         made = sum(is_made(mount.filesystem) and not mount.skip for mount in self.lasting)
-        return MOUNT_S * made * (len({whole_plot.block for whole_plot in self.whole_plots}) - 1)
+        return MOUNT_S * made * (len({(each.diagnostic, each.block) for each in self.whole_plots}) - 1)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Return every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup
@@ -188,6 +202,13 @@ class Plan:
         yield self.opening.undo
 
 
+def _expected_s(whole_plots: Sequence[WholePlot], mounts: tuple[PlannedMount, ...]) -> float:
+    """Return a guess at how long these take, and the making of further mounts."""
+    made = (*mounts, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
+    trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
+    return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
+
+
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
     return (step.argv for step in (mount.steps if mount and not mount.skip else ()))
 
@@ -204,14 +225,15 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     planner = Planner(sweep, box, facts, run_id, owner, seed)
-    order = visits(sweep, seed)
+    order, diagnostic = visits(sweep, seed), diagnostic_visits(sweep, seed)
     once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
+    traced = bool(sweep.design.explain)
     lasting = {
-        (number, fs.name): planner.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs)
+        (number, fs.name): planner.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs, diagnostic=traced)
         for number, stage in enumerate(sweep.stages)
         for fs in (stage.sweep.filesystems if once else ())
     }
-    whole_plots = tuple(_whole_plots(planner, order, lasting))
+    whole_plots = (*_whole_plots(planner, order, lasting), *_whole_plots(planner, diagnostic, lasting))
     check_sockets(
         tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
         planner.clients,
@@ -225,7 +247,8 @@ def _whole_plots(
 ) -> Iterator[WholePlot]:
     number = 0
     for index, visit in enumerate(order, start=1):
-        fresh = None if lasting else planner.mount(f"m{index:03d}-{visit.filesystem.name}", visit.filesystem)
+        name = f"{DIAGNOSTIC if visit.diagnostic else 'm'}{index:03d}-{visit.filesystem.name}"
+        fresh = None if lasting else planner.mount(name, visit.filesystem, diagnostic=visit.diagnostic)
         mount = fresh or lasting[visit.stage, visit.filesystem.name]
         trials = tuple(planner.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
         number += len(trials)
@@ -300,11 +323,13 @@ class Planner:
             peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
         )
 
-    def mount(self, mount_id: str, fs: Filesystem) -> PlannedMount:
+    def mount(self, mount_id: str, fs: Filesystem, *, diagnostic: bool = False) -> PlannedMount:
+        """Return a making of a file system; of one for diagnostic trials with what names the kernel's addresses."""
         place, family = self.place(fs, mount_id), FAMILIES[fs.type]
         target = family.target_of(fs, place)
         read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
-        steps = tuple(self._marked(step) for step in (*guarded_steps(fs, place), read_back))
+        more = (kernel_symbols_step(),) if diagnostic else ()
+        steps = tuple(self._marked(step) for step in (*guarded_steps(fs, place), read_back, *more))
         return PlannedMount(
             id=mount_id,
             filesystem=fs,
@@ -355,16 +380,28 @@ class Planner:
     def _marked(self, step: Step) -> Step:
         return marked(step, self.run_id)
 
-    def trial(self, number: int, visit: Visit, cell: Cell, mount: PlannedMount, precondition: int = 0) -> PlannedTrial:
-        """Return a trial; or that round of those that precede it, which differs in its seed."""
-        trial_id = f"t{number:04d}"
+    def trial(
+        self,
+        number: int,
+        visit: Visit,
+        cell: Cell,
+        mount: PlannedMount,
+        precondition: int = 0,
+        rate: float = 0.0,
+    ) -> PlannedTrial:
+        """Return a trial; or that round of those that precede it, which differs in its seed. `rate`: of a search, the
+        arrival rate that it has come to; the first one where it is 0."""
+        trial_id = f"{DIAGNOSTIC if visit.diagnostic else 't'}{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
-        seed = derived(self.seed, "block", visit.block, *(("round", precondition) if precondition else ()))
+        series = "explain" if visit.diagnostic else "block"
+        # Of a search each cell has arrivals of its own: the bets on two searches must be independent.
+        own = ("cell", cell.id) if cell.workload.search else ("round", precondition) if precondition else ()
+        seed = derived(self.seed, series, visit.block, *own)
         driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(mount.filesystem, self.facts)
         target = family.target_of(mount.filesystem, mount.place)
-        target = replace(target, endpoints=driven, seed=seed, in_memory=in_memory)
+        target = replace(target, endpoints=driven, seed=seed, in_memory=in_memory, rate=rate)
         asked = cell.workload.options.get("cache")
         cache: Cache = asked or ("cold" if self.sweep.design.drop_caches else "as_is")  # type: ignore[assignment]
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
@@ -372,7 +409,9 @@ class Planner:
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
         ready = _ready(command, cache, in_memory=in_memory)
+        traced = visit.diagnostic and not precondition
         head = self._head(command, ready, programs, cell, cache, mount, directory, output)
+        head += f"\n{traced_head(cell.workload, command.timeout_s, self.facts)}" if traced else ""
         return PlannedTrial(
             trial_id=trial_id,
             block=visit.block,
@@ -384,11 +423,14 @@ class Planner:
             head=head,
             # Preparation (laying out a file) may take as long as the measured part again.
             timeout_s=2 * command.timeout_s + 60,
-            expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition)),
+            expected_s=tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition))
+            + (TRACING_S if traced else 0.0),
             ready=ready,
             endpoints=driven,
             skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
+            diagnostic=traced,
             redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
+            at_rate=partial(self.trial, number, visit, cell, mount, 0) if cell.workload.search else None,
         )
 
     def _sampler(self) -> str:
@@ -434,6 +476,8 @@ class Planner:
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "cgroups": CGROUPS,
             "sampler": self._sampler(),
+            "trace_around": "",
+            "long_log": command.log,
             "sample_ms": str(round(self.sweep.design.sample_every_s * 1000)),
             **namespaces(self.facts),
             **_LARGEST,

@@ -11,8 +11,9 @@ from typing import Any
 
 from mountlab import checks
 from mountlab.core import names, numbers, plugins
-from mountlab.core.model import Filesystem, Sweep, Until, Workload
+from mountlab.core.model import Filesystem, Search, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
+from mountlab.core.objectives import objective_text
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
@@ -33,8 +34,9 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "run_id": plan.run_id,
         "seed": plan.seed,
         "as_root": plan.privileged,
-        "trials": len(plan.trials),
-        "warmup_trials": sum(trial.warmup for trial in plan.trials),
+        "trials": len(plan.trials) - len(_diagnostic(plan)),
+        "warmup_trials": _warm(plan),
+        "diagnostic_trials": len(_diagnostic(plan)),
         "expected_s": round(plan.expected_s, 1),
         **_until_json(plan),
         "data": data_lines(plan.sweep.workloads),
@@ -104,25 +106,26 @@ def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
 
 
 def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
-    design, warm = plan.sweep.design, sum(trial.warmup for trial in plan.trials)
+    design, warm, traced = plan.sweep.design, _warm(plan), _diagnostic(plan)
     yield plan.sweep.question
     yield ""
     rights = "as root" if plan.privileged else "without root"
     if facts.get("rights") == "helper":
         rights = f"tools as {facts.get('user')}, all else by the helper of the box"
     stage = plan.sweep.stages[-1]
-    times = f"{design.until.min} to {design.until.max}" if design.until else str(len(stage.counted))
+    most = "at most " if plan.sweep.decides else ""
+    times = f"{design.until.min} to {design.until.max}" if design.until else f"{most}{len(stage.counted)}"
     cells = f"{len(stage.cells)} cells x {times} blocks"
     yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
     if plan.clients:
         yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
     yield from _labelled("design", thinned(plan.sweep))
-    most = "at most " if design.until else ""
-    yield f"trials       {most}{len(plan.trials)}: {cells}, and {warm} warm-up trials"
+    yield f"trials       {most}{len(plan.trials) - len(traced)}: {cells}, and {warm} warm-up trials"
+    if traced:
+        yield f"diagnostic   {_diagnostic_text(len(traced), plan)}"
     if design.shortest_trial_s:
         yield f"measured     {format_seconds(design.shortest_trial_s)} or more in each trial, or a caveat says so"
-    if design.until:
-        yield f"blocks       {rule_text(design.until)}"
+    yield from _labelled("blocks", ending_texts(plan.sweep))
     yield from _labelled("time", _time(plan))
     yield f"order        drawn with seed {plan.seed} (-p seed={plan.seed} draws the same again)"
     if any(trial.command.seed is not None for trial in plan.trials):
@@ -137,6 +140,20 @@ def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _commands(plan)
 
 
+def _warm(plan: Plan) -> int:
+    return sum(trial.warmup and not trial.diagnostic for trial in plan.trials)
+
+
+def _diagnostic(plan: Plan) -> list[PlannedTrial]:
+    return [trial for turn in plan.whole_plots if turn.diagnostic for trial in turn.trials]
+
+
+def _diagnostic_text(trials: int, plan: Plan) -> str:
+    blocks = numbers.counted(plan.sweep.design.explain, "block")
+    took = rough_duration(float(round(plan.diagnostic_s)))
+    return f"{numbers.counted(trials, 'trial')} in {blocks} after all others, traced and never counted: about {took}"
+
+
 def sweep_text(sweep: Sweep, *, known_boxes: Iterable[str]) -> str:
     """Format what a sweep would measure, as far as it is known without a box."""
     return visible("\n".join(_sweep_lines(sweep, frozenset(known_boxes))))
@@ -145,16 +162,19 @@ def sweep_text(sweep: Sweep, *, known_boxes: Iterable[str]) -> str:
 def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
     design, cells = sweep.design, len(sweep.cells)
     until, boxes = design.until, sweep.boxes or (sweep.box,)
-    blocks = f"{until.min} to {until.max}" if until else str(design.repeats)
+    atmost = "at most " if sweep.decides else ""
+    blocks = f"{until.min} to {until.max}" if until else f"{atmost}{design.repeats}"
     yield sweep.question
     yield ""
     yield from _labelled("sweep", [sweep.name])
     yield from _labelled("box", (_box_line(name, known_boxes) for name in dict.fromkeys((*boxes, *sweep.clients))))
     yield from _labelled("baseline", [sweep.baseline or "none: nothing is compared"])
     yield from _labelled("design", thinned(sweep))
-    most = f"{'at most ' if until else ''}{cells * (design.repeats + design.warmup)}"
+    most = f"{atmost}{cells * (design.repeats + design.warmup)}"
     yield f"trials       {most}: {cells} cells x {blocks} blocks, and {cells * design.warmup} warm-up trials"
-    yield from _labelled("blocks", [rule_text(until)] if until else [])
+    if design.explain:
+        yield f"diagnostic   {cells * design.explain}: {cells} cells x {design.explain} blocks, never counted"
+    yield from _labelled("blocks", ending_texts(sweep))
     yield from _labelled("data", data_lines(sweep.workloads))
     yield "\ncells (each workload on these file systems):"
     for label, on in _filesystems_by_workload(sweep).items():
@@ -188,7 +208,7 @@ def _time(plan: Plan) -> Iterator[str]:
 def _duration(plan: Plan) -> Iterator[str]:
     until, most = plan.sweep.design.until, float(round(plan.expected_s))
     if until is None:
-        yield f"about {rough_duration(most)}"
+        yield f"{'at most ' if plan.sweep.searches else ''}about {rough_duration(most)}"
         return
     least = float(round(plan.expected_until_s(until.min)))
     budget = until.budget_s if until.budget_s is not None else most
@@ -240,7 +260,7 @@ def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
 def _commands(plan: Plan) -> Iterator[str]:
     times = Counter(mount.filesystem.name for mount in plan.mounts)
     controls = Counter(mount.filesystem.name for mount in plan.controls)
-    most = "at most " if plan.sweep.design.until and not plan.lasting else ""
+    most = "at most " if plan.sweep.decides and not plan.lasting else ""
     for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
         without = {1: "once", 2: "twice"}.get(controls[name], "")
         once = f", and {without} without its options, to see what the kernel shows by itself" if without else ""
@@ -256,6 +276,8 @@ def _commands(plan: Plan) -> Iterator[str]:
         if trial.cell.workload.precondition:
             rounds = trial.cell.workload.precondition
             yield f"    first    up to {rounds} rounds of it on each new mount, until the last {WINDOW} are steady"
+        if (search := trial.cell.workload.search) is not None:
+            yield f"    rate     {search.start:,.0f} requests/s in its first trial; then from the answers before it"
         yield f"    measure  {shlex.join(trial.command.argv)}"
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"
@@ -307,6 +329,21 @@ def fresh_cost(more_s: float, expected_s: float) -> str:
     once."""
     share = f" ({percent(round(more_s / expected_s, 3))} more)" if expected_s else ""
     return f"fresh_filesystem: block would take about {rough_duration(more_s)} beyond that{share}"
+
+
+def ending_texts(sweep: Sweep) -> list[str]:
+    """Return until when blocks go on, in words; nothing where their number is fixed."""
+    searches = {workload.name: workload.search for workload in sweep.workloads if workload.search}
+    if sweep.design.until:
+        return [rule_text(sweep.design.until)]
+    return [f"{name}: {search_text(search)}" for name, search in searches.items()]
+
+
+def search_text(search: Search) -> str:
+    """Return a search in words: 'until the capacity at read p99 ≤ 5 ms is within ± 5 %, 60 trials at most'."""
+    within = f"within ±\u00a0{percent(search.half_width)}"
+    most = numbers.counted(search.max_trials, "trial")
+    return f"until the capacity at {objective_text(search.objective)} is {within}, {most} at most"
 
 
 def rule_text(until: Until) -> str:

@@ -15,11 +15,12 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Design, Sweep
+from mountlab.core.model import Design, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
 from mountlab.core.shown import Shown
 from mountlab.core.units import LEVELS, TimeText, parse_seconds
+from mountlab.sweep.capacity_entry import check_searches
 from mountlab.sweep.expectation_entry import expectation_text, read_expectation
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
 from mountlab.sweep.until_entry import UntilFile, read_until
@@ -33,6 +34,8 @@ MOST_TRIALS = 15_000
 """Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
 LONGEST_TRIAL_S = 7 * 24 * 3600.0
 LEAST_SAMPLE_S = 0.1
+MOST_DIAGNOSTIC, LEAST_DIAGNOSTIC, USUAL_DIAGNOSTIC = 50, 2, 5
+"""Diagnostic blocks: of one alone nothing tells how much the parts of a latency vary."""
 
 
 class DesignFile(File):
@@ -72,6 +75,10 @@ class DesignFile(File):
     sample_every: TimeText | Literal[False] = "100ms"
     """How often the box's counters are read while a tool runs, for the figures over time: at most ten times a second,
     and half as often after each hundred times. `false`: never."""
+    explain: bool | Annotated[int, Field(ge=0, le=MOST_DIAGNOSTIC)] = False
+    """Diagnostic blocks after all others: each cell is run again while the kernel is traced, for the section Why of the
+    report. `true` means 5, a number from 2 to 50 so many, `false` and 0 none. These trials are never counted, and the
+    order of the others is the same without them. What it takes on the box: docs/how-to/why.md."""
     strict: bool = False
     """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 
@@ -288,8 +295,9 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     own = same_definitions(workloads, f"{where}: workloads")
     check_choices(file.metrics or [], {**METRICS, **own}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
-    design = read_design(file.design, file.baseline, where)
-    _check_trials(len(filesystems) * len(workloads), design.repeats + design.warmup, where)
+    design = _searching(file.design, workloads, read_design(file.design, file.baseline, where), where)
+    blocks = design.repeats + design.warmup + design.explain
+    _check_trials(len(filesystems) * len(workloads), blocks, where)
     sweep = Sweep(
         name=file.name,
         question=file.question.strip(),
@@ -314,6 +322,13 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     )
     check_compared(sweep, f"{where}: exclude")
     return sweep
+
+
+def _searching(file: DesignFile, workloads: tuple[Workload, ...], design: Design, where: str) -> Design:
+    """Return the design of a sweep: of searches, with a block for each trial that one of them may have."""
+    given = {key: getattr(file, key) for key in ("repeats", "until", "explain") if key in file.model_fields_set}
+    blocks = check_searches(workloads, {key: value for key, value in given.items() if value}, where)
+    return replace(design, repeats=blocks) if blocks else design
 
 
 def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
@@ -369,7 +384,8 @@ def read_design(file: DesignFile, baseline: str | None, where: str) -> Design:
         )
     every = _sample_every(file, f"{where}: design.sample_every")
     times = {"shortest_trial_s": shortest, "trial_timeout_s": timeout, "sample_every_s": every}
-    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "sample_every", "until"}), **times}
+    own = {**times, "explain": diagnostic_blocks(file.explain, f"{where}: design.explain")}
+    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "sample_every", "until", "explain"}), **own}
     if file.until is None:
         return Design(**read)
     if "repeats" in file.model_fields_set:
@@ -398,6 +414,20 @@ def read_design(file: DesignFile, baseline: str | None, where: str) -> Design:
             next_step="for another figure write repeats in the place of until",
         )
     return Design(**{**read, "repeats": until.max, "level": until.confidence}, until=until)
+
+
+def diagnostic_blocks(asked: bool | int, where: str) -> int:
+    """Return how many diagnostic blocks are asked for. Raises ParameterError."""
+    if isinstance(asked, bool):
+        return USUAL_DIAGNOSTIC if asked else 0
+    if asked and not LEAST_DIAGNOSTIC <= asked <= MOST_DIAGNOSTIC:
+        raise ParameterError(
+            "so many diagnostic blocks explain nothing with an interval",
+            where=where,
+            got=str(asked),
+            allowed=f"true for {USUAL_DIAGNOSTIC}, {LEAST_DIAGNOSTIC} to {MOST_DIAGNOSTIC}; false or 0 for none",
+        )
+    return asked
 
 
 def _sample_every(file: DesignFile, where: str) -> float:

@@ -261,9 +261,10 @@ dropper=$$
 mount_before=
 device=
 cgroup=
+trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
-trap '[ -z "$cgroup" ] || [ ! -d "$cgroup" ] || remove_cgroup; rm -rf "$directory" "$out" "$out.data" "$mountpoint/.mountlab-after"' EXIT
+trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || remove_cgroup; rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
@@ -292,11 +293,14 @@ logged prepare prepare.log "$prepares"
 drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
+[ -z "$trace_around" ] || begin_trace
 measure_beside_sampler
+[ -z "$trace_around" ] || end_trace
 weigh full
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"
 [ "$status" = 0 ] && [ ! -e "$out/left_running" ] || trouble
 weigh_and_free
+[ -z "$long_log" ] || [ ! -e "$long_log" ] || gzip -1 "$long_log" 2> /dev/null # without gzip it goes as it is
 finish

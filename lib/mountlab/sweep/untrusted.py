@@ -11,6 +11,7 @@ from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.units import LEVELS, as_share, check_level
 from mountlab.sweep.box_file import parse_box
+from mountlab.sweep.sweep_file import MOST_DIAGNOSTIC
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
 """A name of ours: no directory, no '..', no option, nothing that has a meaning to a shell or a terminal."""
@@ -19,7 +20,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),
     "imported": (dict,), "versions": (dict,), "created_at": (str,), "finished_at": (str, type(None)),
     "stopped": (dict,), "batch": (str,), "chain": (str,), "journal": (dict,), "altered": (list,),
-    "extensions": (list,),
+    "extensions": (list,), "explained": (list,),
     "plugins": (dict,), "journal_start": (str,), "by_hand": (str,),
 }  # fmt: skip
 
@@ -43,6 +44,17 @@ def check_extension(entry: object, where: str) -> None:
     types: Mapping[str, type] = {"at": str, "finished_at": str, "only_new": bool, "parameters": dict, "programs": dict}
     said = entry if isinstance(entry, dict) else {}
     wrong = [key for key, expected in types.items() if not isinstance(said.get(key), expected)]
+    if wrong:
+        raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
+
+
+def check_explained(entry: object, where: str) -> None:
+    """Raise StoreError for an explanation whose values are of other types than ours."""
+    types: Mapping[str, type] = {"at": str, "finished_at": str, "blocks": int, "events": list, "programs": dict}
+    said = entry if isinstance(entry, dict) else {}
+    wrong = [key for key, expected in types.items() if not isinstance(said.get(key), expected)]
+    wrong += [] if wrong or 1 < said["blocks"] <= MOST_DIAGNOSTIC else ["blocks"]
+    wrong += [] if wrong or all(isinstance(event, str) for event in said["events"]) else ["events"]
     if wrong:
         raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
 

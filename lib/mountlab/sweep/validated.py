@@ -29,29 +29,31 @@ class File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
-def validated(model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False) -> Model:
+def validated(
+    model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False, inside: bool = False
+) -> Model:
     """Return a file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
-    characters its texts have."""
+    characters its texts have; `inside`: `where` names a key of the file, and not the file."""
     if not kept:
         check_texts(raw, where)
     try:
         return model.model_validate(dict(raw))
     except ValidationError as error:
-        raise _as_parameter_error(error, model, raw, where) from error
+        raise _as_parameter_error(error, model, raw, where + ("." if inside else ": ")) from error
 
 
 def _as_parameter_error(
-    error: ValidationError, model: type[BaseModel], raw: Mapping[str, Any], where: str
+    error: ValidationError, model: type[BaseModel], raw: Mapping[str, Any], before: str
 ) -> ParameterError:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
-    place = f"{where}: {'.'.join(path)}"
+    place = f"{before}{'.'.join(path)}"
     if first["type"] == "extra_forbidden":
         return unknown_key(path[-1], list(_model_at(model, path[:-1]).model_fields), where=place, what="key")
     if first["type"] == "missing":
         return ParameterError("a key is missing", where=place, got="nothing", allowed=f"{path[-1]}: ...")
     path = path[: _depth(raw, first["loc"])]
-    place = f"{where}: {'.'.join(path)}"
+    place = f"{before}{'.'.join(path)}"
     got = first.get("input")
     return _quantity_error(model, path, got, place) or ParameterError(
         "wrong type or value",

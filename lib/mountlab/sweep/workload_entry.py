@@ -9,8 +9,8 @@ combinations become cells; without them all do:
 
 in this order, so that `also` may bring back one of many that were excluded. `precondition: 25` runs up to 25 rounds of
 the workload first on each new mount, until they are steady. `clients: [a, b]` has these boxes drive it together (fio
-only). The sweep's own `exclude` takes out cells, by file system and workload too:
-[{filesystem: tmpfs, workload: fio, direct: true}].
+only). `capacity: {objective: {p99: 5ms}}` makes each cell a search. The sweep's own `exclude` takes out cells, by file
+system and workload too: [{filesystem: tmpfs, workload: fio, direct: true}].
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import Any
 
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import Metric
-from mountlab.core.model import COLUMNS, Cell, Filesystem, Sweep, Workload
+from mountlab.core.model import COLUMNS, Cell, Filesystem, Search, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
 from mountlab.core.units import format_bytes
+from mountlab.sweep.capacity_entry import read_capacity
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from mountlab.tools.precondition import WINDOW
@@ -54,6 +55,8 @@ DESIGN_KEYS: dict[str, str] = {
     f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
     "clients": "Boxes that drive it together, by fio's client/server mode: `[a, b]`, names of files in params/boxes/. "
     "Each has files of its own, on a file system that all of them see (nfs, dir).",
+    "capacity": "The search for the highest rate of arriving requests at which a latency objective holds: "
+    "`{objective: {p99: 5ms, of: [read, write]}, half_width: 5%, max_trials: 60}` (docs/how-to/capacity.md).",
 }
 """Keys of a workload that no tool may have for an option, and what they are for."""
 
@@ -222,7 +225,18 @@ class _WorkloadEntry:
             precondition=self.precondition(),
             clients=clients,
             own_metrics=self.tool.own_metrics(options),
+            search=self.search(options),
         )
+
+    def search(self, options: Mapping[str, Any]) -> Search | None:
+        """Return what is searched for with these options; None where nothing is."""
+        place = f"{self.where}.capacity"
+        found = read_capacity(self.raw.get("capacity"), self.tool, options, place)
+        for key in ("clients", "precondition") if found else ():
+            if self.raw.get(key):
+                what = f"a search for a capacity has no {key}"
+                raise ParameterError(what, where=place, got=f"{key}: {self.raw[key]}", allowed=f"no {key}")
+        return found
 
     def precondition(self) -> int:
         """Return the most rounds that are run first, until they are steady; 0 where none are asked for."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import orjson
 
+from mountlab.core.compressed import unpacked
 from mountlab.core.errors import ParameterError, ParseError
 from mountlab.core.metrics import Metric
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
+from mountlab.core.units import MIB
 from mountlab.tools.resolution import Step
 
 Cache = Literal["cold", "warm", "as_is"]
+LOG_SUFFIX = ".log.gz"
+LARGEST_LOG = 256 * MIB
+"""Bytes of a log that was compressed."""
 CACHE = Option(
     kind="choice",
     choices=("cold", "warm", "as_is"),
@@ -38,6 +44,8 @@ class Command:
     """What the workload asks of the page cache; None: as the design says."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Path to text of what must lie in its directory, or beside its output, before anything is run."""
+    log: str = ""
+    """The name of a long log beside its output, which is compressed before it is brought back."""
     timeout_s: float = 600.0
     seed: int | None = None
     """What it draws random offsets, sizes and data from; None: it takes no seed, or the sweep gives one."""
@@ -78,11 +86,14 @@ class ToolOutput:
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> ToolOutput:
-        """From the files that a trial brings back (lib/mountlab/sweep/trial.sh).
+        """From the files that a trial brings back (lib/mountlab/sweep/trial.sh); compressed logs are unpacked.
 
         Raises ParseError where some are missing, as after a full output directory on the box.
         """
-        text = {name: data.decode(errors="replace") for name, data in files.items()}
+        plain = {name: data for name, data in files.items() if not name.endswith(".gz")}
+        for name in (name for name in files if name.endswith(LOG_SUFFIX)):
+            plain[name.removesuffix(".gz")] = unpacked(files[name], name, LARGEST_LOG)
+        text = {name: data.decode(errors="replace") for name, data in plain.items()}
         missing = [name for name in ("exit_status", "stdout", "stderr") if name not in text]
         if missing or not text["exit_status"].strip().isdecimal():
             raise ParseError(
@@ -142,6 +153,10 @@ class Tool(Protocol):
     def expected_s(self, workload: Workload) -> float:
         """Return a rough guess at its duration, for the plan."""
 
+    def uncounted_s(self, workload: Workload) -> float:
+        """Return how long it runs before it counts."""
+        return 0.0
+
     def written(self, workload: Workload) -> Written:
         """Return the data that the workload writes, or lays out to be read."""
 
@@ -176,6 +191,20 @@ class Tool(Protocol):
     def source_bytes(self, workload: Workload) -> int:
         """Return the size of the file in the box's memory that it copies from; 0 for none."""
         return 0
+
+    def check_open_loop(self, options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
+        """Return the directions (read, write) of a workload whose requests arrive by themselves. Raises ParameterError
+        for options that it cannot have."""
+        raise ParameterError(
+            f"{self.name} has no open-loop load",
+            where=f"{where}.capacity",
+            got=f"tool: {self.name}",
+            allowed="a workload of fio: its requests can arrive at a rate, whether or not earlier ones are done",
+        )
+
+    def largest_rate(self, workload: Workload) -> float:
+        """Return the most requests per second that an open-loop trial of a workload can have."""
+        return math.inf
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError for options that several clients cannot have."""

@@ -30,7 +30,7 @@ SOURCE = ".data"
 RANDOM_BYTES_PER_S = 300e6
 """For the plan's guess: how fast a kernel makes random data."""
 ROUNDED = 1e-3
-"""dd_again.sh counts in microseconds, and dd prints six digits."""
+"""dd prints six digits of what dd_again.sh adds up."""
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(（+]+(?:[(（][^)）\n]*[)）][^\d\n]*)?"
     r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
@@ -265,7 +265,7 @@ def _again(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> t
     dropped between two runs."""
     if "runtime" not in options:
         return once
-    least = f"{float(options['runtime']) * 1e6:.0f}"
+    least = f"{float(options['runtime']) * 1e9:.0f}"
     return ("sh", "-c", files("mountlab.tools").joinpath("dd_again.sh").read_text(), "dd-again", least, cold, *once)
 
 

@@ -1,5 +1,5 @@
 # Run dd again and again, each time as the first, until its passes took so long together by its own clock.
-# $1: microseconds; $2: the file whose pages the kernel is to forget between two passes, '' for none; then the command.
+# $1: nanoseconds; $2: the file whose pages the kernel is to forget between two passes, '' for none; then the command.
 least=$1 cold=$2 spent=0
 shift 2
 while :; do
@@ -8,7 +8,7 @@ while :; do
     printf '%s\n' "$report" >&2
     [ "$status" = 0 ] || exit "$status"
     took=$(printf '%s\n' "$report" |
-        awk 'match($0, /copied, [0-9.e+-]+/) { printf "%d", 1e6 * substr($0, RSTART + 8, RLENGTH - 8) + 1 }')
+        awk 'match($0, /copied, [0-9.e+-]+/) { ns = 1e9 * substr($0, RSTART + 8, RLENGTH - 8); printf "%.0f", ns + !ns }')
     [ -n "$took" ] || exit 0 # its report is read, and refused, afterwards
     spent=$((spent + took))
     [ "$spent" -lt "$least" ] || exit 0

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mountlab.core.errors import ParseError, ToolError
-from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
+from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Search, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.units import MIB
-from mountlab.tools import fio_clients, fio_help, fio_options, fio_report, fio_seeds, fio_series
+from mountlab.tools import fio_clients, fio_help, fio_open_loop, fio_options, fio_report, fio_seeds, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
@@ -73,6 +73,12 @@ class Fio(Tool):
             fio_options.check_job(job.options, where=place)
         check_cache(options, reads=_reads(jobs), where=where)
 
+    def check_open_loop(self, options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
+        return fio_open_loop.check(options, where=where)
+
+    def largest_rate(self, workload: Workload) -> float:
+        return fio_open_loop.MOST_REQUESTS / fio_open_loop.lasts_s(workload.options)
+
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         fio_clients.check(options, where=where)
 
@@ -81,6 +87,8 @@ class Fio(Tool):
         cache = self.cache_of(workload)
         if target.endpoints:
             return _of_clients(workload, jobs, output, target)
+        if workload.search:
+            return _open_loop(workload, workload.search, jobs[0], directory, output, target)
         invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
         base = _plain_command(jobs[0], directory, target, target.seed) if plain else ("fio", f"{output}/{JOB_FILE}")
@@ -103,6 +111,9 @@ class Fio(Tool):
             return _parse_clients(workload, output, report)
         entries = fio_report.entries(report)
         _check_success(output, entries)
+        if workload.search:
+            log = output.files.get(fio_open_loop.LOG_FILE, "")
+            return fio_open_loop.parse(log, entries, workload.search, workload.options)
         asked = _asked(workload, entries)
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, report.get("global options") or {})
@@ -117,7 +128,15 @@ class Fio(Tool):
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)
         layout = _extent(jobs, FILES) / GUESSED_BYTES_PER_S if _reads(jobs) else 0.0
+        if workload.search:
+            size = int(workload.options["size"])
+            return 0.5 + size / GUESSED_BYTES_PER_S + fio_open_loop.lasts_s(workload.options)
         return 0.5 + layout + fio_report.over_phases([job.phase for job in jobs], map(_expected_s, jobs))
+
+    def uncounted_s(self, workload: Workload) -> float:
+        if workload.search:
+            return fio_open_loop.settle_s(workload.options)
+        return max(float(job.options.get("ramp_time", 0)) for job in jobs_of(workload.options))
 
     def written(self, workload: Workload) -> Written:
         return fio_options.written([job.options for job in jobs_of(workload.options)])
@@ -131,6 +150,8 @@ class Fio(Tool):
         return Manner(engine=", ".join(engines), depth=", ".join(depths), jobs=str(sum(job.clones for job in jobs)))
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
+        if workload.search:
+            return ("capacity",)
         patterns = {job.options["rw"] for job in jobs_of(workload.options)}
         sides = [side for side, own in (("read", READS), ("write", WRITES)) if patterns & {*own}]
         return tuple(f"{side}_bandwidth" for side in sides)
@@ -171,6 +192,33 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
         files=fio_clients.files(target.endpoints, jobs, output, common, grouped=grouped),
         seed=_seed(jobs, target),
     )
+
+
+def _open_loop(workload: Workload, search: Search, job: Job, directory: str, output: str, target: Target) -> Command:
+    """Return the command of a trial of a search. What is written over was laid out before: a file system allocates no
+    block then, however many requests came earlier."""
+    cache = Tool.cache_of(workload)
+    where = {**_where(directory, target), **({} if target.kind == "device" else {"filename": job.name})}
+    invalidate = {"invalidate": "0"} if cache in ("warm", "as_is") else {}
+    own = {**where, **dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, target.seed)}
+    text = fio_open_loop.job_file({**own, **invalidate}, search, target.rate or search.start, job.options, output)
+    report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
+    return Command(
+        argv=("fio", f"{output}/{JOB_FILE}", *report),
+        prepare=(_laid_out(job.name, int(job.options["size"]), where, fio_seeds.layout_of(target.seed)),),
+        fill=(_fill(_extent((job,), target), directory, target),),
+        cache=cache,
+        files={f"{output}/{JOB_FILE}": text},
+        log=fio_open_loop.LOG_FILE,
+        seed=_seed((job,), target),
+    )
+
+
+def _laid_out(name: str, size: int, where: Mapping[str, str], seed: int | None) -> tuple[str, ...]:
+    """Return what writes everything once, in order."""
+    fill = ("fio", f"--name={name}", *_words(where), "--rw=write", f"--size={size}")
+    more = (f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1", *_seeded(seed))
+    return (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 
 def _seed(jobs: Sequence[Job], target: Target) -> int | None:
@@ -253,10 +301,7 @@ def _prepare(
     if not _reads(jobs):
         return ()
     if target.kind == "device":
-        where = _words(_where(directory, target))
-        fill = ("fio", f"--name={jobs[0].name}", *where, "--rw=write", f"--size={_extent(jobs, target)}")
-        more = (f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1", *_seeded(seed))
-        return ((*fill, "--refill_buffers=1", "--eta=never", *more),)
+        return (_laid_out(jobs[0].name, _extent(jobs, target), _where(directory, target), seed),)
     if "jobs" in workload.options:
         return (("fio", f"{output}/{LAYOUT_FILE}", "--eta=never"),)
     return ((*_plain_command(jobs[0], directory, target, seed), "--create_only=1", "--eta=never"),)

@@ -280,8 +280,9 @@ METRICS_REPORTED = (
     "disk_utilization",
     "elapsed",
     "bytes",
+    *("capacity", "asked_rate", "arrival_rate", "completion_rate", "largest_lateness", "objective_used"),
 )
-"""Every metric that a report of fio's may give."""
+"""Every metric that a report of fio's may give, or a search with it."""
 
 
 def steps(clock_s: float) -> dict[str, Step]:

@@ -29,6 +29,7 @@ from mountlab_dev.bench import (
     reports,
     statistics,
     table,
+    tracing,
     trials,
 )
 from mountlab_dev.bench.reports import recorded_run
@@ -75,6 +76,7 @@ SUBJECTS: dict[str, Subject] = {
     "peer": lambda session: _in_memory(session, peer.rows),
     "perturbation": lambda session: perturbation.rows(session.box, perturbation.PAIRS, session.scratch / "pairs"),
     "over-time": lambda session: over_time.rows(session.box, over_time.PAIRS, session.scratch / "over-time"),
+    "tracing": lambda session: tracing.rows(session.box, tracing.TRIALS, session.scratch / "tracing"),
     "precision": lambda _: precision.rows(),
     "memory": lambda session: control.memory(session.box, session.scratch),
     "startup": lambda session: control.startup(session.repeats),

@@ -76,8 +76,13 @@ def _logs(word: str) -> bool:
 
 def figure(trial: PlannedTrial, files: Mapping[str, bytes]) -> float:
     """IOPS of what fio reported."""
+    return parsed_figure(trial, files, METRIC)
+
+
+def parsed_figure(trial: PlannedTrial, files: Mapping[str, bytes], metric: str) -> float:
+    """Return a figure of what fio reported."""
     found = parsed(trial.cell.workload, ToolOutput.from_files(files))
-    return next(each.value for each in found if each.metric == METRIC)
+    return next(each.value for each in found if each.metric == metric)
 
 
 def rows(box: Box, pairs: int, scratch: Path) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from mountlab.batch.batch_file import BatchFile, GroupFile
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
+from mountlab.sweep.capacity_entry import CapacityFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
@@ -61,6 +62,11 @@ def sweep_page() -> str:
             "An entry. Which keys a type understands stands in [filesystems.md](filesystems.md).",
         ),
         "## workloads\n\nAn entry.\n\n" + _table(design),
+        _section(
+            "workloads.capacity",
+            CapacityFile,
+            "A search for the highest rate of arriving requests, in [how-to/capacity.md](../how-to/capacity.md).",
+        ),
         _section("design", DesignFile),
         _section(
             "design.until",

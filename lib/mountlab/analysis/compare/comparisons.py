@@ -86,7 +86,7 @@ def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison
     return Comparison(
         **vars(about),
         **found,
-        ratio=math.nan if found["censored"] and ratio in (0.0, math.inf) else ratio,
+        ratio=math.nan if ratio in (0.0, math.inf) else ratio,
         level=level,
         verdict=said,
         needed=None if math.isnan(needed) or over else int(needed),

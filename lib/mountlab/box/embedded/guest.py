@@ -27,6 +27,7 @@ from mountlab.box.care import Ask
 from mountlab.box.embedded import here
 from mountlab.box.embedded.child import Watch, private_directory, resource, stop
 from mountlab.box.embedded.keys import make_keys
+from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
 from mountlab.core.units import GIB
@@ -86,9 +87,10 @@ class Guest:
 
 
 def packages() -> tuple[str, ...]:
-    """Debian packages of the guest: the base, and what every tool and file system of Mountlab's own wants."""
+    """Debian packages of the guest: the base, and what tracing and each tool and file system of our own want."""
     programs = [program for tool in TOOLS.own.values() for program in tool.programs]
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
+    programs += TRACING_PROGRAMS
     return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 
 

@@ -32,15 +32,18 @@ ASK_S = 30
 LONGEST_S = 99999
 """What launch.sh takes at most."""
 
-_OWN = ("helper.sh", "checks.sh", "umount.sh")
+_OWN = ("helper.sh", "checks.sh", "record.sh", "umount.sh")
 _COPIED = (
-    "box/care_clean.sh", "filesystems/made.sh", "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh",
-    "filesystems/evidence.sh", "filesystems/claim.sh", "filesystems/device.sh", "filesystems/guard.sh",
-    "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
+    "box/care_clean.sh", "box/perf.sh", "box/tracing.sh", "filesystems/kallsyms.sh", "filesystems/made.sh",
+    "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
+    "filesystems/claim.sh", "filesystems/device.sh", "filesystems/guard.sh", "filesystems/image.sh",
+    "filesystems/strict.sh", "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
-_SCRIPTS = {"image.sh", "borrow.sh", "evidence.sh", "claim.sh"}
+_OF_KERNEL = ("tracing.sh", "kallsyms.sh")
+"""Scripts of no run, which the helper runs where root permits tracing."""
+_SCRIPTS = {"image.sh", "borrow.sh", "evidence.sh", "claim.sh", *_OF_KERNEL}
 _COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
 _WITHOUT_RUN = "-"
 _PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
@@ -77,9 +80,9 @@ def sudoers(user: str) -> str:
     )
 
 
-def install_script(user: str, box: Box) -> str:
+def install_script(user: str, box: Box, *, tracing: bool = False) -> str:
     """Return a script for sh that installs the helper on the box, to be run there as root: with `remove` it takes it
-    away.
+    away. `tracing`: whether the helper lets perf record what the whole machine does.
 
     Raises ParameterError for a name or path that could mean something else to a shell, to sudo or to the helper.
     """
@@ -97,7 +100,7 @@ def install_script(user: str, box: Box) -> str:
     return "\n".join(
         [
             "#!/bin/sh",
-            f"user={user} mount_root={mount_root}",
+            f"user={user} mount_root={mount_root} tracing={'yes' if tracing else ''}",
             f"scratch={shlex.quote(' '.join(devices))}",
             f"sudoers() {{\n{_here_document('', sudoers(user))}\n}}",
             "write_files() {",
@@ -274,7 +277,8 @@ def _for_helper(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str,
     words = tuple(_words(rest))
     if not words or not _is_ours(words, box):
         return None
-    return _Helper(box, run, timeout_s).asked(run or _run_of(words, box), *words)
+    run = _WITHOUT_RUN if words[0] in _OF_KERNEL else run or _run_of(words, box)
+    return _Helper(box, run, timeout_s).asked(run, *words)
 
 
 def _is_ours(words: tuple[str, ...], box: Box) -> bool:
@@ -282,7 +286,7 @@ def _is_ours(words: tuple[str, ...], box: Box) -> bool:
     user's."""
     if words[0] == "evidence.sh":
         return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
-    if words[0] in ("losetup", "blockdev", "claim.sh", *_PREFIXES):
+    if words[0] in ("losetup", "blockdev", "claim.sh", *_OF_KERNEL, *_PREFIXES):
         return True
     return any(word == box.mount_root or word.startswith(f"{box.mount_root}/") for word in words)
 

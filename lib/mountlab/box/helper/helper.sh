@@ -6,11 +6,14 @@
 #   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
 #   claim.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
+#   where root permits tracing: tracing.sh EVENT..., kallsyms.sh, record begin|end TRIAL...
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
 # shellcheck source=lib/mountlab/helper/checks.sh
 . "$lib/checks.sh"
+# shellcheck source=lib/mountlab/helper/record.sh
+. "$lib/record.sh"
 
 refuse() {
     printf 'refused: %s\n' "$(printf %s "$1" | tr -c ' -~' '?' | cut -c 1-300)" >&2
@@ -23,15 +26,20 @@ umask 022
 
 # --- what root has allowed
 
-user='' mount_root='' scratch=''
+user='' mount_root='' scratch='' tracing=''
 while read -r key value; do
     case $key in
     user) user=$value ;;
     mount_root) mount_root=$value ;;
+    tracing) tracing=$value ;;
     scratch) scratch="$scratch$value
 " ;;
     esac
 done <"$lib/helper.conf" || refuse "there is no $lib/helper.conf"
+
+permitted() {
+    [ "$tracing" = yes ] || refuse "root has not permitted tracing: it shows what all users of this machine do"
+}
 
 version() {
     digest=$(cd "$lib" && cat -- helper *.sh | sha256sum)
@@ -429,6 +437,13 @@ plain_command() {
         ;;
     evidence.sh:*) check_evidence "$@" && exec sh "$lib/evidence.sh" "$@" ;;
     borrow.sh:*) check_borrow "$@" && exec sh "$lib/borrow.sh" "$@" ;;
+    record:*)
+        case $1:$# in
+        begin:[1-9]*) shift && begin_record "$@" ;;
+        end:2) end_record "$2" ;;
+        *) refuse "record $*" ;;
+        esac
+        ;;
     kill:0)
         [ -d "$run_dir" ] || exit 0
         exec sh "$lib/care_clean.sh" kill '' "$run" '' '' ''
@@ -445,6 +460,8 @@ common_command() {
     version:0) version ;;
     drop_caches:0) echo 3 >/proc/sys/vm/drop_caches && echo $$ ;;
     dmesg:0) exec dmesg -r ;;
+    tracing.sh:*) trace_kernel "$@" ;;
+    kallsyms.sh:0) permitted && exec sh "$lib/kallsyms.sh" ;;
     kernel_mark:1) # by which the log tells what came before and after it
         number "$1" || refuse "kernel_mark $1"
         echo "<7>mountlab: trial failed ($1)" >/dev/kmsg
@@ -482,7 +499,7 @@ common_command() {
 }
 
 [ $# -ge 2 ] || refuse "helper SECONDS RUN WORD..."
-[ $# -le 60 ] || refuse "so many words"
+[ $# -le 120 ] || refuse "so many words"
 run=$1
 shift
 uid=$(id -u -- "$user") && gid=$(id -g -- "$user") || refuse "helper.conf names a user who is not there: $user"

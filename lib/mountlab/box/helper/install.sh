@@ -1,4 +1,4 @@
-# What `mountlab box helper` runs as root on a box, once: put, with `user`, `mount_root`, `scratch` and the functions that
+# What `mountlab box helper` runs as root on a box, once: put, with `user`, `mount_root`, `scratch`, `tracing` and the functions that
 # write the files in front of it (mountlab.box.helper). Can be run again; `remove` as its first word takes all away.
 set -eu
 umask 022
@@ -67,6 +67,7 @@ mkdir -- "$lib.new"
 (cd "$lib.new" && write_files)
 {
     printf 'user %s\nmount_root %s\n' "$user" "$mount_root"
+    [ -z "$tracing" ] || echo 'tracing yes'
     for device in $scratch; do printf 'scratch %s\n' "$device"; done
 } >"$lib.new/helper.conf"
 : >"$lib.new/lock"

@@ -13,6 +13,9 @@ def add(verbs: Any) -> None:
     parser.add_argument("--user", help="who may use it; without it `user` of the box file")
     parser.add_argument("--as", dest="login", metavar="LOGIN", help="log in so, with root or sudo, and run it now")
     parser.add_argument("--remove", action="store_true", help="take the helper away again (with --as)")
+    parser.add_argument(
+        "--tracing", action="store_true", help="let it trace the kernel, for `explain`: all users' work is seen then"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -34,7 +37,7 @@ def _helper(arguments: Arguments) -> int:
             got="no user",
             next_step=f"set `user` there, or: mountlab box helper {box.name} --user mountlab",
         )
-    script = helper.install_script(user, box)
+    script = helper.install_script(user, box, tracing=arguments.tracing)
     if not arguments.login:
         print(script, end="")
         return 0

@@ -6,6 +6,7 @@ a sentence (html.nothing); on the page it is left out together with its heading.
 
 from mountlab.report.sections.about import left_out, options, parameters, reproduce, stopping, versions
 from mountlab.report.sections.box import box, facts
+from mountlab.report.sections.capacity import capacity
 from mountlab.report.sections.clients import clients
 from mountlab.report.sections.commands import commands
 from mountlab.report.sections.compared import cell_by_cell, differences, not_compared, verdicts, which
@@ -26,11 +27,13 @@ from mountlab.report.sections.memory import memory
 from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
+from mountlab.report.sections.why import why
+from mountlab.report.sections.why_details import why_processors, why_slowest
 
 __all__ = [
-    "answer", "bar_charts", "box", "caveats", "cell_by_cell", "clients", "commands", "device_bytes", "differences",
-    "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one", "inside_trials",
-    "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview", "parameters",
-    "plots_of_plugins", "published", "question", "reproduce", "responses", "run_order", "stopping", "tables", "trials",
-    "verdicts", "versions", "which",
+    "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",
+    "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one",
+    "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview",
+    "parameters", "plots_of_plugins", "published", "question", "reproduce", "responses", "run_order", "stopping",
+    "tables", "trials", "verdicts", "versions", "which", "why", "why_processors", "why_slowest",
 ]  # fmt: skip

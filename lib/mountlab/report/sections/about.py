@@ -38,17 +38,18 @@ def left_out(run: RunView) -> Html:
 
 def stopping(run: RunView) -> Html:
     """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
-    until = run.sweep.design.until
-    if until is None:
+    if not run.sweep.decides:
         if run.sweep.by_hand:
             return html.paragraph("Trials were asked for by hand: their number was not fixed beforehand.")
         begun = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
         more = [*extension_words.extended_texts(run.sweep), extension_words.corrected_text(run.sweep)]
         return html.paragraph(" ".join(filter(None, [begun, *more])))
-    rule = html.paragraph(
-        f"Blocks went on {plan_text.rule_text(until)}. All cells of a workload leave together. "
-        "Intervals are corrected for these looks after every block."
+    together = (
+        "Each search ended by itself. Its interval holds whenever it is looked at."
+        if run.sweep.searches
+        else "All cells of a workload leave together. Intervals are corrected for these looks after every block."
     )
+    rule = html.paragraph(f"Blocks went on {'; '.join(plan_text.ending_texts(run.sweep))}. {together}")
     head: Head = ["File system", *numeric("Blocks", "n", "Reached"), "Of", "Why no more"]
     keys = swatches(run)
     rows: list[tuple[str, list[Text]]] = []

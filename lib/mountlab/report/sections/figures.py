@@ -20,10 +20,13 @@ from mountlab.core.model import Cell
 from mountlab.plots import Plot, ReportPlot
 from mountlab.report import html, sentences
 from mountlab.report.html import Html, Text
+from mountlab.report.sections.capacity import capacity_plots
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
 from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
 from mountlab.report.sections.tables import latency_ratios
+from mountlab.report.sections.why import layer_plots
+from mountlab.report.sections.why_details import flame_plots, slowest_plots
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
 
@@ -38,6 +41,7 @@ _COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
 _LOGGED = ("read_bandwidth", "write_bandwidth")
 _LATENCIES = ("read_latency_mean", "write_latency_mean")
 _NO_TRIAL = "No trial succeeded."
+_NOT_ALIKE = "The trials of a search differ in their rate: they have no mean. See How much can it take?"
 
 
 def shape(run: RunView) -> Shape:
@@ -65,6 +69,11 @@ def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
     """Return the plots beside each other, and which trials are in none of them; where there is no plot, why."""
     shown = [html.plot(plot) for plot in drawn]
     return html.joined(html.columns(*shown), _not_drawn(run)) if shown else html.nothing(why_none)
+
+
+def _why_no_trial(run: RunView) -> str:
+    """Return why there is no plot of trials beside each other."""
+    return _NOT_ALIKE if run.sweep.searches else _NO_TRIAL
 
 
 def _not_drawn(run: RunView) -> Text:
@@ -122,7 +131,7 @@ def trial_plots(run: RunView) -> Iterator[Plot]:
 
 def every_trial(run: RunView) -> Html:
     """Return the plots of every trial, side by side."""
-    return _side_by_side(run, trial_plots(run), _NO_TRIAL)
+    return _side_by_side(run, trial_plots(run), _why_no_trial(run))
 
 
 def bar_plots(run: RunView) -> Iterator[Plot]:
@@ -138,7 +147,7 @@ def bar_charts(run: RunView) -> Html:
     """Return the bar charts behind a summary, for those who expect them."""
     drawn = list(bar_plots(run))
     if not drawn:
-        return html.nothing(_NO_TRIAL)
+        return html.nothing(_why_no_trial(run))
     return html.details(numbers.counted(len(drawn), "bar chart"), _side_by_side(run, drawn, _NO_TRIAL))
 
 
@@ -154,7 +163,7 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
 
 def run_order(run: RunView) -> Html:
     """Return the plots in run order, side by side."""
-    return _side_by_side(run, run_order_plots(run), _NO_TRIAL)
+    return _side_by_side(run, run_order_plots(run), _why_no_trial(run))
 
 
 def distribution_plots(run: RunView) -> Iterator[Plot]:
@@ -168,7 +177,7 @@ def distribution_plots(run: RunView) -> Iterator[Plot]:
 
 def distributions(run: RunView) -> Html:
     """Return the distributions, side by side."""
-    return _side_by_side(run, distribution_plots(run), _NO_TRIAL)
+    return _side_by_side(run, distribution_plots(run), _why_no_trial(run))
 
 
 def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
@@ -205,8 +214,18 @@ def latencies(run: RunView) -> Html:
     """Return the plots of latencies, side by side, and the ratios of their percentiles to those of the baseline."""
     drawn, ratios = [html.plot(plot) for plot in latency_plots(run)], latency_ratios(run)
     if not drawn:
-        return ratios or html.nothing("No latency histogram was kept; fio keeps them.")
-    return html.joined(html.columns(*drawn), _not_drawn(run), ratios or "")
+        why = _NOT_ALIKE if run.sweep.searches else "No latency histogram was kept; fio keeps them."
+        return ratios or html.nothing(why)
+    return html.joined(html.columns(*drawn), _to_slowest(run), _not_drawn(run), ratios or "")
+
+
+def _to_slowest(run: RunView) -> Html | str:
+    """Return the way from the latencies to the slowest operations, where the run was traced."""
+    if not len(run.why.slowest):
+        return ""
+    return html.paragraph(
+        html.joined("Why are the slowest so slow? ", html.link("#The-slowest-operations", "Their timelines"))
+    )
 
 
 def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
@@ -273,7 +292,8 @@ def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]
     trials = [each for own in list(shown.values())[:MOST_INSIDE] for each in own]
     if not trials:
         return
-    yield "The median trial of each cell, by the metric of the answer."
+    middle = "The trial in the middle of each search." if run.sweep.searches else ""
+    yield middle or "The median trial of each cell, by the metric of the answer."
     if len(shown) > MOST_INSIDE:
         yield f"Drawn are the first {MOST_INSIDE} of {len(run.sweep.workloads)} workloads."
     empty = [each.title for name, each in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
@@ -363,10 +383,11 @@ def device_bytes(run: RunView) -> Html:
 
 
 _OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
+    "capacity": capacity_plots,
     "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
     "bytes": byte_plots,
-    "bars": bar_plots,
+    "bars": bar_plots, "layers": layer_plots, "slowest": slowest_plots, "flames": flame_plots,
 }  # fmt: skip
 PLOTS = plugins.Registry(
     plugins.PLOTS, {name: ReportPlot(name, draw) for name, draw in _OWN.items()}, ReportPlot, key="name"

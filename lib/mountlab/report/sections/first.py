@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from mountlab import plots
-from mountlab.analysis import answers, verdicts
+from mountlab.analysis import answers, load_curve, verdicts
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import extension_words
 from mountlab.checks.caveats import CaveatGroup, grouped, no_caveats
@@ -20,6 +20,7 @@ from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report import sentences as words
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections.capacity import capacity_lines
 from mountlab.report.sections.shared import (
     Mean,
     answer_metrics,
@@ -67,8 +68,8 @@ def _duration(run: RunView) -> str:
     start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
     if not start or not end or run.sweep.imported:
         return ""
-    extensions = run.info.get("extensions", ())
-    starts, ends = [start, *(each["at"] for each in extensions)], [*(each["finished_at"] for each in extensions), end]
+    later = sorted((*run.info.get("extensions", ()), *run.info.get("explained", ())), key=lambda each: str(each["at"]))
+    starts, ends = [start, *(each["at"] for each in later)], [*(each["finished_at"] for each in later), end]
     moments = [[datetime.fromisoformat(each) for each in own] for own in (starts, ends)]
     seconds = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
     if seconds < 0:  # the clock was set back meanwhile
@@ -96,12 +97,13 @@ def _unfinished(run: RunView) -> Text:
 
 
 def answer(run: RunView) -> Html:
-    """Return the answer, a line for each part of the question; how it stands to what was expected; the caveats in a
-    line."""
+    """Return the answer, a line for each part of the question, and for each capacity that was searched for; how it
+    stands to what was expected; the caveats in a line."""
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
+    searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []  # most runs search nothing
     corrected = extension_words.looks_text(run.sweep)
     looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
-    return html.joined(html.box("answer", *lines), looks, _expected(run), _caveat_line(run))
+    return html.joined(html.box("answer", *searched, *lines), looks, _expected(run), _caveat_line(run))
 
 
 def _expected(run: RunView) -> Html | str:

@@ -226,7 +226,8 @@ def _workload(run: RunView, row: Mapping[Any, Any]) -> str:
 
 
 def _status(row: Mapping[Any, Any]) -> str:
-    return f"{row['status']}, warm-up" if row["warmup"] else str(row["status"])
+    kind = "diagnostic" if row.get("diagnostic") else "warm-up" if row["warmup"] else ""
+    return f"{row['status']}, {kind}" if kind else str(row["status"])
 
 
 def _reason(row: Mapping[Any, Any]) -> str:

@@ -7,10 +7,10 @@ is opened read-only, DuckDB's access to files, to the network and to extensions 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Timer
 from typing import Any
 
 import duckdb
@@ -22,10 +22,12 @@ from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
 
-VERSION = 3
+VERSION = 4
 """Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
+_AGAIN_S = 0.05
+"""Between two cancels of one query."""
 MOST_ROWS = 1_000_000
 """Of an answer. A row takes about a kilobyte of memory."""
 _AT_ONCE = 10_000
@@ -37,10 +39,18 @@ TABLES = {
         parameters JSON, copy_of VARCHAR""",
     "trials": """run VARCHAR, trial_id VARCHAR, block INTEGER, warmup BOOLEAN, cell VARCHAR, filesystem VARCHAR,
         workload VARCHAR, tool VARCHAR, factors JSON, mount VARCHAR, status VARCHAR, reason VARCHAR,
-        started_at TIMESTAMP, elapsed_s DOUBLE, attempts INTEGER, set_aside BOOLEAN, seed BIGINT""",
+        started_at TIMESTAMP, elapsed_s DOUBLE, attempts INTEGER, set_aside BOOLEAN, seed BIGINT,
+        diagnostic BOOLEAN""",
     "measurements": """run VARCHAR, trial_id VARCHAR, block INTEGER, warmup BOOLEAN, cell VARCHAR, filesystem VARCHAR,
         workload VARCHAR, tool VARCHAR, factors JSON, metric VARCHAR, label VARCHAR, unit VARCHAR, value DOUBLE,
         step DOUBLE""",
+    "why_layers": """run VARCHAR, trial_id VARCHAR, block BIGINT, cell VARCHAR, filesystem VARCHAR, workload VARCHAR,
+        operation VARCHAR, statistic VARCHAR, layer VARCHAR, through VARCHAR, seconds DOUBLE""",
+    "why_work": """run VARCHAR, trial_id VARCHAR, block BIGINT, cell VARCHAR, filesystem VARCHAR, workload VARCHAR,
+        operation VARCHAR, quantity VARCHAR, label VARCHAR, value DOUBLE, unit VARCHAR""",
+    "why_traces": """run VARCHAR, trial_id VARCHAR, block BIGINT, cell VARCHAR, filesystem VARCHAR, workload VARCHAR,
+        operation VARCHAR, operations BIGINT, events BIGINT, lost_events BIGINT, window_s DOUBLE, traced_mean DOUBLE,
+        tool_mean DOUBLE, withheld VARCHAR""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
         metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, censored INTEGER, mean DOUBLE,
         sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN""",
@@ -48,7 +58,8 @@ TABLES = {
     "sources": "run VARCHAR, signature VARCHAR, problem VARCHAR",
     "about": "version INTEGER, figures INTEGER, made_at TIMESTAMP",
 }
-_OF_A_RUN = ("runs", "trials", "measurements", "cells", "sources")
+_WHY = ("why_layers", "why_work", "why_traces")
+_OF_A_RUN = ("runs", "trials", "measurements", "cells", "sources", *_WHY)
 _CELLS = """
     INSERT INTO cells
     SELECT m.run, m.cell, any_value(m.filesystem), any_value(m.workload), any_value(m.tool), any_value(m.factors),
@@ -147,6 +158,7 @@ def add(connection: Connection, read: Sequence[RunRows]) -> None:
         "new_measurements": pa.concat_tables([each.measurements for each in read], promote_options="permissive"),
         "new_cells": pa.concat_tables([each.cells for each in read]),
         "new_medians": pa.concat_tables([each.medians for each in read]),
+        **{f"new_{name}": pa.concat_tables(own) for name in _WHY if (own := [r.why[name] for r in read if r.why])},
     }
     for name, table in new.items():
         connection.register(name, table)
@@ -156,6 +168,8 @@ def add(connection: Connection, read: Sequence[RunRows]) -> None:
     connection.execute("INSERT INTO measurements BY NAME SELECT * FROM new_measurements")
     connection.execute(_CELLS)
     connection.execute(_UNMEASURED)
+    for name in (name for name in _WHY if f"new_{name}" in new):
+        connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM new_{name}")  # noqa: S608  # names of ours
     for name in new:
         connection.unregister(name)
 
@@ -198,10 +212,6 @@ def opened(file: Path) -> Iterator[Connection]:
         connection.close()
 
 
-_CTRL_C = "Query interrupted"
-"""What DuckDB makes of Ctrl-C, in the place of a KeyboardInterrupt."""
-
-
 def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
     """Run to its signature and problem, of a catalog that can be added to; None where there is no such."""
     if not file.exists():
@@ -221,29 +231,34 @@ def ask(
     """Return the answer to one query. `limit_s`: after so many seconds it is cancelled. Raises InputError for one that
     cannot be answered, with DuckDB's own words, for none or several, and for one that takes too long or gives too
     much."""
-    with _cancelled_after(connection, limit_s) as late:
+    # Aside, since DuckDB does not always look for Ctrl-C while others of its threads work.
+    with ThreadPoolExecutor(1, "query") as aside:
+        answer = aside.submit(_answer, connection, sql, values)
         try:
-            _check_one(connection, sql)
-            result = connection.execute(sql, list(values))
-            columns = tuple(str(each[0]) for each in result.description or ())
-            return QueryResult(columns, _rows(result))
-        except duckdb.InterruptException as error:
-            if not late.is_set():
-                raise
+            return answer.result(limit_s)
+        except TimeoutError as error:
             raise late_error(limit_s or 0.0) from error
-        except duckdb.Error as error:
-            near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
-            raise InputError(
-                "the query cannot be answered",
-                where="query",
-                got=_first_line(error),
-                allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}; {MEMORY} of memory",
-                next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
-            ) from error
-        except RuntimeError as error:
-            if str(error) != _CTRL_C:
-                raise
-            raise KeyboardInterrupt from error
+        finally:
+            while not answer.done():  # a cancel that comes before its query is forgotten
+                connection.interrupt()
+                wait([answer], _AGAIN_S)
+
+
+def _answer(connection: Connection, sql: str, values: Sequence[object]) -> QueryResult:
+    try:
+        _check_one(connection, sql)
+        result = connection.execute(sql, list(values))
+        columns = tuple(str(each[0]) for each in result.description or ())
+        return QueryResult(columns, _rows(result))
+    except duckdb.Error as error:
+        near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
+        raise InputError(
+            "the query cannot be answered",
+            where="query",
+            got=_first_line(error),
+            allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}; {MEMORY} of memory",
+            next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
+        ) from error
 
 
 def late_error(limit_s: float) -> InputError:
@@ -288,25 +303,6 @@ def _rows(result: Connection) -> list[tuple[Any, ...]]:
                 next_step="sum them up (GROUP BY), choose some (WHERE), or take them in parts (LIMIT, OFFSET)",
             )
     return rows
-
-
-@contextmanager
-def _cancelled_after(connection: Connection, limit_s: float | None) -> Iterator[Event]:
-    """Cancel what a connection does after a time; whether that was done. None: never."""
-    late = Event()
-
-    def cancel() -> None:
-        late.set()
-        connection.interrupt()
-
-    timer = Timer(limit_s or 0.0, cancel)
-    timer.daemon = True
-    if limit_s is not None:
-        timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
 
 
 def _first_line(error: Exception) -> str:

@@ -22,12 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mountlab.analysis import cells as analysis
+from mountlab.analysis.why_frames import Why
 from mountlab.core import chain
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
 from mountlab.core.names import workload_label
 from mountlab.results import derived as derived_files
 from mountlab.results import store, tables
+from mountlab.results import why as why_files
 from mountlab.results.info import read_info, read_trials
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
@@ -35,7 +37,7 @@ from mountlab.tools.own_metrics import defined
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
 """What a run's rows are read from, raw output aside."""
-_WATCHED = (*FILES, derived_files.FILE, "estimates.csv", "comparisons.csv", "caveats.csv", "raw")
+_WATCHED = (*FILES, derived_files.FILE, "estimates.csv", "comparisons.csv", "caveats.csv", "raw", *why_files.FILES)
 """What is looked at to tell whether a run must be read again."""
 RAW = "raw output"
 WITH_TIMEOUTS = 4
@@ -73,6 +75,8 @@ class RunRows:
     """The figures of cells with trials that ran into their time limit."""
     definitions: dict[str, str]
     """What was asked, by its hash, as JSON."""
+    why: dict[str, pa.Table]
+    """The frames of its diagnostic trials; empty where there are none."""
     altered: tuple[str, ...]
     """Derived files that are not as they were written: nothing was taken from them."""
 
@@ -101,18 +105,27 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     kept = _kept(path, {file: digest(data) for file, data in truth.items()}) if trusted else None
     if kept is None:
         own = store.load_figures(path)
+        explained = why_files.read_why(path, own.journal, own.measurements)
         trials, answers = [asdict(trial) for trial in own.journal], dict[str, Sequence[str]](own.answers)
         read, _ = read_stamped(stamped(tables.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
         measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
     else:
         trials, answers = _trials(path, truth, info["schema"]), dict[str, Sequence[str]](kept[1].answers)
-        measurements = kept[0]
+        measurements, explained = kept[0], _explained(path, truth)
     cells, definitions = _cells(info["parameters"], trials, answers)
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
     medians = _named(name, _medians(trials, measurements, answers, info["parameters"]))
-    return RunRows(
-        row, _trial_table(name, trials), _named(name, measurements), _named(name, cells), medians, definitions, altered
-    )
+    why = {key: _named(name, pa.Table.from_pandas(each)) for key, each in explained.frames.items()} if explained else {}
+    figures, own_cells = _named(name, measurements), _named(name, cells)
+    return RunRows(row, _trial_table(name, trials), figures, own_cells, medians, definitions, why, altered)
+
+
+def _explained(path: Path, truth: Mapping[str, bytes | None]) -> Why:
+    """Return the frames of the diagnostic trials of a run whose derived figures are current."""
+    found = why_files.kept(path, {file: digest(data) for file, data in truth.items()})
+    if found is None:
+        return store.load_run(path).why if why_files.has_traces(path) else Why()
+    return found
 
 
 def _is_vouched(path: Path, info: Mapping[str, Any]) -> bool:
@@ -139,7 +152,7 @@ def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[
     if truth["exclude.yml"] is not None or schema < WITH_TIMEOUTS:
         return [asdict(trial) for trial in read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
-    return [{"attempts": 1, "set_aside": False, "seed": None, **row} for row in rows]
+    return [{"attempts": 1, "set_aside": False, "seed": None, "diagnostic": False, **row} for row in rows]
 
 
 def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -151,6 +164,7 @@ def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
     columns["started_at"] = [moment(each) for each in columns["started_at"]]
     types = {
         "block": pa.int32(), "attempts": pa.int32(), "warmup": pa.bool_(), "set_aside": pa.bool_(),
+        "diagnostic": pa.bool_(),
         "seed": pa.int64(), "elapsed_s": pa.float64(), "started_at": pa.timestamp("us"),
     }  # fmt: skip
     arrays = {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}

@@ -5,6 +5,7 @@ Every figure has a seed of its own, so that the same code gives the same tables.
 
 from mountlab.stats.calibration import tables
 from mountlab.stats.calibration.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
+from mountlab.stats.calibration.capacities import lengths_of_trials, ratios_of_capacities, searched_capacities
 from mountlab.stats.calibration.document import Share, Table, put, read
 from mountlab.stats.calibration.edges import missing_blocks, rounded_means, rounded_verdicts
 from mountlab.stats.calibration.extended import missed_after_extensions
@@ -23,7 +24,8 @@ TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
     over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, delays_over_runs, gate_outcomes,
     percentiles_of_few_ios, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
-    made_once_or_in_each_block, missed_after_extensions,
+    made_once_or_in_each_block, missed_after_extensions, lengths_of_trials, searched_capacities,
+    ratios_of_capacities,
 )  # fmt: skip
 """All that docs/calibration.md holds."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,16 @@ class Runs:
 
 
 @dataclass(frozen=True)
+class HalfWidth:
+    """Half the width of an interval, as a part of its middle, beside shares."""
+
+    part: float
+
+    def __str__(self) -> str:
+        return f"± {100 * self.part:.1f} %" if math.isfinite(self.part) else "–"
+
+
+@dataclass(frozen=True)
 class Table:
     """One table of shares in percent: a name for its place, a heading for each column, a text that says what it is."""
 
@@ -56,7 +67,7 @@ class Table:
     cases: int
     """How many were simulated for each figure."""
     header: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Share | Trials | Runs | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[Share | Trials | Runs | HalfWidth | None, ...]], ...]
     """Name of the row and its figures; None where there is nothing to count."""
 
     def markdown(self) -> str:

@@ -1,0 +1,170 @@
+"""Searches for a capacity: what the trials answered, which rate comes next, and when a cell has had enough trials.
+
+Pure, and a function of the journal alone, so that a run that was interrupted goes on as it would have done. Every block
+holds one trial of each cell that still searches; its rate follows from the trials of the blocks before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.core.frames import pd
+from mountlab.core.model import Cell, Search, Stop, StopReason, Sweep, Trial
+from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
+from mountlab.tools import TOOLS
+
+METRIC = "capacity"
+METHOD = "sequential search, bets on trials that hold the objective or fail it"
+RATIO_METHOD = "ratio of capacities, bets on the trials of both searches"
+LEAST_RATE = 2.0
+"""Requests per second: an objective that does not hold even then has no capacity."""
+BACK = 1.25
+"""By how much a search goes back from a rate whose schedule was not kept."""
+MOST_UNSURE = 5
+"""Trials without a kept schedule after which a search ends that they keep from ending."""
+
+
+@dataclass(frozen=True)
+class Searching:
+    """One cell's search, before a block."""
+
+    search: Search
+    trials: tuple[RateTrial, ...]
+    """Those that answered, in the order of blocks."""
+    unsure: tuple[float, ...]
+    """The rates at which the schedule of arrivals was not kept."""
+    largest: float
+    """The largest rate that its tool can generate for as long as it asks."""
+    level: float
+    """Of the interval that is printed."""
+    compared: int
+    """How many capacities the sweep compares with that of its baseline."""
+
+    @property
+    def found(self) -> Capacity:
+        """The capacity as far as it is known."""
+        return capacity(self.trials, self.level)
+
+    @property
+    def ceiling(self) -> float:
+        """The largest rate that is worth a trial. A schedule that was kept at this rate or a higher one was not kept by
+        chance."""
+        kept = max((trial.rate for trial in self.trials), default=0.0)
+        return min([self.largest, *(rate / BACK for rate in self.unsure if rate > kept)])
+
+    @property
+    def next_rate(self) -> float:
+        """The rate of its next trial: a whole number of requests per second."""
+        goal = self.search
+        return next_rate(
+            self.trials,
+            half_width=goal.half_width,
+            start=max(LEAST_RATE, goal.start),
+            ceiling=self.ceiling,
+            level=self.looked,
+            step=1.0,
+            left=goal.max_trials - len(self.trials) - len(self.unsure),
+        )
+
+    @property
+    def looked(self) -> float:
+        """The level at which it ends: stricter than the printed one where capacities are compared, since two searches
+        that end as soon as each is precise seldom show that they differ (docs/calibration.md)."""
+        return 1 - (1 - self.level) / (2 * self.compared) if self.compared else self.level
+
+    @property
+    def ended(self) -> tuple[StopReason, str] | None:
+        """Why it needs no more trials, and the words for why none would help; None while it goes on."""
+        found = capacity(self.trials, self.looked)
+        if found.half_width <= self.search.half_width:
+            return "precise", ""
+        if 0 < found.high <= LEAST_RATE:
+            return "could not", f"the objective does not hold even at {LEAST_RATE:g} requests per second"
+        if math.isinf(found.high) and found.low >= self.ceiling / BACK:
+            more = f"more than {found.low:,.0f} requests per second cannot be generated on schedule here"
+            return "could not", more
+        if len(self.unsure) >= MOST_UNSURE and len(self.unsure) > len(self.trials):
+            return "could not", "the schedule of arrivals was not kept"
+        return None
+
+
+def searches(sweep: Sweep, measurements: pd.DataFrame, *, before: float = math.inf) -> dict[str, Searching]:
+    """Return the search of each cell, from the counted trials of the blocks before `before`. `measurements` has the
+    columns of cells.measurement_frame."""
+    rows = measurements[~measurements["warmup"].astype(bool) & (measurements["block"] < before)]
+    asked, used = (_by_cell(rows, metric) for metric in ("asked_rate", "objective_used"))
+    return {cell.id: _searching(sweep, cell, asked.get(cell.id, {}), used.get(cell.id, {})) for cell in sweep.cells}
+
+
+def _by_cell(rows: pd.DataFrame, metric: str) -> dict[str, dict[int, float]]:
+    """Return cell to block to value, blocks in order."""
+    own = rows[rows["metric"] == metric].sort_values("block")
+    found: dict[str, dict[int, float]] = {}
+    for cell, block, value in zip(own["cell"], own["block"].tolist(), own["value"].tolist(), strict=True):
+        found.setdefault(cell, {})[block] = value
+    return found
+
+
+def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mapping[int, float]) -> Searching:
+    assert cell.workload.search is not None
+    return Searching(
+        search=cell.workload.search,
+        trials=tuple(RateTrial(rate, used[block] <= 1) for block, rate in asked.items() if block in used),
+        unsure=tuple(rate for block, rate in asked.items() if block not in used),
+        largest=TOOLS[cell.workload.tool].largest_rate(cell.workload),
+        level=sweep.design.level,
+        compared=(len(sweep.filesystems) - 1) * len(sweep.workloads) if sweep.baseline else 0,
+    )
+
+
+def decide(
+    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, left: Iterable[str] = ()
+) -> dict[str, Stop]:
+    """Return the cells whose search ends before block `before`, by id, beside those that have `left` earlier."""
+    gone, found = frozenset(left), searches(sweep, measurements, before=before)
+    aside = {trial.cell: trial.reason for trial in trials if trial.set_aside and trial.block < before}
+    stops = {cell: _stop(cell, own, before - 1, aside.get(cell)) for cell, own in found.items() if cell not in gone}
+    return {cell: stop for cell, stop in stops.items() if stop}
+
+
+def _stop(cell: str, own: Searching, done: int, aside: str | None) -> Stop | None:
+    ended = own.ended
+    if not ended and aside is not None:
+        ended = "could not", aside
+    if not ended and done >= own.search.max_trials:
+        ended = "max reached", ""
+    return stop(cell, own, done, *ended) if ended else None
+
+
+def stop(cell: str, own: Searching, done: int, reason: StopReason, why: str = "") -> Stop:
+    """Return why a cell has no more trials after so many blocks."""
+    n, width = own.found.n, own.found.half_width
+    width = width if math.isfinite(width) else math.nan
+    return Stop(cell=cell, reason=reason, blocks=done, n=n, half_width=width, metric=METRIC, why=why)
+
+
+def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the capacity of each cell whose trials answered anything, with the columns of estimates.csv that do not
+    say whose it is."""
+    return [
+        {
+            "metric": METRIC,
+            "label": "",
+            "unit": "1/s",
+            "n": found.n,
+            "censored": 0,
+            "mean": found.estimate,
+            "low": found.low,
+            "high": found.high,
+            "sd": math.nan,
+            "cv": math.nan,
+            "level": sweep.design.level,
+            "method": METHOD,
+            "cell": cell,
+        }
+        for cell, own in searches(sweep, measurements).items()
+        for found in [own.found]
+        if found.n
+    ]

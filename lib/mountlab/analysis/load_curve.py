@@ -1,0 +1,249 @@
+"""Latency over load, of the trials of a search for a capacity: each trial, percentiles by rate, and the knee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from statistics import median
+
+from mountlab.analysis.run_view import RunView
+from mountlab.core.findings import Estimate
+from mountlab.core.frames import pd
+from mountlab.core.metrics import PERCENT_OF
+from mountlab.core.model import Cell, Search, Stop
+from mountlab.core.objectives import limit_text
+
+STEPS_A_DECADE = 20
+"""Trials whose rates lie in the same of so many equal steps of a factor of ten (12 % each) form one point of a line."""
+_MIDDLE = "p50"
+_LOWEST = 3
+"""Trials of the lowest rates, whose median latency is that of the flat part."""
+_LEAVES = 2.0
+"""Times the latency of the flat part: where it is exceeded the flat part ends."""
+_FLAT_OVER = 2.0
+"""The flat part reaches over this factor of rates at least; of a shorter one it is not known whether it is flat."""
+
+
+@dataclass(frozen=True)
+class LoadTrial:
+    """One open-loop trial at one rate."""
+
+    trial_id: str
+    block: int
+    warmup: bool
+    asked: float
+    """Requests per second, as the next two."""
+    arrived: float
+    completed: float
+    lateness: float
+    """The largest, from when a request was due until it was issued, in seconds."""
+    used: float
+    """The largest ratio of a percentile to its limit; NaN where the schedule of arrivals was not kept so closely that
+    it is known."""
+    latencies: Mapping[str, float]
+    """Metric to seconds, from when a request was due."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the schedule of arrivals was kept so closely that it is known whether the objective held."""
+        return not math.isnan(self.used)
+
+    @property
+    def held(self) -> bool:
+        """Whether the objective held."""
+        return self.used <= 1
+
+
+@dataclass(frozen=True)
+class RatePoint:
+    """Trials at about the same rate."""
+
+    rate: float
+    """Their median, as the next two."""
+    latency: float
+    middle: float
+    """The median over the requests of a trial; NaN where that is the percentile itself."""
+    n: int
+
+
+@dataclass(frozen=True)
+class LoadCurve:
+    """One percentile of one direction over the rates of a search."""
+
+    filesystem: str
+    workload: str
+    """Its label."""
+    direction: str
+    percentile: str
+    """As metrics name it: p99_9."""
+    limit: float
+    """The most that it may be, in seconds."""
+    trials: tuple[LoadTrial, ...]
+    """That count, in the order in which they ran."""
+    capacity: Estimate
+    """NaN where none is known."""
+
+    @property
+    def text(self) -> str:
+        """'read p99 ≤ 5 ms'."""
+        return limit_text(self.direction, self.percentile, self.limit)
+
+    @property
+    def metric(self) -> str:
+        """Of the percentile."""
+        return f"{self.direction}_latency_{self.percentile}"
+
+    @cached_property
+    def points(self) -> tuple[RatePoint, ...]:
+        """The percentile by rate, rising, over the trials whose schedule was kept."""
+        known = [each for each in self.trials if each.kept and each.latencies.get(self.metric, 0) > 0]
+        known.sort(key=lambda each: each.asked)
+        return tuple(self._point(list(own)) for _, own in groupby(known, key=_step))
+
+    def _point(self, trials: Sequence[LoadTrial]) -> RatePoint:
+        own = "" if self.percentile == _MIDDLE else f"{self.direction}_latency_{_MIDDLE}"
+        middles = [each.latencies[own] for each in trials if own in each.latencies]
+        latency = median(each.latencies[self.metric] for each in trials)
+        return RatePoint(median(map(_asked, trials)), latency, median(middles) if middles else math.nan, len(trials))
+
+    @cached_property
+    def knee(self) -> tuple[float, float] | None:
+        """The rates between which latency leaves its flat part: the highest up to which the median percentile stays
+        within a factor of 2 of that of the three trials at the lowest rates, and the next one. None where the trials do
+        not show it: where no rate exceeds the factor, where a higher one falls below it again, or where the flat part
+        does not reach over a factor of 2 in rate."""
+        lowest = sorted((each for each in self.trials if each.kept and self.metric in each.latencies), key=_asked)
+        if len(lowest) < _LOWEST:
+            return None
+        flat = _LEAVES * median(each.latencies[self.metric] for each in lowest[:_LOWEST])
+        below = [point.latency <= flat for point in self.points]
+        count = sum(below)
+        if not 0 < count < len(below) or not all(below[:count]):
+            return None
+        last, first = self.points[count - 1].rate, self.points[count].rate
+        return (last, first) if last >= _FLAT_OVER * self.points[0].rate else None
+
+
+def _asked(trial: LoadTrial) -> float:
+    return trial.asked
+
+
+def _step(trial: LoadTrial) -> int:
+    return round(STEPS_A_DECADE * math.log10(trial.asked))
+
+
+@dataclass(frozen=True)
+class CellSearch:
+    """The search of one cell."""
+
+    cell: Cell
+    search: Search
+    trials: tuple[LoadTrial, ...]
+    """All of them, those of the warm-up too, in the order in which they ran."""
+    capacity: Estimate
+    """NaN where none is known."""
+    stop: Stop | None
+
+    @property
+    def counted(self) -> tuple[LoadTrial, ...]:
+        """Those after the warm-up."""
+        return tuple(each for each in self.trials if not each.warmup)
+
+    @property
+    def lost(self) -> tuple[LoadTrial, ...]:
+        """Those after the warm-up that do not count, since their schedule was not kept."""
+        return tuple(each for each in self.counted if not each.kept)
+
+    @property
+    def curves(self) -> Iterator[LoadCurve]:
+        """One for each direction and percentile of the objective."""
+        about = self.cell.filesystem.name, self.cell.workload.label
+        for direction in self.search.objective.of:
+            for percentile, limit in self.search.objective.limits.items():
+                yield LoadCurve(*about, direction, percentile, limit, self.counted, self.capacity)
+
+
+def searches(run: RunView) -> list[CellSearch]:
+    """Return the searches of a run: workloads in the order of the sweep, file systems in theirs."""
+    order = [workload.label for workload in run.sweep.workloads]
+    cells = sorted(run.sweep.cells, key=lambda cell: order.index(cell.workload.label))
+    trials, capacities = _trials(run.measurements), _capacities(run.estimates)
+    stops = {stop.cell: stop for stop in run.stops}
+    return [
+        CellSearch(
+            cell,
+            cell.workload.search,
+            tuple(trials.get(cell.id, ())),
+            capacities.get(cell.id, _UNKNOWN),
+            stops.get(cell.id),
+        )
+        for cell in cells
+        if cell.workload.search
+    ]
+
+
+def _trials(measurements: pd.DataFrame) -> dict[str, list[LoadTrial]]:
+    """Return cell to its trials that have figures, in the order of the rows."""
+    found: dict[str, list[LoadTrial]] = {}
+    for (trial_id, cell), own in measurements.groupby(["trial_id", "cell"], sort=False):
+        values = dict(zip(own["metric"], own["value"].astype(float), strict=True))
+        if "asked_rate" in values:
+            block, warmup = int(own["block"].iloc[0]), bool(own["warmup"].iloc[0])
+            found.setdefault(str(cell), []).append(_trial(str(trial_id), block, values, warmup=warmup))
+    return found
+
+
+def _trial(trial_id: str, block: int, values: Mapping[str, float], *, warmup: bool) -> LoadTrial:
+    figures = {own: values.get(name, math.nan) for own, name in _METRICS.items()}
+    latencies = {name: value for name, value in values.items() if name in PERCENT_OF}
+    return LoadTrial(trial_id=trial_id, block=block, warmup=warmup, latencies=latencies, **figures)
+
+
+_METRICS = {
+    "asked": "asked_rate", "arrived": "arrival_rate", "completed": "completion_rate", "lateness": "largest_lateness",
+    "used": "objective_used",
+}  # fmt: skip
+
+
+_UNKNOWN = Estimate(
+    mean=math.nan, low=0.0, high=math.inf, sd=math.nan, cv=math.nan, n=0, level=math.nan, method="", unit="1/s"
+)
+
+
+def _capacities(estimates: pd.DataFrame) -> dict[str, Estimate]:
+    rows = estimates[estimates["metric"] == "capacity"].to_dict("records")
+    names = ("mean", "low", "high", "sd", "cv", "level")
+    return {
+        str(row["cell"]): Estimate(
+            **{name: float(row[name]) for name in names}, n=int(row["n"]), method=str(row["method"]), unit="1/s"
+        )
+        for row in rows
+    }
+
+
+# ── frames for notebooks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+TRIAL_COLUMNS = (
+    "filesystem", "workload", "trial_id", "block", "warmup", "asked", "arrived", "completed", "lateness", "used",
+)  # fmt: skip
+POINT_COLUMNS = ("filesystem", "workload", "direction", "percentile", "limit", "rate", "latency", "middle", "n")
+
+
+def trial_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
+    """Return one row a trial of each search, in base units: TRIAL_COLUMNS, and a column for each percentile."""
+    rows = []
+    for each in found:
+        about = {"filesystem": each.cell.filesystem.name, "workload": each.cell.workload.label}
+        rows += [{**about, **vars(trial), **trial.latencies} for trial in each.trials]
+    frame = pd.DataFrame(rows, columns=None if rows else list(TRIAL_COLUMNS))
+    return frame.drop(columns="latencies", errors="ignore")
+
+
+def point_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
+    """Return one row for each point of each curve, columns as POINT_COLUMNS: a percentile at about one rate, in
+    seconds."""
+    rows = [{**vars(curve), **vars(point)} for each in found for curve in each.curves for point in curve.points]
+    return pd.DataFrame(rows, columns=list(POINT_COLUMNS))

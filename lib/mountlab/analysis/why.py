@@ -1,0 +1,502 @@
+"""Why one file system is slower than another: what the diagnostic trials say about where the time of an operation goes.
+
+A difference is taken apart in the blocks that hold a diagnostic trial of both sides: the latency differs by D, each
+part of it by d, and the share of a part is E d / E D (stats.shares). Every interval here is one by itself: it is not
+corrected for the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mountlab.analysis.why_frames import Why
+from mountlab.core.findings import Comparison, Estimate
+from mountlab.core.frames import pd
+from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
+from mountlab.core.model import Sweep
+from mountlab.core.names import cell_id, workload_label
+from mountlab.stats import DifferenceShare, Ratio, compare, compare_unpaired, estimate, share_of_difference
+
+STATISTICS = ("mean", "p99")
+SUM_WITHIN = 0.05
+"""So near to the tool's own mean latency the parts of an operation are to add up."""
+_LEAST_TIME = 0.05
+"""Of the time of all operations: one that takes less is not spoken of."""
+FEWEST = 2
+"""Diagnostic trials without which nothing is said about a cell."""
+
+
+class LayerPart(NamedTuple):
+    """A part of a latency: a layer, and on whose behalf the operation waited there. '' stands for all of them."""
+
+    layer: str
+    through: str
+
+
+class Where(NamedTuple):
+    """Which latency it is."""
+
+    cell: str
+    operation: str
+    statistic: str
+
+
+Blocks = Mapping[int, Mapping[LayerPart, float]]
+"""Block to the parts of a latency in it, in seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The latency of one operation of a cell, and its parts."""
+
+    filesystem: str
+    workload: str
+    """Its label."""
+    operation: str
+    statistic: str
+    whole: Estimate
+    """The latency itself."""
+    parts: Mapping[LayerPart, Estimate]
+    """In the order of LAYERS; without those that are 0 in every trial."""
+
+
+@dataclass(frozen=True)
+class PartOfDifference:
+    """How one part of a latency differs, and its share of the whole difference."""
+
+    part: LayerPart
+    difference: Estimate
+    share: DifferenceShare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """The difference of a latency between a candidate and its baseline, and its parts, the largest share first."""
+
+    baseline: str
+    candidate: str
+    workload: str
+    """Its label."""
+    operation: str
+    statistic: str
+    ours: Estimate
+    """The latency of the candidate, in the blocks that hold both."""
+    theirs: Estimate
+    """That of the baseline."""
+    difference: Estimate
+    """Candidate less baseline."""
+    parts: tuple[PartOfDifference, ...]
+    by_layer: tuple[PartOfDifference, ...]
+    """Layers, for all that they served."""
+    by_through: tuple[PartOfDifference, ...]
+    """On whose behalf the operation waited, in all layers."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval of the difference leaves out 0."""
+        return self.difference.low > 0 or self.difference.high < 0
+
+    @property
+    def largest(self) -> PartOfDifference | None:
+        """The largest part; None where nothing is shown: the latencies may be the same, or that part may be none of
+        their difference."""
+        first = self.parts[0] if self.parts else None
+        return first if first is not None and self.differs and first.share.shown else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkFigure:
+    """One ratio of work of a cell."""
+
+    filesystem: str
+    workload: str
+    """Its label."""
+    operation: str
+    """'' for the whole trial."""
+    quantity: str
+    label: str
+    unit: str
+    figure: Estimate
+    ratio: Ratio | None
+    """To the baseline, paired by block; None for the baseline itself, and where one side is 0."""
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Diagnostic trials of a cell whose split is not shown, and why."""
+
+    cell: str
+    operations: str
+    """'' for all of them."""
+    reason: str
+    trials: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Off:
+    """An operation of a cell whose parts do not add up to what the tool says."""
+
+    cell: str
+    operation: str
+    traced: float
+    tool: float
+
+    @property
+    def by(self) -> float:
+        """How far they are off, as a share of the tool's mean."""
+        return abs(self.traced / self.tool - 1)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A figure of the diagnostic trials of a cell as a ratio to that of its counted ones: what tracing costs."""
+
+    cell: str
+    metric: str
+    ratio: Ratio
+
+
+# ── parts of a latency ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def splits(why: Why, sweep: Sweep) -> list[Split]:
+    """Return the latency of each operation of each cell with its parts and their intervals over diagnostic trials, in
+    the order of the sweep: workloads, operations, statistics, file systems."""
+    found = [_split(where, blocks, sweep) for where, blocks in _by_block(why).items() if sweep.has_cell(where.cell)]
+    return sorted(found, key=partial(_order, sweep, operations(why)))
+
+
+def _split(where: Where, blocks: Blocks, sweep: Sweep) -> Split:
+    cell, mean = sweep.combinations[where.cell], partial(estimate, level=sweep.design.level, unit="s")
+    columns = {part: [own.get(part, 0.0) for own in blocks.values()] for part in _parts(blocks.values())}
+    return Split(
+        filesystem=cell.filesystem.name,
+        workload=cell.workload.label,
+        operation=where.operation,
+        statistic=where.statistic,
+        whole=mean([sum(own.values()) for own in blocks.values()]),
+        parts={part: mean(values) for part, values in columns.items() if any(values)},
+    )
+
+
+def _order(sweep: Sweep, known: Sequence[str], split: Split) -> tuple[int, int, int, int]:
+    labels = [workload.label for workload in sweep.workloads]
+    names = [filesystem.name for filesystem in sweep.filesystems]
+    places = (known.index(split.operation), STATISTICS.index(split.statistic), names.index(split.filesystem))
+    return (labels.index(split.workload), *places)
+
+
+def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
+    """Return the parts of each latency in each block, without what is withheld."""
+    found: dict[Where, dict[int, dict[LayerPart, float]]] = {}
+    shown = _shown(why, why.layers)
+    columns = ("cell", "operation", "statistic", "block", "layer", "through", "seconds")
+    for cell, operation, statistic, block, layer, through, seconds in _rows(shown, *columns):
+        own = found.setdefault(Where(cell, operation, statistic), {}).setdefault(int(block), {})
+        own[LayerPart(layer, through)] = own.get(LayerPart(layer, through), 0.0) + float(seconds)
+    return {where: dict(sorted(blocks.items())) for where, blocks in found.items()}
+
+
+def _parts(blocks: Iterable[Mapping[LayerPart, float]]) -> list[LayerPart]:
+    """Return the parts that occur, in the order of LAYERS and of THROUGH."""
+    known = {part for own in blocks for part in own}
+    layers, behalf = list(LAYERS), list(THROUGH)
+    return sorted(known, key=lambda part: (layers.index(part.layer), behalf.index(part.through)))
+
+
+def operations(why: Why) -> list[str]:
+    """Return the operations that a trace was made for, by the time that they take in all trials, the longest first."""
+    taken: dict[str, float] = dict.fromkeys(why.layers["operation"], 0.0)
+    for operation, count, mean in _rows(why.traces, "operation", "operations", "traced_mean"):
+        taken[operation] = taken.get(operation, 0.0) + (float(count) * mean if math.isfinite(mean) else 0.0)
+    return sorted((each for each in taken if each), key=lambda each: -taken[each])
+
+
+def main_operations(why: Why, cells: Collection[str]) -> set[str]:
+    """Return the operations that take a good part of the time of all operations of some cells together."""
+    taken: dict[str, float] = {}
+    for cell, operation, count, mean in _rows(why.traces, "cell", "operation", "operations", "traced_mean"):
+        if cell in cells and math.isfinite(mean):
+            taken[operation] = taken.get(operation, 0.0) + float(count) * mean
+    return {operation for operation, time in taken.items() if operation and time >= _LEAST_TIME * sum(taken.values())}
+
+
+# ── shares of a difference ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def causes(why: Why, sweep: Sweep, comparisons: Iterable[Comparison]) -> list[Cause]:
+    """Return what lies between each candidate and its baseline, of the main operations, for each pair that the run
+    compares: the largest relative difference first, and what is not shown to differ last."""
+    known, ordered = _by_block(why), operations(why)
+    found = [
+        cause
+        for baseline, candidate, workload in dict.fromkeys(map(_pair, comparisons))
+        for main in [main_operations(why, {cell_id(baseline, workload), cell_id(candidate, workload)})]
+        for operation in (each for each in ordered if each in main)
+        for statistic in STATISTICS
+        if (cause := _cause(known, sweep, baseline, candidate, workload, operation, statistic))
+    ]
+    return sorted(found, key=lambda each: (each.largest is None, not each.differs, -_relative(each)))
+
+
+def _pair(comparison: Comparison) -> tuple[str, str, str]:
+    return comparison.baseline, comparison.candidate, workload_label(comparison.workload, comparison.factors)
+
+
+def _relative(cause: Cause) -> float:
+    ours, theirs = cause.ours.mean, cause.theirs.mean
+    return abs(math.log(ours / theirs)) if min(ours, theirs) > 0 else 0.0
+
+
+def _cause(
+    known: Mapping[Where, Blocks], sweep: Sweep, baseline: str, candidate: str, workload: str, operation: str,
+    statistic: str,
+) -> Cause | None:  # fmt: skip
+    """Return one difference taken apart; None where no two blocks hold both sides."""
+    sides = [known.get(Where(cell_id(name, workload), operation, statistic), {}) for name in (candidate, baseline)]
+    blocks = sorted(sides[0].keys() & sides[1].keys())
+    if len(blocks) < FEWEST:
+        return None
+    ours, theirs = ([side[block] for block in blocks] for side in sides)
+    level = sweep.design.level
+    wholes = [[sum(own.values()) for own in side] for side in (ours, theirs)]
+    whole = [a - b for a, b in zip(*wholes, strict=True)]
+    parts = _parts([*ours, *theirs])
+    taken = partial(_taken_apart, ours, theirs, whole, level)
+    return Cause(
+        baseline=baseline,
+        candidate=candidate,
+        workload=workload,
+        operation=operation,
+        statistic=statistic,
+        ours=estimate(wholes[0], level=level, unit="s"),
+        theirs=estimate(wholes[1], level=level, unit="s"),
+        difference=estimate(whole, level=level, unit="s", signed=True),
+        parts=taken(parts),
+        by_layer=taken([LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]),
+        by_through=taken(
+            [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
+        ),
+    )
+
+
+def _taken_apart(
+    ours: Sequence[Mapping[LayerPart, float]],
+    theirs: Sequence[Mapping[LayerPart, float]],
+    whole: Sequence[float],
+    level: float,
+    parts: Iterable[LayerPart],
+) -> tuple[PartOfDifference, ...]:
+    found = []
+    for part in parts:
+        differences = [_of_part(a, part) - _of_part(b, part) for a, b in zip(ours, theirs, strict=True)]
+        mean = estimate(differences, level=level, unit="s", signed=True)
+        found.append(PartOfDifference(part, mean, share_of_difference(differences, whole, level=level)))
+    return tuple(sorted(found, key=lambda each: -each.share.share if math.isfinite(each.share.share) else math.inf))
+
+
+def _of_part(parts: Mapping[LayerPart, float], wanted: LayerPart) -> float:
+    """Return the seconds of a part, or of all that share its layer, or its through."""
+    return sum(
+        value
+        for part, value in parts.items()
+        if all(not own or own == its for own, its in zip(wanted, part, strict=True))
+    )
+
+
+# ── ratios of work ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _WorkKey(NamedTuple):
+    operation: str
+    quantity: str
+    label: str
+    unit: str
+
+
+def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
+    """Return each ratio of work of each cell, with its interval over diagnostic trials, and its ratio to that of the
+    baseline: workloads in the order of the sweep, quantities in that of QUANTITIES, file systems in theirs."""
+    values = _work_by_block(why)
+    figures = sorted({figure for figure, _ in values}, key=_work_order)
+    return [
+        found
+        for workload in sweep.workloads
+        for figure in figures
+        for filesystem in sweep.filesystems
+        if (found := _work_figure(values, sweep, figure, workload.label, filesystem.name))
+    ]
+
+
+def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
+    found: dict[tuple[_WorkKey, str], dict[int, float]] = {}
+    columns = ("operation", "quantity", "label", "unit", "cell", "block", "value")
+    for operation, quantity, label, unit, cell, block, value in _rows(_shown(why, why.work), *columns):
+        if math.isfinite(value):
+            found.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
+    return found
+
+
+def _work_order(figure: _WorkKey) -> tuple[str, int, str, str]:
+    known = list(QUANTITIES)
+    place = known.index(figure.quantity) if figure.quantity in QUANTITIES else len(known)
+    return figure.operation, place, figure.quantity, figure.label
+
+
+def _work_figure(
+    values: Mapping[tuple[_WorkKey, str], Mapping[int, float]],
+    sweep: Sweep,
+    figure: _WorkKey,
+    workload: str,
+    filesystem: str,
+) -> WorkFigure | None:
+    own = values.get((figure, cell_id(filesystem, workload)))
+    if not own:
+        return None
+    theirs = (
+        values.get((figure, cell_id(sweep.baseline, workload)), {}) if sweep.baseline not in (None, filesystem) else {}
+    )
+    pairs = [(own[block], theirs[block]) for block in sorted(own.keys() & theirs.keys())]
+    known = pairs and all(min(pair) > 0 for pair in pairs)
+    return WorkFigure(
+        filesystem=filesystem,
+        workload=workload,
+        **figure._asdict(),
+        figure=estimate(list(own.values()), level=sweep.design.level, unit=figure.unit),
+        ratio=compare(pairs, level=sweep.design.level) if known else None,
+    )
+
+
+def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[WorkFigure, WorkFigure] | None:
+    """Return a ratio of work of the baseline and of the candidate of a difference: that of its operation, else that of
+    the whole trial. None where one is not known."""
+    own = {
+        (each.operation, each.filesystem): each
+        for each in figures
+        if (each.workload, each.quantity, each.label) == (cause.workload, quantity, "")
+    }
+    for operation in (cause.operation, ""):
+        sides = own.get((operation, cause.baseline)), own.get((operation, cause.candidate))
+        if sides[0] and sides[1]:
+            return sides[0], sides[1]
+    return None
+
+
+# ── what is to be said beside them ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the rows of what is withheld. A row for the whole trial is, where all of the trial's operations are."""
+    hidden, kept = set[tuple[str, str]](), set[str]()
+    for trial, operation, reason in _rows(why.traces, "trial_id", "operation", "withheld"):
+        if reason:
+            hidden.add((trial, operation))
+        else:
+            kept.add(trial)
+    whole = {trial for trial, _ in hidden} - kept
+    own = [
+        (trial in whole) or (trial, operation) in hidden or (trial, "") in hidden
+        for trial, operation in _rows(frame, "trial_id", "operation")
+    ]
+    return frame[~np.array(own, dtype=bool)]
+
+
+def withheld(why: Why) -> list[Withheld]:
+    """Return the diagnostic trials whose split is not shown, and why; one entry for a cell and a reason, or for some of
+    its operations."""
+    hidden, every = dict[tuple[str, str], dict[str, set[str]]](), dict[str, dict[str, set[str]]]()
+    for cell, operation, trial, reason in _rows(why.traces, "cell", "operation", "trial_id", "withheld"):
+        every.setdefault(cell, {}).setdefault(trial, set()).add(operation)
+        if reason:
+            hidden.setdefault((cell, reason), {}).setdefault(trial, set()).add(operation)
+    found = []
+    for (cell, reason), trials in hidden.items():
+        whole = all(operations == every[cell][trial] for trial, operations in trials.items())
+        names = "" if whole else ", ".join(sorted({each for own in trials.values() for each in own}))
+        found.append(Withheld(cell, names, reason, len(trials), len(every[cell])))
+    return found
+
+
+def off(why: Why) -> list[Off]:
+    """Return the operations whose parts do not add up to the tool's own mean latency, over the diagnostic trials of a
+    cell, within SUM_WITHIN; those that the tool does not time are not among them."""
+    means: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    columns = ("cell", "operation", "withheld", "traced_mean", "tool_mean")
+    for cell, operation, reason, traced, tool in _rows(why.traces, *columns):
+        if not reason and math.isfinite(traced) and tool > 0:
+            means.setdefault((cell, operation), []).append((traced, tool))
+    found = [Off(*key, *(math.fsum(side) / len(own) for side in zip(*own, strict=True))) for key, own in means.items()]
+    return [each for each in found if each.by > SUM_WITHIN]
+
+
+def lost(why: Why) -> tuple[int, int]:
+    """Return how many events were lost in all traces together, and how many these hold."""
+    trials = why.traces.drop_duplicates("trial_id")
+    return int(trials["lost_events"].sum()), int(trials["events"].sum())
+
+
+def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[str]], sweep: Sweep) -> Iterator[Cost]:
+    """Yield what tracing changed of the figures that the answer is about: the diagnostic trials of each cell against
+    its counted ones, as a ratio that is not paired. `metrics`: of each workload, by its label."""
+    traced = set(why.traces["trial_id"])
+    for cell in sweep.cells:
+        own = measurements[(measurements["cell"] == cell.id) & (measurements["label"] == "")]
+        for metric in metrics.get(cell.workload.label, ()):
+            rows = own[own["metric"] == metric]
+            diagnostic = rows[rows["trial_id"].isin(traced)]["value"]
+            counted = rows[~rows["warmup"].astype(bool)]["value"]
+            if len(diagnostic) and len(counted) and min(diagnostic.min(), counted.min()) > 0:
+                ratio = compare_unpaired(diagnostic.tolist(), counted.tolist(), level=sweep.design.level)
+                yield Cost(cell.id, metric, ratio)
+
+
+# ── as frames ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def split_frame(found: Iterable[Split]) -> pd.DataFrame:
+    """Return a row for each part of each latency: mean and interval in seconds."""
+    columns = ["filesystem", "workload", "operation", "statistic", "layer", "through", "mean", "low", "high", "n"]
+    rows = [
+        (s.filesystem, s.workload, s.operation, s.statistic, *part, own.mean, own.low, own.high, own.n)
+        for s in found
+        for part, own in s.parts.items()
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def cause_frame(found: Iterable[Cause]) -> pd.DataFrame:
+    """Return a row for each part of each difference, with its share and the interval of that; `layer` or `through` is
+    '' where it stands for all."""
+    columns = ["baseline", "candidate", "workload", "operation", "statistic", "layer", "through", "difference", "share",
+               "low", "high", "n", "shown"]  # fmt: skip
+    rows = [
+        (c.baseline, c.candidate, c.workload, c.operation, c.statistic, *own.part, own.difference.mean, own.share.share,
+         own.share.low, own.share.high, own.share.n, c.differs and own.share.shown)
+        for c in found
+        for own in (*c.parts, *c.by_layer, *c.by_through)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def work_frame(found: Iterable[WorkFigure]) -> pd.DataFrame:
+    """Return a row for each ratio of work of each cell: mean and interval, and the ratio to the baseline."""
+    columns = ["filesystem", "workload", "operation", "quantity", "label", "unit", "mean", "low", "high", "n", "ratio",
+               "ratio_low", "ratio_high"]  # fmt: skip
+    none = (math.nan,) * 3
+    rows = [
+        (w.filesystem, w.workload, w.operation, w.quantity, w.label, w.unit, w.figure.mean, w.figure.low, w.figure.high,
+         w.figure.n, *((w.ratio.ratio, w.ratio.low, w.ratio.high) if w.ratio else none))
+        for w in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(frame[name].tolist() for name in columns), strict=True)

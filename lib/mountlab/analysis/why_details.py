@@ -1,0 +1,64 @@
+"""Of the diagnostic trials of a cell: its slowest operations one by one, and where its processors were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from mountlab.analysis.why_frames import Why
+from mountlab.core.frames import pd
+from mountlab.tracing.events import SAMPLES_PER_S
+
+SLOWEST = 10
+FEWEST_SAMPLES = 100
+"""With fewer a flame graph shows chance."""
+
+
+class SlowPiece(NamedTuple):
+    """A piece of an operation, on its way from begin to end."""
+
+    layer: str
+    through: str
+    seconds: float
+
+
+class Slow(NamedTuple):
+    """One of the slowest operations of a cell."""
+
+    trial_id: str
+    began_s: float
+    """Since the first event of its trace."""
+    pieces: tuple[SlowPiece, ...]
+
+    @property
+    def seconds(self) -> float:
+        """From its begin to its end."""
+        return sum(piece.seconds for piece in self.pieces)
+
+
+def slowest(why: Why, cell: str, operation: str) -> list[Slow]:
+    """Return the slowest operations of all diagnostic trials of a cell, the slowest first."""
+    rows = why.slowest[(why.slowest["cell"] == cell) & (why.slowest["operation"] == operation)]
+    found = [
+        Slow(str(trial), float(own["began_s"].iloc[0]), tuple(_pieces(own)))
+        for (trial, _), own in rows.groupby(["trial_id", "rank"], sort=False)
+    ]
+    return sorted(found, key=lambda each: -each.seconds)[:SLOWEST]
+
+
+def _pieces(own: pd.DataFrame) -> Iterator[SlowPiece]:
+    ordered = own.sort_values("begin_s", kind="stable")
+    for layer, through, seconds in zip(ordered["layer"], ordered["through"], ordered["seconds"], strict=True):
+        yield SlowPiece(str(layer), str(through), float(seconds))
+
+
+def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
+    """Return each stack of the diagnostic trials of a cell to its processor time in seconds for each operation that
+    reads or writes (of a cell without such: for each operation); {} where too few samples were taken."""
+    rows, traces = why.stacks[why.stacks["cell"] == cell], why.traces[why.traces["cell"] == cell]
+    moving = traces[traces["operation"].isin(("read", "write"))]
+    operations = int((moving if len(moving) else traces)["operations"].sum())
+    if not operations or int(rows["samples"].sum()) < FEWEST_SAMPLES:
+        return {}
+    samples = rows.groupby("stack", sort=False)["samples"].sum()
+    return {str(stack): float(count) / SAMPLES_PER_S / operations for stack, count in samples.items()}

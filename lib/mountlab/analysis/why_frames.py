@@ -1,0 +1,56 @@
+"""What the diagnostic trials of a run explain, as tidy frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mountlab.core.frames import pd
+
+_TRIAL = ("trial_id", "block", "cell", "filesystem", "workload")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "why_layers": (*_TRIAL, "operation", "statistic", "layer", "through", "seconds"),
+    "why_work": (*_TRIAL, "operation", "quantity", "label", "value", "unit"),
+    "why_traces": (
+        *_TRIAL, "operation", "operations", "events", "lost_events", "window_s", "traced_mean", "tool_mean", "withheld",
+    ),
+    "why_slowest": (*_TRIAL, "operation", "rank", "began_s", "begin_s", "seconds", "layer", "through"),
+    "why_stacks": (*_TRIAL, "stack", "samples"),
+}  # fmt: skip
+"""Frame to its columns: a row for each part of an operation's latency, for each ratio of work, for each operation that
+a trace holds, for each piece of the slowest operations, and for each stack that was met on a processor."""
+_WHOLE = ("block", "operations", "events", "lost_events", "rank", "samples")
+_FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "began_s", "begin_s")
+
+
+def frame_of(name: str, rows: Sequence[Sequence[object]]) -> pd.DataFrame:
+    """Return rows as one of these frames, with the types of its columns even where there are none."""
+    frame = pd.DataFrame(list(rows), columns=list(COLUMNS[name]))
+    types = {column: "int64" if column in _WHOLE else "float64" if column in _FRACTIONS else "str" for column in frame}
+    return frame.astype(types)
+
+
+@dataclass(frozen=True)
+class Why:
+    """The frames of a run: no rows where it has no diagnostic trials."""
+
+    layers: pd.DataFrame = field(default_factory=lambda: frame_of("why_layers", []))
+    """The parts of the latency of each operation, in seconds: the sum over layer and through is its latency."""
+    work: pd.DataFrame = field(default_factory=lambda: frame_of("why_work", []))
+    """What each operation cost in device I/Os, flushes, commits, switches and processor time."""
+    traces: pd.DataFrame = field(default_factory=lambda: frame_of("why_traces", []))
+    """What each trace holds and has lost, and whether its split is withheld."""
+
+    slowest: pd.DataFrame = field(default_factory=lambda: frame_of("why_slowest", []))
+    """The slowest operations of each trial, piece by piece."""
+    stacks: pd.DataFrame = field(default_factory=lambda: frame_of("why_stacks", []))
+    """Where the processors were, as stacks, and how often each was met."""
+
+    def __bool__(self) -> bool:
+        """Whether any trial was traced."""
+        return len(self.traces) > 0
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """The name of each frame to it."""
+        return {name: getattr(self, name.removeprefix("why_")) for name in COLUMNS}

@@ -1,0 +1,68 @@
+"""Whether the kernel of a box can be traced, and which events it has: asked only where a sweep explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from mountlab.box.connection import BoxConnection, Completed
+from mountlab.box.fact_parsers import SYS_ADMIN
+from mountlab.core.model import Program, everywhere
+from mountlab.tracing.events import EVENTS, missing
+
+TRACE_EVENTS, TRACE_REASON = "trace_events", "trace_reason"
+"""Of the facts: the events of EVENTS that the box has; and why it cannot be traced, '' where it can."""
+AROUND = "unshare -m --propagation slave"
+"""What is mounted for perf is seen by perf alone, and goes with it; what others unmount goes there too."""
+PROGRAMS = (
+    Program(name="perf", packages=everywhere("perf", apt="linux-perf"), version=("perf", "--version"),
+        hint="install perf for the kernel of the box (Debian: linux-perf, Ubuntu: linux-tools-generic)"),
+    Program(name="gzip", packages=everywhere("gzip"), version=("gzip", "--version")),
+)  # fmt: skip
+"""What a diagnostic trial runs beside its tool."""
+ASK_TIMEOUT_S = 60.0
+_PERFMON = 38
+
+
+def tracing_facts(connection: BoxConnection) -> dict[str, Any]:
+    """Return TRACE_EVENTS and TRACE_REASON of a box. Records nothing that is kept, and leaves nothing there."""
+    if connection.rights == "none":
+        return {TRACE_EVENTS: [], TRACE_REASON: "tracing needs root or password-less sudo on the box"}
+    argv = ("sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS))
+    done = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
+    _, refused, why = done.error_text.strip().partition("refused: ")
+    return {TRACE_EVENTS: [], TRACE_REASON: f"the helper of the box refuses: {why}"} if refused else answered(done)
+
+
+def script(name: str) -> str:
+    """Return the text of a script for sh that lies beside this file."""
+    return files("mountlab").joinpath("box", name).read_text()
+
+
+def answered(done: Completed) -> dict[str, Any]:
+    """Return the facts that the answer of a box gives."""
+    said: dict[str, list[str]] = {}
+    for line in done.text.splitlines():
+        word, _, rest = line.partition(" ")
+        said.setdefault(word, []).append(rest)
+    known = {event.name for event in EVENTS}
+    events = [name for name in said.get("event", []) if name in known]
+    return {TRACE_EVENTS: events, TRACE_REASON: _reason(said, events)}
+
+
+def _reason(said: Mapping[str, list[str]], events: list[str]) -> str:
+    """Return why a box cannot be traced; '' where it can."""
+    lacking = missing(events)
+    if "records" in said and not lacking:
+        return ""
+    if "[confidentiality]" in " ".join(said.get("lockdown", [])):
+        return "its kernel is locked down (confidentiality), which forbids tracing even to root"
+    capabilities = int((said.get("capabilities") or ["0"])[0] or "0", 16)
+    if not capabilities >> SYS_ADMIN & 1:
+        more = "" if capabilities >> _PERFMON & 1 else " and CAP_PERFMON"
+        return f"it is a container without CAP_SYS_ADMIN{more}"
+    words = "; ".join(said.get("said", []))
+    if events and lacking:
+        return f"its kernel lacks the events {', '.join(lacking)}"
+    return words or "its kernel has no tracefs (CONFIG_FTRACE, CONFIG_TRACEPOINTS)"

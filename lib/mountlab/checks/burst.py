@@ -1,0 +1,296 @@
+"""Throughput that steps down to a lower level: a volume whose burst credits are used up is measured in two states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean, median
+from typing import Literal
+
+from mountlab.checks.asked import streams
+from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Sample, of_trials
+from mountlab.checks.caches import CACHED_BELOW, moved
+from mountlab.core.model import Cell, Workload
+from mountlab.core.numbers import quantity
+from mountlab.core.units import format_bytes, format_seconds
+from mountlab.filesystems.evidence import Device
+from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_options import waits
+from mountlab.tools.fio_series import Series, together
+
+LOWER = 0.8
+"""A level that is at most this share of the one before it is another one."""
+LEAST_WINDOWS = 3
+"""Windows of fio's log at each level."""
+NEAR = 0.25
+"""What belongs to a level lies within this share of the step from it."""
+ODD = 0.2
+"""Share of the windows of a level that may lie elsewhere, beside the one in which it falls."""
+SAME_AMOUNT = 1.5
+"""Amounts that differ by no more than this factor are about the same."""
+ORDERS = 100
+"""Where trials could be in so many orders or more, that all high ones come first is no accident."""
+_MEANS = (
+    "So does a volume whose burst credits are used up (cloud volumes and instances with credits for I/O), or a drive "
+    "whose fast cache is full. A mean over both levels describes neither. Measure the lower level with precondition or "
+    "a longer ramp_time, or let the device rest until the higher one lasts for whole trials. Exclude the trials of the "
+    "other level with that reason (mountlab exclude)."
+)
+
+
+# --- one step down ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fall:
+    """One step down: the number of values before it, and both levels."""
+
+    at: int
+    before: float
+    after: float
+
+    @property
+    def room(self) -> float:
+        """How far from a level a value may lie that belongs to it."""
+        return NEAR * (self.before - self.after)
+
+    def state(self, value: float) -> Literal["high", "low", ""]:
+        """Return the level to which a value belongs; '' where it is neither."""
+        if abs(value - self.before) <= self.room:
+            return "high"
+        return "low" if abs(value - self.after) <= self.room else ""
+
+    def off(self, before: Sequence[float], after: Sequence[float]) -> float:
+        """Return how far values lie from their levels in sum."""
+        return sum(abs(each - self.before) for each in before) + sum(abs(each - self.after) for each in after)
+
+
+def fall(values: Sequence[float], *, least: int, between: int = 0, odd: float = 0.0) -> Fall | None:
+    """Return the step down that splits values into two levels, the higher one first; None where there is none.
+
+    Each level has `least` values or more, and so many `between` them may be anything. All of a level lie near it, but
+    for a share that is `odd`.
+    """
+    splits: list[tuple[float, int, Fall]] = []
+    for at in range(least, len(values) - between - least + 1):
+        before, after = values[:at], values[at + between :]
+        found = Fall(at, median(before), median(after))
+        strays = sum(found.state(each) != "high" for each in before), sum(found.state(each) != "low" for each in after)
+        lower = found.after <= LOWER * found.before
+        if lower and strays[0] <= odd * len(before) and strays[1] <= odd * len(after):
+            splits.append((found.off(before, after), -at, found))
+    return min(splits, key=lambda each: each[:2])[2] if splits else None
+
+
+# --- inside of trials -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Fallen:
+    """A trial whose bandwidth fell."""
+
+    trial_id: str
+    fall: Fall
+    seconds: float
+    """After which it fell."""
+    amount: float
+    """The bytes that were moved until then."""
+
+
+def stepped_down(evidence: Evidence) -> Mapping[str, str]:
+    """Return cell to what is seen of its step down, inside of trials or between them; without cells that have none."""
+    cells = evidence.once(_on_a_device)
+    inside = {cell.id: words for cell in cells if (words := _inside(evidence, cell))}
+    return {**_between(evidence, [cell for cell in cells if cell.id not in inside]), **inside}
+
+
+def _on_a_device(evidence: Evidence) -> list[Cell]:
+    """Return the cells whose bytes the device moved, by its counters: the page cache has cliffs of its own."""
+    least: dict[str, tuple[float, Cell]] = {}
+    for each in moved(evidence):
+        share, _ = least.get(each.cell.id, (math.inf, each.cell))
+        least[each.cell.id] = min(share, each.device_bytes / each.tool_bytes), each.cell
+    return [cell for share, cell in least.values() if share >= CACHED_BELOW]
+
+
+def _logs_the_device(workload: Workload) -> bool:
+    """Return whether a log of fio's follows the device: writes into the page cache have a cliff, and jobs that do
+    different things have steps."""
+    if workload.tool != "fio" or "jobs" in workload.options:
+        return False
+    writes = any(each.writes for each in streams(workload))
+    return not writes or all(waits(job.options) for job in jobs_of(workload.options))
+
+
+def _inside(evidence: Evidence, cell: Cell) -> str:
+    """Return what is seen of a step down inside of a cell's trials; '' where there is none."""
+    if not _logs_the_device(cell.workload):
+        return ""
+    logs = {trial: _points(evidence.series.get(trial, ())) for trial in evidence.counted[cell.id]}
+    levels = {trial: fmean(value for _, value in points) for trial, points in logs.items() if points}
+    fallen = {trial: found for trial in levels if (found := _fallen(trial, logs[trial]))}
+    if not fallen or not _of_two_levels(levels, fallen):
+        return ""
+    return _inside_words(evidence, list(levels), fallen)
+
+
+def _points(series: Sequence[Series]) -> list[tuple[float, float]]:
+    """Return the bandwidth of the direction that moved more."""
+    sides = [together(series, f"{side}_bandwidth") for side in SIDES]
+    return max(sides, key=lambda points: sum(value for _, value in points))
+
+
+def _fallen(trial_id: str, points: Sequence[tuple[float, float]]) -> _Fallen | None:
+    values = [value for _, value in points]
+    found = fall(values, least=LEAST_WINDOWS, between=1, odd=ODD)
+    if not found:
+        return None
+    seconds = points[found.at - 1][0]
+    return _Fallen(trial_id, found, seconds, fmean(values[: found.at]) * seconds)
+
+
+def _of_two_levels(levels: Mapping[str, float], fallen: Mapping[str, _Fallen]) -> bool:
+    """Return whether each trial is at one of two levels or falls from one to the other. And none is at the higher one
+    after the first fall, or most trials fall, after about the same amount."""
+    falls = [each.fall for each in fallen.values()]
+    common = Fall(0, median(each.before for each in falls), median(each.after for each in falls))
+    alike = all((common.state(each.before), common.state(each.after)) == ("high", "low") for each in falls)
+    states = ["falls" if trial in fallen else common.state(level) for trial, level in levels.items()]
+    amounts = [each.amount for each in fallen.values()]
+    recurs = 2 * len(fallen) > len(levels) and max(amounts) <= SAME_AMOUNT * min(amounts)
+    return alike and "" not in states and (recurs or "high" not in states[states.index("falls") :])
+
+
+def _inside_words(evidence: Evidence, trials: Sequence[str], fallen: Mapping[str, _Fallen]) -> str:
+    first = next(iter(fallen.values()))
+    found, since = first.fall, _moved_before(evidence, first.trial_id) + first.amount
+    return (
+        f"throughput fell at once from {quantity(found.before, 'B/s')} to {quantity(found.after, 'B/s')} "
+        f"{format_seconds(first.seconds)} into {first.trial_id}, and stayed there: after "
+        f"{_amount(evidence, first)} of this trial, {format_bytes(since)} of all trials on this device."
+        f"{_later(trials, fallen)}"
+    )
+
+
+def _later(trials: Sequence[str], fallen: Mapping[str, _Fallen]) -> str:
+    """Return what the other trials of the cell did."""
+    after = trials[trials.index(next(iter(fallen))) + 1 :]
+    if len(fallen) > 1:
+        amounts = [each.amount for each in fallen.values()]
+        range_of = f"{format_bytes(min(amounts))} to {format_bytes(max(amounts))}"
+        return f" It fell {of_trials(list(fallen), trials)}, after {range_of} of each."
+    return f" Later trials, from {after[0]} on, were at the lower level." if after else ""
+
+
+def _amount(evidence: Evidence, each: _Fallen) -> str:
+    """'1.2 GiB (310,000 I/Os)'; without the I/Os where the tool does not count them."""
+    rows = evidence.measurements[evidence.measurements["trial_id"] == each.trial_id]
+    counts = rows[(rows["label"] == "") & rows["metric"].isin([f"{side}_ios" for side in SIDES])]["value"]
+    size = sum(evidence.moved.get((each.trial_id, side), 0.0) for side in SIDES)
+    ios = round(float(counts.sum()) * each.amount / size) if size else 0
+    return f"{format_bytes(each.amount)}{f' ({ios:,} I/Os)' if ios else ''}"
+
+
+# --- between trials ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A cell whose trials are first all at one level and then all at a lower one."""
+
+    sample: Sample
+    fall: Fall
+    last_high: int
+    first_low: int
+    """Places in the order of the run."""
+
+    @property
+    def orders(self) -> int:
+        """In how many orders high and low trials could be."""
+        return math.comb(len(self.sample.values), self.fall.at)
+
+
+def _between(evidence: Evidence, cells: Sequence[Cell]) -> dict[str, str]:
+    """Return the same of steps between trials: cells on one device that step down at one time, half of those on the
+    device or more, with so many trials that chance hardly puts all high ones first."""
+    known = {cell.id for cell in cells}
+    samples = list({each.cell.id: each for each in reversed(evidence.samples) if _is_rate(each, known)}.values())
+    found: dict[str, str] = {}
+    by_device = sorted(samples, key=lambda each: _device(evidence, each.trials[0]))
+    for _, own in groupby(by_device, key=lambda each: _device(evidence, each.trials[0])):
+        every = list(own)
+        cuts = [cut for each in every if (cut := _cut(evidence, each))]
+        at_once = cuts and max(cut.last_high for cut in cuts) < min(cut.first_low for cut in cuts)
+        if at_once and 2 * len(cuts) >= len(every) and math.prod(cut.orders for cut in cuts) >= ORDERS:
+            found |= {cut.sample.cell.id: _between_words(evidence, cut, len(cuts), len(every)) for cut in cuts}
+    return found
+
+
+def _is_rate(sample: Sample, cells: set[str]) -> bool:
+    return sample.cell.id in cells and sample.cell.workload.metric(sample.metric).unit in ("B/s", "1/s")
+
+
+def _device(evidence: Evidence, trial_id: str) -> Device:
+    """Return the lowest device below a trial."""
+    return evidence.chain_of(trial_id)[-1]
+
+
+def _cut(evidence: Evidence, sample: Sample) -> _Cut | None:
+    found = fall(sample.values, least=1)
+    if not found:
+        return None
+    places = {trial: place for place, trial in enumerate(evidence.trials["trial_id"])}
+    return _Cut(sample, found, places[sample.trials[found.at - 1]], places[sample.trials[found.at]])
+
+
+def _between_words(evidence: Evidence, cut: _Cut, cells: int, of: int) -> str:
+    unit = cut.sample.cell.workload.metric(cut.sample.metric).unit
+    first = cut.sample.trials[cut.fall.at]
+    others = f" {cells} of {of} cells on this device did so at that time." if of > 1 else ""
+    return (
+        f"{cut.sample.name} fell at once from {quantity(cut.fall.before, unit)} to {quantity(cut.fall.after, unit)} "
+        f"between two trials and stayed there, from {first} (block {cut.sample.blocks[cut.fall.at]}) on: after "
+        f"{format_bytes(_moved_before(evidence, first))} of all trials on this device.{others}"
+    )
+
+
+def _moved_before(evidence: Evidence, trial_id: str) -> float:
+    """Return the bytes that the tools of all earlier trials moved on the lowest device of a trial."""
+    device, total = _device(evidence, trial_id), 0.0
+    for each in evidence.trials["trial_id"]:
+        if each == trial_id:
+            break
+        if evidence.chain_of(each)[-1:] == [device]:
+            total += sum(evidence.moved.get((each, side), 0.0) for side in SIDES)
+    return total
+
+
+def burst_credits(evidence: Evidence) -> Iterator[Doubt]:
+    """Throughput that steps down to a lower level and stays there, as where a cloud volume's burst credits run out.
+
+    Of cells whose bytes the device moved. fio's log of a trial is at two levels, three windows or more at each, the
+    later one lower by 20 % or more. No later trial is at the higher one, or most trials fall after about the same
+    amount. Or half of the cells on a device, or more, step down between the same trials, in one of 100
+    possible orders or more. Such cells have no `step`, `drift`, `two-modes`, `autocorrelated` and `not-steady` besides.
+    """
+    seen = evidence.once(stepped_down)
+    for cell in evidence.sweep.cells:
+        if cell.id in seen:
+            yield Doubt.of_cell(cell, f"{seen[cell.id]} {_MEANS}")
+
+
+def _no_device(evidence: Evidence) -> str | None:
+    return None if evidence.once(_on_a_device) else "no cell moved its bytes on a device whose counters were kept"
+
+
+CHECKS = (
+    Check(
+        "burst-credits",
+        burst_credits,
+        "Measure the sustained level (`precondition`, `ramp_time`), or within the credits; never average the two.",
+        severities=("error",),
+        blind=_no_device,
+    ),
+)

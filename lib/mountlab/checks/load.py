@@ -1,0 +1,295 @@
+"""The load that a tool was asked for, and the one that it made: whether the rate was reached, and whether latencies are
+of a closed loop."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mountlab.checks.asked import part_of
+from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_trials
+from mountlab.checks.rates import Rate, rates
+from mountlab.core.metrics import PERCENT_OF
+from mountlab.core.model import Cell, Workload
+from mountlab.core.names import metric_noun
+from mountlab.core.numbers import counted, first_few, listed, quantity
+from mountlab.tools.fio_jobs import Job, jobs_of
+from mountlab.tools.fio_options import READS, WRITES
+
+MISSED = 0.02
+"""A rate that differs by more than this share, and by more than chance, was not reached."""
+CHANCE_SD = 5.0
+"""Standard deviations that a Poisson count is allowed: beyond them lies one trial of 1.7 million."""
+ITS_OWN = 0.01
+"""The rate that fio's own arithmetic makes is met within this share."""
+MOST_POISSON = 9_000
+"""A Poisson rate of a process that fio meets within 1.5 %."""
+FEWEST_LATE = 100.0
+"""Requests of a trial that may be later than the limit."""
+_WORKLOADS_SHOWN = 3
+
+
+# --- the rate ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """A rate that a job of one trial was asked for in one direction, and what it made of it."""
+
+    trial_id: str
+    side: Direction
+    job: str
+    """Its name where the workload has several."""
+    asked: Rate
+    processes: int
+    achieved: float
+    mean_block: float
+    seconds: float
+
+    @property
+    def wanted(self) -> float:
+        return self.asked.value * self.processes
+
+    @property
+    def off(self) -> float:
+        """The difference as a share of what was asked: below 0 for less."""
+        return self.achieved / self.wanted - 1
+
+    @cached_property
+    def chance(self) -> float:
+        """What the beginning and the end of each process, and a random number of I/Os, can make of it, as a share."""
+        ios = self.wanted * self.seconds / (self.mean_block if self.asked.in_bytes else 1)
+        return (self.processes + (CHANCE_SD * math.sqrt(ios) if self.asked.poisson else 0)) / ios
+
+    @property
+    def missed(self) -> bool:
+        return abs(self.off) > MISSED + self.chance
+
+    @property
+    def by_arithmetic(self) -> bool:
+        """Whether fio's own arithmetic makes this rate of what was asked."""
+        made = self.asked.made(self.mean_block) * self.processes
+        differs = abs(made / self.wanted - 1) > ITS_OWN
+        return differs and abs(self.achieved / made - 1) <= ITS_OWN + self.chance
+
+    @property
+    def words(self) -> str:
+        """'t0003: reads at 1.23 thousand/s where 4 thousand/s were asked (-69%)'."""
+        unit = "B/s" if self.asked.in_bytes else "1/s"
+        whose = f" of job {self.job}" if self.job else ""
+        figures = f"{quantity(self.achieved, unit)} where {quantity(self.wanted, unit)} was asked for ({self.off:+.1%})"
+        return f"{self.trial_id}: {self.side}s{whose} at {figures}"
+
+
+def rate_not_reached(evidence: Evidence) -> Iterator[Doubt]:
+    """Loads whose rate is not the one that the tool was asked for.
+
+    fio was asked for a rate (`rate_iops` or `rate`, of each process), and in some trial the rate differs by more than
+    2 %. One I/O of each process is allowed besides, and with `rate_process=poisson` 5 standard deviations of the count.
+    Where fio 3.33 computes another rate than it was asked for, the message says so.
+    """
+    for cell, found in evidence.once(_reached):
+        for side in SIDES:
+            missed = [each for each in found if each.side == side and each.missed]
+            if missed:
+                worst = max(missed, key=lambda each: abs(each.off))
+                trials = list(dict.fromkeys(each.trial_id for each in missed))
+                which = of_trials(trials, evidence.counted[cell.id])
+                yield Doubt.of_cell(
+                    cell,
+                    f"the rate is not the one asked for {which}, most of all in {worst.words}. {_follows(worst)}",
+                    metrics=f"{side}_",
+                )
+
+
+def _follows(worst: _Reached) -> str:
+    """Return why, what follows, and what to do."""
+    if worst.by_arithmetic:
+        return f"{_arithmetic(worst.asked)} The figures are of the load that was made."
+    if worst.off < 0:
+        return (
+            "The box did not keep up: the figures are of the load that was reached, and latencies are those of an "
+            "overloaded box. Ask for less than was reached, or for no rate where the question is how much it can do."
+        )
+    return (
+        "The tool did more than it was asked for: the figures are of the load that was made. Check the options that "
+        "set its rate, and run longer."
+    )
+
+
+def _arithmetic(asked: Rate) -> str:
+    if asked.poisson and asked.one_size:
+        return (
+            "fio itself makes it: the mean gap of its Poisson arrivals is a whole number of microseconds in each "
+            f"process. Split the rate over more processes (numjobs), each with at most {MOST_POISSON} per second."
+        )
+    if asked.poisson:
+        return (
+            "fio itself makes it: with rate_process=poisson it counts I/Os of the smallest block. Use one block size, "
+            "or ask with rate_iops."
+        )
+    return (
+        "fio itself makes it: it counts rate_iops as bytes of the smallest block. Use one block size, or ask with rate "
+        "(bytes per second)."
+    )
+
+
+def _reached(evidence: Evidence) -> list[tuple[Cell, list[_Reached]]]:
+    """Return each cell that is asked for rates, and what its counted trials made of them."""
+    asked = {cell.id: cell for cell in evidence.sweep.cells if any(_asked(cell.workload))}
+    rows = evidence.measurements[evidence.measurements["cell"].isin(list(asked))]
+    names = (rows[name].tolist() for name in ("trial_id", "label", "metric", "value"))
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for trial_id, label, metric, value in zip(*names, strict=True):
+        figures.setdefault(trial_id, {}).setdefault(label, {})[metric] = float(value)
+    known = []
+    for cell_id, cell in asked.items():
+        trials = [each for each in evidence.counted.get(cell_id, ()) if each in figures]
+        found = [one for trial_id in trials for one in _of_trial(cell.workload, trial_id, figures[trial_id])]
+        known += [(cell, found)] if found else []
+    return known
+
+
+def _asked(workload: Workload) -> Iterator[tuple[Job, dict[str, Rate]]]:
+    """Yield the jobs of a workload that are asked for a rate."""
+    for job in jobs_of(workload.options) if workload.tool == "fio" else ():
+        own = rates(job.options)
+        if own:
+            yield job, own
+
+
+def _of_trial(workload: Workload, trial_id: str, figures: Mapping[str, Mapping[str, float]]) -> Iterator[_Reached]:
+    several = len(jobs_of(workload.options)) > 1
+    for job, own in _asked(workload):
+        rows = _rows_of(job, figures) if several else [figures.get("", {})]
+        for side in SIDES:
+            ios, moved = (_sum(rows, f"{side}_{kind}") for kind in ("iops", "bandwidth"))
+            seconds = max((row.get("elapsed", 0.0) for row in rows), default=0.0)
+            if side in own and ios and moved and seconds:
+                achieved = moved if own[side].in_bytes else ios
+                processes = job.clones * max(1, len(workload.clients))
+                name = job.name if several else ""
+                yield _Reached(trial_id, side, name, own[side], processes, achieved, moved / ios, seconds)
+
+
+def _rows_of(job: Job, figures: Mapping[str, Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """Return the figures of a job of several: its label has the client before its name, and a clone's number after."""
+    label = re.compile(rf"(?:.* )?{re.escape(job.name)}(?:\.\d+)?")
+    exact = [row for name, row in figures.items() if name == job.name]
+    return exact or [row for name, row in figures.items() if label.fullmatch(name)]
+
+
+def _sum(rows: Sequence[Mapping[str, float]], metric: str) -> float:
+    return sum(row.get(metric, 0.0) for row in rows)
+
+
+# --- closed loops -----------------------------------------------------------------------------------------------------
+
+
+def closed_loop_latency(evidence: Evidence) -> Iterator[Doubt]:
+    """Percentiles of latency that come from a saturated closed loop: the next request waits until one is done.
+
+    Percentiles are among the metrics of the sweep, or among what it expects. And fio has neither a rate nor a think
+    time in that direction, or the rate that it was asked for was not reached. Said once for a run.
+    """
+    overloaded = {
+        (cell.workload.label, each.side) for cell, found in evidence.once(_reached) for each in found if _waited(each)
+    }
+    found: dict[str, list[str]] = {}
+    for workload in evidence.sweep.workloads if not evidence.sweep.imported else ():
+        for metric in _percentiles(evidence, workload):
+            side: Direction = "read" if metric.startswith("read_") else "write"
+            if _is_unlimited(workload, side) or (workload.label, side) in overloaded:
+                found.setdefault(workload.label, []).append(metric)
+    if found:
+        yield Doubt.of_run(_closed(found))
+
+
+def _waited(each: _Reached) -> bool:
+    return each.missed and each.off < 0 and not each.by_arithmetic
+
+
+def _closed(found: Mapping[str, Sequence[str]]) -> str:
+    metrics = list(dict.fromkeys(metric for own in found.values() for metric in own))
+    which = f"{counted(len(found), 'workload')} ({first_few(list(found), _WORKLOADS_SHOWN)})"
+    return (
+        f"In {which}, {listed([metric_noun(metric) for metric in metrics])} "
+        f"{'is' if len(metrics) == 1 else 'are'} of a saturated closed loop: fio issues the next request when one is "
+        "done, so a slow device is asked for less. This is the latency at the highest load that so many requests at a "
+        "time make. It says little about requests that arrive on time: those also wait for the ones before them. For "
+        "these ask for a rate below what the device can do: rate_iops, rate_process=poisson, an asynchronous ioengine, "
+        "and an iodepth that is never used up."
+    )
+
+
+def _percentiles(evidence: Evidence, workload: Workload) -> list[str]:
+    """Return the percentiles of a workload that the answer, or an expectation, is about."""
+    sweep = evidence.sweep
+    answer = [metric for metric in evidence.answer_metrics[workload.label] if metric in PERCENT_OF]
+    parts = [metric for metric in PERCENT_OF if part_of(workload, metric, sweep.design) in sweep.expected]
+    return list(dict.fromkeys([*answer, *parts]))
+
+
+def _is_unlimited(workload: Workload, side: Direction) -> bool:
+    """Return whether some job of fio does as much in a direction as it can, one request after another."""
+    return (
+        workload.tool == "fio"
+        and not workload.search
+        and any(
+            not job.options.get("thinktime") and side not in rates(job.options) and _does(job, side)
+            for job in jobs_of(workload.options)
+        )
+    )
+
+
+def _does(job: Job, side: Direction) -> bool:
+    return str(job.options["rw"]) in (READS if side == "read" else WRITES)
+
+
+# --- the trials of a search -------------------------------------------------------------------------------------------
+
+
+def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
+    """Searches whose trials are too short to know whether the objective holds.
+
+    A trial at the capacity that was found has fewer than 100 requests that may be later than the limit. They come in
+    bursts, so a short trial often has none, and holds the objective at rates above the capacity (docs/calibration.md).
+    """
+    found = evidence.estimates[evidence.estimates["metric"] == "capacity"].set_index("cell")["mean"].to_dict()
+    for cell in evidence.sweep.cells:
+        search, rate = cell.workload.search, found.get(cell.id, math.nan)
+        if search and not math.isnan(rate):
+            objective, runtime_s = search.objective, float(cell.workload.options["runtime"])
+            share = min(1 - PERCENT_OF[f"read_latency_{name}"] / 100 for name in objective.limits)
+            late = rate * runtime_s * share
+            if late < FEWEST_LATE:
+                needed = f"{math.ceil(FEWEST_LATE / (rate * share)):,} s"
+                yield Doubt.of_cell(
+                    cell,
+                    f"at the capacity a trial has {rate * runtime_s:,.0f} requests, and {late:,.0f} of them may be "
+                    f"late. Late requests come in bursts, so the objective often holds by chance: the capacity may be "
+                    f"too high. Give it a runtime of {needed} or more.",
+                )
+
+
+CHECKS = (
+    Check(
+        "few-late-requests",
+        few_late_requests,
+        "Make the trials longer: `runtime` of the workload.",
+    ),
+    Check(
+        "rate-not-reached",
+        rate_not_reached,
+        "Ask for a rate that the box can keep, or for none where the question is how much it can do.",
+    ),
+    Check(
+        "closed-loop-latency",
+        closed_loop_latency,
+        "Ask for a rate below what the device can do, with enough requests in flight, where requests arrive on time.",
+        severities=("note",),
+    ),
+)

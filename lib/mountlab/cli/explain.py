@@ -1,0 +1,28 @@
+"""explain: trace each cell of a finished run, for the section Why of its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mountlab.cli.shared import RUN, Arguments, finish, override, overrides, run_of, verb
+
+
+def add(verbs: Any) -> None:
+    explain = verb(verbs, "explain", _explain, "run each cell of a finished run again, traced, then report why")
+    explain.add_argument("run", type=Path, help=RUN)
+    explain.add_argument("--plan", action="store_true", help="show what would be run; changes nothing")
+    override(explain)
+
+
+def _explain(arguments: Arguments) -> int:
+    from mountlab.report.kernels import prepare
+    from mountlab.runner.explain import asked_blocks, explain, explain_plan
+    from mountlab.sweep.plan_text import plan_text
+
+    run, blocks = run_of(arguments.run), asked_blocks(overrides(arguments))
+    if arguments.plan:
+        with explain_plan(run, blocks=blocks) as session:
+            print(plan_text(session.plan, session.facts))
+        return 0
+    return finish(explain(run, blocks=blocks, measured=prepare))

@@ -1,0 +1,212 @@
+"""A flame graph: where the processors were, function over its caller, each as wide as its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from mountlab.core import numbers
+from mountlab.plots.axes import in_alt
+from mountlab.plots.base import Plot, require
+from mountlab.plots.style import SMALL_PT, STYLE, WIDTH_IN, Mark
+from mountlab.plots.svg import INK
+from mountlab.plots.texts import fitted, width_pt
+
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "file system": (
+        "#E69F00",
+        ("ext4", "jbd2", "xfs", "xlog", "btrfs", "iomap", "shmem", "simple_", "ramfs", "overlay"),
+    ),
+    "page cache and memory": (
+        "#009E73",
+        (
+            "folio",
+            "page",
+            "filemap",
+            "mem_cgroup",
+            "alloc",
+            "free",
+            "copy",
+            "_copy",
+            "clear_",
+            "__alloc",
+            "balance_dirty",
+        ),
+    ),
+    "block layer and device": (
+        "#0072B2",
+        ("blk", "__blk", "bio", "submit_bio", "lo_", "loop", "nvme", "virt", "scsi", "dd_", "__submit_bio", "blkdev"),
+    ),
+    "scheduler and locks": (
+        "#CC79A7",
+        ("schedule", "__schedule", "try_to_wake", "ttwu", "finish_task", "mutex", "rwsem", "down", "up_", "_raw_spin"),
+    ),
+}
+"""Kind of function to its colour, and to how the names of its functions begin."""
+_OTHER = "#8C8C8C"
+_MORE, _LESS = "#D55E00", "#0072B2"
+TRUNK = frozenset(
+    {
+        *("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call", "ret_from_fork_asm", "ret_from_fork"),
+        *(
+            "kthread",
+            "worker_thread",
+            "process_one_work",
+            "el0t_64_sync",
+            "el0t_64_sync_handler",
+            "el0_svc",
+            "do_el0_svc",
+        ),
+        *("invoke_syscall", "el0_svc_common", "perf_trace_sched_switch", "asm_sysvec_apic_timer_interrupt"),
+    }
+)
+"""Functions below all others, which tell nothing."""
+_NARROWEST = 0.006
+"""Of the whole width: what is narrower cannot be seen."""
+_LEVEL_IN, _DEEPEST = 0.19, 24
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """One function above one caller."""
+
+    path: tuple[str, ...]
+    left: float
+    width: float
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+
+def plot_flame(
+    stacks: Mapping[str, float], name: str, *, than: Mapping[str, float] | None = None, other: str = ""
+) -> Plot:
+    """Return the flame graph of a cell; with `than` each function has the colour of its difference to the cell `other`.
+
+    `stacks`: functions from the outermost to the innermost, separated by ';', to seconds of processor time for each
+    operation. Raises InputError where there is none.
+    """
+    own = _by_path(stacks)
+    require([path for path, seconds in own.items() if seconds > 0], "processor time")
+    whole = sum(seconds for path, seconds in own.items() if len(path) == 1)
+    frames = list(_frames(own, whole))
+    differs = _difference(own, _by_path(than)) if than is not None else {}
+    with mpl.rc_context(STYLE):
+        figure = _drawn(frames, own, differs, whole, compared=than is not None)
+    lines = [f"{frame.name} {_share(own[frame.path], whole)}" for frame in frames if len(frame.path) == 1]
+    return Plot(figure, _title(own, whole, name, than, other), f"Flame graph of {name}. {in_alt(lines)}", _legend(than))
+
+
+def _drawn(
+    frames: list[_Frame], own: Mapping[tuple[str, ...], float], differs: Mapping[tuple[str, ...], float], whole: float,
+    *, compared: bool,
+) -> Figure:  # fmt: skip
+    levels = max(len(frame.path) for frame in frames)
+    figure = Figure(figsize=(WIDTH_IN, _LEVEL_IN * levels + 0.1))
+    axes = figure.add_axes((0.005, 0.0, 0.99, 1.0))
+    axes.set_axis_off()
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, levels)
+    for frame in frames:
+        level = len(frame.path) - 1
+        colour, alpha = _look(frame, differs.get(frame.path, 0.0) / whole) if compared else (_colour(frame.name), 0.4)
+        box = Rectangle((frame.left, level), frame.width, 0.94, facecolor=colour, alpha=alpha, edgecolor="none")
+        axes.add_patch(box)
+        room = 72 * WIDTH_IN * 0.99 * frame.width - 3
+        if room > width_pt("mmm…", SMALL_PT):
+            text = fitted(frame.name, room, size=SMALL_PT)
+            axes.text(frame.left + 0.003, level + 0.44, text, fontsize=SMALL_PT, va="center", ha="left", color=INK)
+    return figure
+
+
+def _by_path(stacks: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+    """Return each caller and function to the time in it and above it."""
+    found: dict[tuple[str, ...], float] = {}
+    for stack, seconds in stacks.items():
+        functions = [each for each in stack.split(";") if each not in TRUNK][:_DEEPEST]
+        for depth in range(1, len(functions) + 1):
+            path = tuple(functions[:depth])
+            found[path] = found.get(path, 0.0) + seconds
+    return found
+
+
+def _frames(own: Mapping[tuple[str, ...], float], whole: float) -> Iterator[_Frame]:
+    """Yield each function that is wide enough to be seen: callees side by side over their caller."""
+    children: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for path in sorted(own):
+        children.setdefault(path[:-1], []).append(path)
+
+    def above(caller: tuple[str, ...], left: float) -> Iterator[_Frame]:
+        for path in children.get(caller, ()):
+            width = own[path] / whole
+            if width >= _NARROWEST:
+                yield _Frame(path, left, width)
+                yield from above(path, left)
+            left += width
+
+    return above((), 0.0)
+
+
+def _kind(name: str) -> str:
+    """Return the kind of a function; '' of another."""
+    return next((kind for kind, (_, begins) in KINDS.items() if name.startswith(begins)), "")
+
+
+def _colour(name: str) -> str:
+    kind = _kind(name)
+    return KINDS[kind][0] if kind else _OTHER
+
+
+def _difference(
+    own: Mapping[tuple[str, ...], float], than: Mapping[tuple[str, ...], float]
+) -> dict[tuple[str, ...], float]:
+    return {path: seconds - than.get(path, 0.0) for path, seconds in own.items()}
+
+
+def _look(frame: _Frame, change: float) -> tuple[str, float]:
+    """Return colour and strength: full where the difference is a fifth of the whole."""
+    strength = min(1.0, abs(change) / 0.2)
+    return (_MORE if change > 0 else _LESS), 0.08 + 0.55 * strength
+
+
+def _legend(than: Mapping[str, float] | None) -> dict[str, Mark]:
+    if than is not None:
+        return {"more time": Mark(_MORE, "s", "■"), "less time": Mark(_LESS, "s", "■")}
+    return {kind: Mark(colour, "s", "■") for kind, (colour, _) in KINDS.items()} | {"other": Mark(_OTHER, "s", "■")}
+
+
+def _title(
+    own: Mapping[tuple[str, ...], float], whole: float, name: str, than: Mapping[str, float] | None, other: str
+) -> str:
+    spent = f"{name} takes {numbers.quantity(whole, 's')} of processor time an operation"
+    if than is not None:
+        base = sum(than.values())
+        return f"{spent}, {other} {numbers.quantity(base, 's')}"
+    kinds = _by_kind(own)
+    largest = max(kinds, key=lambda kind: kinds[kind])
+    return f"{spent}, {_share(kinds[largest], whole)} of it in the {largest}" if kinds[largest] > 0 else spent
+
+
+def _by_kind(own: Mapping[tuple[str, ...], float]) -> dict[str, float]:
+    """Return each kind to its time: what a function takes itself is of its own kind, or of its nearest caller's."""
+    alone = dict(own)
+    for path, seconds in own.items():
+        if len(path) > 1:
+            alone[path[:-1]] -= seconds
+    kinds = dict.fromkeys(KINDS, 0.0)
+    for path, seconds in alone.items():
+        kind = next((kind for name in reversed(path) if (kind := _kind(name))), "")
+        if kind:
+            kinds[kind] += seconds
+    return kinds
+
+
+def _share(seconds: float, whole: float) -> str:
+    return numbers.percent(round(seconds / whole, 2))

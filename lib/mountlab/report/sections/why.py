@@ -1,0 +1,162 @@
+"""Why one file system is slower than another: the split of latencies, shares of differences, ratios of work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from mountlab import plots
+from mountlab.analysis import why as causes_of
+from mountlab.analysis.run_view import RunView
+from mountlab.analysis.why import Cause, PartOfDifference, Split, WorkFigure
+from mountlab.core import numbers
+from mountlab.core.layers import QUANTITIES, layer_noun
+from mountlab.core.names import latency_noun
+from mountlab.core.units import scale_for
+from mountlab.plots import LayerBar, Plot
+from mountlab.report import html, why_sentences
+from mountlab.report.html import Column, Head, Html, Text
+from mountlab.report.sections.shared import names_of, swatches
+
+_MOST_SENTENCES, _MOST_PLOTS = 6, 2
+"""That stand open; the others are folded."""
+
+
+def why(run: RunView) -> Html:
+    """Return what explains the differences, in sentences; the parts of each latency as stacked bars; the ratios of
+    work; and what all of this cannot know."""
+    if not run.why:
+        return html.nothing("The run has no diagnostic trials: `mountlab explain RUN` adds them.")
+    figures = causes_of.work(run.why, run.sweep)
+    found = causes_of.causes(run.why, run.sweep, run.comparisons)
+    return html.joined(_sentences(run, found, figures), _bars(run), _shares(found), _work(run, figures), _beside(run))
+
+
+def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
+    alone = len({cause.workload for cause in found}) == 1
+    said = [why_sentences.cause_sentence(each, figures, name_workload=not alone) for each in found]
+    if not said:
+        compared = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
+        return html.paragraph(f"No difference is explained: {compared}. The split of each latency is below.")
+    more = said[_MOST_SENTENCES:]
+    folded = html.details(numbers.counted(len(more), "more difference"), html.items(more)) if more else ""
+    return html.joined(html.items(said[:_MOST_SENTENCES]), folded)
+
+
+# ── bars ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def layer_plots(run: RunView) -> Iterator[Plot]:
+    """Yield where the time of each main operation goes, one figure a workload and operation."""
+    groups = dict[tuple[str, str], list[Split]]()
+    for split in causes_of.splits(run.why, run.sweep):
+        groups.setdefault((split.workload, split.operation), []).append(split)
+    for (workload, operation), own in groups.items():
+        cells = {cell.id for cell in run.sweep.cells if cell.workload.label == workload}
+        if operation in causes_of.main_operations(run.why, cells) and any(each.parts for each in own):
+            bars = [LayerBar(s.filesystem, s.statistic, s.whole, _means(s)) for s in own]
+            yield plots.plot_layers(bars, operation, workload)
+
+
+def _means(split: Split) -> dict[tuple[str, str], float]:
+    return {part: own.mean for part, own in split.parts.items()}
+
+
+def _bars(run: RunView) -> Text:
+    drawn = [html.plot(each) for each in layer_plots(run)]
+    more = drawn[_MOST_PLOTS:]
+    summary = f"{numbers.counted(len(more), 'more operation')} in parts"
+    folded = html.details(summary, html.columns(*more)) if more else ""
+    return html.joined(html.columns(*drawn[:_MOST_PLOTS]) if drawn else "", folded)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shares(found: Sequence[Cause]) -> Text:
+    """All parts of each difference, behind a summary."""
+    shown = [each for each in found if each.differs]
+    if not shown:
+        return ""
+    interval = Column("Interval", "interval")
+    head: Head = ["Part", *html.numeric("Difference"), interval, *html.numeric("Share"), interval]
+    rows = ((_heading(cause), _share_row(each)) for cause in shown for each in _all_parts(cause))
+    table = html.grouped_table(head, rows, caption="Parts of each difference that is shown, candidate less baseline")
+    note = html.paragraph("Each interval is one by itself, not corrected for the others.", kind="meta")
+    return html.details("Every part of the differences", html.joined(table, note))
+
+
+def _heading(cause: Cause) -> str:
+    pair = f"{cause.candidate} less {cause.baseline}"
+    return f"{pair}, {latency_noun(cause.operation, cause.statistic)} under {cause.workload}"
+
+
+def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
+    """Yield the parts, and the sums of those layers that are in several of them, and of what was done on behalf of
+    others."""
+    yield from cause.parts
+    layers = [part.part.layer for part in cause.parts]
+    yield from (each for each in cause.by_layer if layers.count(each.part.layer) > 1)
+    if len(cause.by_through) > 1:
+        yield from cause.by_through
+
+
+def _share_row(each: PartOfDifference) -> list[Text]:
+    difference, share = why_sentences.seconds_words(each.difference), why_sentences.share_words(each.share)
+    value, _, interval = difference.partition(" [")
+    part, _, of_share = share.partition(" [")
+    name = layer_noun(*each.part) + (", together" if each.part.layer and not each.part.through else "")
+    return [name, value, f"[{interval}" if interval else "", part, f"[{of_share}" if of_share else ""]
+
+
+def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
+    """A table for each workload: a row a ratio of work, a column a file system, its ratio to the baseline below it."""
+    tables = []
+    for workload in dict.fromkeys(each.workload for each in figures):
+        own = [each for each in figures if each.workload == workload]
+        names = [name for name in names_of(run) if any(each.filesystem == name for each in own)]
+        rows = dict.fromkeys((each.operation, each.quantity, each.label) for each in own)
+        known = {(each.operation, each.quantity, each.label, each.filesystem): each for each in own}
+        marks = swatches(run)
+        head: Head = ["Work", *(Column(marks[name], "interval") for name in names)]
+        body = [[_row_name(key), *(_work_cell(known.get((*key, name))) for name in names)] for key in rows]
+        below = f"; below, as a multiple of {run.sweep.baseline}" if run.sweep.baseline else ""
+        tables.append(html.table(head, [html.Rows(body)], caption=f"Work under {workload}{below}"))
+    return html.joined(*tables) if tables else ""
+
+
+def _row_name(key: tuple[str, str, str]) -> str:
+    operation, quantity, label = key
+    noun = QUANTITIES[quantity].noun if quantity in QUANTITIES else quantity.replace("_", " ")
+    spoken = noun.replace("per operation", f"per {operation or 'read or write'}")
+    return f"{spoken}: {label}" if label else spoken
+
+
+def _work_cell(figure: WorkFigure | None) -> Text:
+    if figure is None:
+        return numbers.MISSING
+    own, factor, unit = figure.figure, 1.0, ""
+    if figure.quantity == "share_of_ios":
+        factor, unit = 0.01, "\u00a0%"
+    elif figure.unit in ("s", "B"):
+        scale = scale_for(figure.unit, own.mean)
+        factor, unit = scale.factor, f"\u00a0{scale.unit}"
+    figures = numbers.mean_figures(own.mean, own.low, own.high, factor=factor)
+    shown = f"{figures.value}{unit} {figures.interval}".strip()
+    if figure.ratio is None or math.isnan(figure.ratio.low):
+        return shown
+    ratio = numbers.ratio_figures(figure.ratio.ratio, figure.ratio.low, figure.ratio.high)
+    return html.stacked(shown, f"{numbers.TIMES}{ratio}")
+
+
+# ── beside ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _beside(run: RunView) -> Html:
+    """What weakens the split, what it costs, and what it cannot know."""
+    costs = list(causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep))
+    doubts = [*map(why_sentences.withheld_sentence, causes_of.withheld(run.why))]
+    doubts += [*map(why_sentences.off_sentence, causes_of.off(run.why))]
+    lost = why_sentences.lost_sentence(*causes_of.lost(run.why))
+    notes = [*why_sentences.cost_sentences(costs), lost, why_sentences.UNKNOWABLE]
+    return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))

@@ -1,0 +1,207 @@
+"""The frames of a run's diagnostic trials: read from derived files where these are as they were written and made from
+what lies there now, else made from the traces.
+
+`raw/<trial>/` holds a trace and what is needed to read it. A published copy holds, in its place, what was read out of
+it (`EXPLAINED`): a trace is binary, and names the machine and everything that ran on it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
+from mountlab.core.compressed import unpacked
+from mountlab.core.disk import read_plain
+from mountlab.core.errors import ParseError, in_one_line
+from mountlab.core.frames import pd
+from mountlab.core.model import Trial
+from mountlab.filesystems.counters import FILES as COUNTER_FILES
+from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading
+from mountlab.results import derived
+from mountlab.results.raw import text_files
+from mountlab.results.stamp import FIGURES, truth_bytes
+from mountlab.tracing.explained import Explained, LayerRow, SlowRow, TraceRow, explained
+from mountlab.tracing.flame import StackRow
+from mountlab.tracing.work import WorkRow
+
+TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
+FDS, TASKS, KALLSYMS = "trace_fds", "trace_tasks", "kallsyms.gz"
+EXPLAINED = "explained.json"
+"""In a published copy, in the place of the trace."""
+NAMES_A_MACHINE = (TRACE, FDS, TASKS, KALLSYMS)
+"""Files that a published copy is without."""
+_LARGEST = 1 << 29
+"""Of a trace that was unpacked: the collection ends one at a tenth of it."""
+_PARTS: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "why_layers": ("layers", LayerRow), "why_work": ("work", WorkRow), "why_traces": ("trace", TraceRow),
+    "why_slowest": ("slowest", SlowRow), "why_stacks": ("stacks", StackRow),
+}  # fmt: skip
+"""Frame to its rows in what a trace explains."""
+_PARTITION = re.compile(r"p?\d+\Z")
+
+
+def file_of(frame: str) -> str:
+    """Return the name of the derived file that holds a frame."""
+    return f"{frame}.parquet"
+
+
+FILES = tuple(map(file_of, COLUMNS))
+
+
+def derived_files(why: Why) -> dict[str, bytes]:
+    """Return the derived files of the frames; none where there are no diagnostic trials."""
+    return {file_of(name): _as_parquet(frame) for name, frame in why.frames.items()} if why else {}
+
+
+def kept(run: Path, truth: Mapping[str, str]) -> Why | None:
+    """Return the frames in the derived files of a run; none in them where it has no diagnostic trials. None where these
+    files are not as they were written, or were made from something else than this truth."""
+    try:
+        seal = derived.read(run)
+        if seal is None or dict(seal.made_from) != dict(truth):
+            return None
+        found = {name: truth_bytes(run / file_of(name)) for name in COLUMNS if file_of(name) in seal.files}
+        if found and (seal.figures, seal.tables) != (FIGURES, derived.TABLES):
+            return None
+        if not all(data is not None and seal.vouches(file_of(name), data) for name, data in found.items()):
+            return None
+        frames = {name: _from_parquet(name, data) for name, data in found.items() if data is not None}
+    except derived.DAMAGE:
+        return None
+    return Why(**{name.removeprefix("why_"): frame for name, frame in frames.items()})
+
+
+def has_traces(run: Path) -> bool:
+    """Return whether a trial of a run was to be traced, or its published copy says what its trace explained."""
+    return any(next((run / "raw").glob(f"*/{name}"), None) for name in (SAID, UNTRACED, TRACE, EXPLAINED))
+
+
+def read_why(run: Path, trials: Iterable[Trial], measurements: pd.DataFrame) -> Why:
+    """Return the frames of the diagnostic trials, from their traces. `measurements`: what the tools say."""
+    rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in COLUMNS}
+    for trial in trials:
+        if trial.diagnostic:
+            found = explained_of(run / "raw", trial, measurements)
+            about = (trial.trial_id, trial.block, trial.cell, trial.filesystem, trial.workload)
+            for name, (part, _) in _PARTS.items():
+                rows[name] += [(*about, *row) for row in getattr(found, part)]
+    return Why(**{name.removeprefix("why_"): frame_of(name, own) for name, own in rows.items()})
+
+
+def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explained:
+    """Return what the trace of a diagnostic trial explains; where it explains nothing, why."""
+    directory = raw / trial.trial_id
+    if trial.status != "ok":
+        return _withheld(f"the trial is {trial.status}: {in_one_line(trial.reason)}")
+    if (directory / EXPLAINED).exists():
+        return _from_json(read_plain(directory / EXPLAINED))
+    if not (directory / TRACE).exists():
+        said = _text(directory / UNTRACED) or _text(directory / SAID) or "nothing says why"
+        return _withheld(f"there is no trace: {in_one_line(said.strip())}")
+    try:
+        return explained(
+            _unpacked(directory / TRACE),
+            kallsyms=_unpacked(raw / trial.mount / KALLSYMS).decode(errors="replace"),
+            tasks=_text(directory / TASKS) or "",
+            fds=_text(directory / FDS) or "",
+            directory=f"{trial.filesystem}/{trial.trial_id}",
+            devices=_devices(raw, trial),
+            tool_latency=_tool_latency(measurements, trial.trial_id),
+        )
+    except (ParseError, FileNotFoundError) as error:
+        return _withheld(f"the trace cannot be read: {in_one_line(str(error))}")
+
+
+def as_json(found: Explained) -> str:
+    """Return what a trace explains as a published copy holds it."""
+    said = {part: [list(row) for row in getattr(found, part)] for part, _ in _PARTS.values()}
+    return json.dumps(said, default=lambda number: number.item())  # NumPy's whole numbers
+
+
+def _from_json(data: bytes) -> Explained:
+    try:
+        said = json.loads(data)
+        return Explained(**{part: tuple(_row(kind, row) for row in said[part]) for part, kind in _PARTS.values()})
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        return _withheld(f"what its trace explained cannot be read: {error}")
+
+
+def _row(kind: Callable[..., Any], values: Sequence[Any]) -> Any:
+    return kind(*values)
+
+
+def _withheld(reason: str) -> Explained:
+    row = TraceRow(
+        operation="", operations=0, events=0, lost_events=0, window_s=0.0, traced_mean=math.nan, tool_mean=math.nan,
+        withheld=reason,
+    )  # fmt: skip
+    return Explained(trace=(row,))
+
+
+def _text(file: Path) -> str | None:
+    return read_plain(file).decode(errors="replace") if file.exists() else None
+
+
+def _unpacked(file: Path) -> bytes:
+    return unpacked(read_plain(file), file.name, _LARGEST)
+
+
+def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]]:
+    """Return the device below the file system, and the disk that it is a part of; () of one in memory."""
+    evidence = text_files(raw / trial.mount)
+    if "evidence.txt" not in evidence:
+        return []
+    number = file_system_device(evidence)
+    if number.startswith("0:"):
+        return []
+    before = _text(raw / trial.trial_id / COUNTER_FILES[0]) or ""
+    return [_pair(number), *(_pair(each) for each in _disks(number, disk_rows(parts_by_heading(before))))]
+
+
+def _disks(number: str, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    name = rows[number][2] if number in rows else ""
+    for other, row in rows.items():
+        if other != number and name.startswith(row[2]) and _PARTITION.match(name.removeprefix(row[2])):
+            yield other
+
+
+def _pair(number: str) -> tuple[int, int]:
+    major, _, minor = number.partition(":")
+    return int(major), int(minor)
+
+
+_LATENCY = re.compile(r"(\w+?)_latency_mean\Z")
+
+
+def _tool_latency(measurements: pd.DataFrame, trial_id: str) -> dict[str, float]:
+    """Return operation to the mean that the tool measured, from when it was handed over until it was done."""
+    own = measurements[(measurements["trial_id"] == trial_id) & (measurements["label"] == "")]
+    found = ((_LATENCY.match(metric), value) for metric, value in zip(own["metric"], own["value"], strict=True))
+    return {match[1]: float(value) for match, value in found if match}
+
+
+def _as_parquet(frame: pd.DataFrame) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    whole = io.BytesIO()
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    parquet.write_table(table, whole, write_page_checksum=True)
+    return whole.getvalue()
+
+
+def _from_parquet(name: str, data: bytes) -> pd.DataFrame:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    frame = file.read(use_threads=False).to_pandas(use_threads=False)
+    if tuple(frame.columns) != COLUMNS[name]:
+        raise ValueError(f"other columns than those of {name}")
+    return frame_of(name, list(frame.itertuples(index=False, name=None)))

@@ -1,0 +1,104 @@
+"""Explain a finished run: diagnostic blocks on the same box, traced and never counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mountlab.core import disk
+from mountlab.core.errors import ParameterError, StoreError
+from mountlab.results import journal
+from mountlab.results.find import run_path
+from mountlab.results.info import read_info, read_sweep, with_diagnostic
+from mountlab.results.writer import RunWriter, explain_run, held_run
+from mountlab.runner.extend import check_finished, check_same_order
+from mountlab.runner.workflow import Session, check_same_box, check_same_plugins, measure, planned
+from mountlab.sweep.sweep_file import Resolved, diagnostic_blocks
+
+_KEY = "explain"
+
+
+def explain(run: Path | str, *, blocks: bool | int = True, measured: Callable[[], object] | None = None) -> Path:
+    """Run each cell of a finished run again while the kernel is traced, and return its directory.
+
+    `blocks`: as `design: {explain: ...}` of a sweep file; True means 5. These trials are kept and marked as
+    diagnostic, and change no figure. A run that has some already gets what it lacks: with `blocks=8` three more than
+    the first 5. `measured`: as for `run`. What is interrupted goes on with `resume`.
+
+    Raises ParameterError for a number that is not allowed, and StoreError for a run that is not complete, was imported
+    or made by hand. Raises PlanError for a box that cannot be traced or is another one, and what `run` raises.
+    """
+    with _planned(run, blocks, take=True) as (path, session):
+        explain_run(path, session.resolved, session.facts)
+        return measure(session, RunWriter(path), measured)
+
+
+def asked_blocks(overrides: Mapping[str, Any]) -> bool | int:
+    """Return how many blocks `-p explain=8` asks for. Raises ParameterError for any other change."""
+    others = {key: value for key, value in overrides.items() if key not in (_KEY, f"design.{_KEY}")}
+    blocks = next((value for key, value in overrides.items() if key not in others), True)
+    if others or not isinstance(blocks, int):
+        raise ParameterError(
+            "explaining a run changes nothing of what was measured",
+            where="-p",
+            got=", ".join(f"{key}={value}" for key, value in (others or overrides).items()),
+            allowed=f"-p {_KEY}=8: how many diagnostic blocks",
+        )
+    return blocks
+
+
+@contextmanager
+def explain_plan(run: Path | str, *, blocks: bool | int = True) -> Iterator[Session]:
+    """Plan what `explain` does, and change nothing. The plan has the diagnostic blocks alone."""
+    with _planned(run, blocks, take=False) as (_, session):
+        turns = tuple(turn for turn in session.plan.whole_plots if turn.diagnostic)
+        yield replace(session, plan=replace(session.plan, whole_plots=turns))
+
+
+@contextmanager
+def _planned(run: Path | str, blocks: bool | int, *, take: bool) -> Iterator[tuple[Path, Session]]:
+    path = run_path(run)
+    where, kept = disk.shown(path), journal.read_journal(path)
+    with held_run(path):
+        info, before = read_info(path), read_sweep(path)
+        check_finished(
+            info, where, "explained", imported="an imported run, whose box is not known", again=" -p explain=true"
+        )
+        resolved = _with_blocks(before, diagnostic_blocks(blocks, f"{where}: explain"), where)
+        box, seed = info["box"]["name"], info["seed"]
+        with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
+            check_same_box(info["facts"], session.facts, where)
+            check_same_plugins(path, info)
+            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
+            yield path, session
+
+
+def _with_blocks(before: Resolved, blocks: int, where: str) -> Resolved:
+    """Return the sweep with so many diagnostic blocks. Raises StoreError where it has them already, or searches."""
+    if before.sweep.searches:
+        raise StoreError(
+            "the trials of a search differ in their rate, so there is no cell to trace",
+            where=where,
+            got="capacity",
+            next_step="explain a sweep with the same workload at a rate of its own: rate_iops",
+        )
+    has = before.sweep.design.explain
+    if blocks <= has:
+        raise StoreError(
+            "the run has these diagnostic blocks already" if blocks else "no diagnostic block is asked for",
+            where=where,
+            got=f"explain={blocks}, and the run has {has}",
+            allowed=f"more than {has}",
+            next_step=f"mountlab report {where}",
+        )
+    if has and len(before.sweep.stages) > 1 and any(stage.added_cells for stage in before.sweep.stages[1:]):
+        raise StoreError(
+            "a run to which cells were added gets its diagnostic blocks at once",
+            where=where,
+            got=f"explain={blocks}, and the run has {has}",
+            next_step="begin a new run: mountlab run",
+        )
+    return with_diagnostic(before, blocks)

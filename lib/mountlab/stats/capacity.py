@@ -1,0 +1,333 @@
+"""The highest arrival rate at which an objective holds, from trials at chosen rates that each held it or not.
+
+Model. The capacity C is a rate below which a trial holds the objective more often than not, and above which it fails
+more often than not, whatever went before it. Nothing else is assumed: no form of the latency curve, and nothing about
+trials at C itself.
+
+Confidence by betting (test martingales: Waudby-Smith & Ramdas 2024, J. R. Stat. Soc. B 86:1; Ville 1939). If C <= x, a
+trial at a rate above x holds with a probability of at most 1/2. So bets on "holds" in such trials have no
+advantage: the wealth starts at 1, and ever reaches 2/α with a probability of at most α/2. The same for C >= x, with
+bets on "fails" in trials at rates below x. The interval holds each x at which neither wealth has reached 2/α, and what
+lies between these. It is valid for any choice of rates and at any stopping time. `stakes` says what is bet.
+
+A trial's rate is the one that was chosen before it, not the one that the generator reached: 3,000 asked and 3,017
+issued is a trial at 3,000. A rate that depended on what happened in the trial would break the bets. For the same reason
+trials are in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mountlab.core.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+CAUTION = 0.5
+"""The bet counts so many answers of each kind before the first one (Krichevsky & Trofimov 1981)."""
+LAPSE = 0.02
+"""For the choice of rates only: how often a trial answers wrongly however far its rate is from the capacity."""
+SLOPES = np.array([0.15, 0.5, 1.5])
+"""For the choice of rates only: widths of the transition from holding to failing, in half widths; each as likely."""
+SPAN = 1.5
+"""The choice looks for the capacity so far, in logs, beyond the tested rates."""
+UNSURE = 3.0
+"""A search halves while 80 % of the belief is wider than so many half widths."""
+NEW_RATE = 8.0
+"""So many trials must a rate save that has not been tested: answers at a rate left behind may count no more."""
+SPARE = 0.98
+"""The two rates of the end of a search are so much of the permitted distance apart: room to round them."""
+GIVE_UP, WIDEST = 2.0, 0.8
+"""Where its trials do not suffice, a search is content with a half width so many times the wanted one, or again so many
+times that, up to `WIDEST`."""
+RESERVE = 6
+"""So many trials are left beyond those that a wider pair seems to need, when a search turns to it: some answer wrongly.
+"""
+
+
+@dataclass(frozen=True)
+class RateTrial:
+    """One trial: the arrival rate that was chosen before it, and whether the objective held."""
+
+    rate: float
+    holds: bool
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < math.inf:
+            raise ParameterError("no arrival rate", got=f"{self.rate:g}", allowed="a number above 0")
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The capacity that fits the answers best, and the interval of those that they do not contradict."""
+
+    n: int
+    estimate: float
+    """The rate that the fewest answers speak against: failed at a lower rate, or held at a higher one. The geometric
+    middle of several such rates, within the interval. NaN while all answers are equal."""
+    low: float
+    """A tested rate, or 0 while nothing bounds it."""
+    high: float
+    """A tested rate, or infinity while nothing bounds it."""
+    level: float
+
+    @property
+    def half_width(self) -> float:
+        """(high - low) / (high + low): both ends lie within this part of their middle. Infinite while unbounded."""
+        if self.low == 0 or math.isinf(self.high):
+            return math.inf
+        return (self.high - self.low) / (self.high + self.low)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is won against each capacity, as a step function.
+
+    Its pieces, from the left: below the lowest tested rate, at that rate, between it and the next, and so on."""
+
+    left: Floats
+    right: Floats
+    """Ends of each piece; equal at a tested rate, which trials at that very rate say nothing about."""
+    above: Floats
+    """Log wealth of the bets that trials at higher rates hold: it speaks for a higher capacity."""
+    below: Floats
+    """Log wealth of the bets that trials at lower rates fail: it speaks for a lower one."""
+
+
+def stakes(trials: Sequence[RateTrial]) -> Floats:
+    """Return what is bet in each trial, as a share of the wealth: more than 0 on "holds", less than 0 on "fails".
+
+    The bet follows the trials before it: those that held at this rate or a higher one against those that failed at
+    this rate or a lower one. It does not know the trial itself, nor any later one; so the order of trials matters.
+    """
+    rates = np.array([trial.rate for trial in trials])
+    held = np.array([trial.holds for trial in trials], dtype=bool)
+    before = np.tri(len(trials), k=-1, dtype=bool)
+    holds = np.sum(before & held & (rates >= rates[:, None]), axis=1)
+    fails = np.sum(before & ~held & (rates <= rates[:, None]), axis=1)
+    return np.asarray((holds - fails) / (holds + fails + 2 * CAUTION))
+
+
+def capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capacity:
+    """Return the capacity that trials show, in the order in which they were made, with its interval."""
+    if not trials:
+        return Capacity(0, math.nan, 0.0, math.inf, level)
+    steps = steps_of(trials)
+    larger = np.maximum(steps.above, steps.below)
+    # Where every rate is contradicted, which the model rarely allows, the least contradicted one counts as not at all.
+    kept = larger - max(0.0, float(larger.min())) < math.log(2 / (1 - level))
+    low, high = float(steps.left[kept].min()), float(steps.right[kept].max())
+    return Capacity(len(trials), min(max(_estimate(trials), low), high), low, high, level)
+
+
+def steps_of(trials: Sequence[RateTrial]) -> Steps:
+    """Return what is won against each capacity."""
+    rates, place = np.unique([trial.rate for trial in trials], return_inverse=True)
+    bet = stakes(trials)
+    won = np.log1p(np.where([trial.holds for trial in trials], bet, -bet))
+    on_holds = np.bincount(place, np.where(bet > 0, won, 0.0), len(rates)).astype(np.float64)
+    on_fails = np.bincount(place, np.where(bet < 0, won, 0.0), len(rates)).astype(np.float64)
+    # From none to all of the tested rates lie below a piece between them; at a tested rate both sides leave it out.
+    above = np.append(np.cumsum(on_holds[::-1])[::-1], 0.0)
+    below = np.insert(np.cumsum(on_fails), 0, 0.0)
+    ends = np.concatenate([[0.0], rates, [math.inf]])
+    return Steps(
+        left=_interleaved(ends[:-1], rates), right=_interleaved(ends[1:], rates),
+        above=_interleaved(above, above[1:]), below=_interleaved(below, below[:-1]),
+    )  # fmt: skip
+
+
+def _counted(trials: Sequence[RateTrial]) -> tuple[Floats, Floats, Floats]:
+    """Return the tested rates in order, and how many trials held and failed at each."""
+    rates, place = np.unique([trial.rate for trial in trials], return_inverse=True)
+    held = np.array([trial.holds for trial in trials], dtype=np.float64)
+    holds, fails = (np.bincount(place, each, len(rates)).astype(np.float64) for each in (held, 1 - held))
+    return rates, holds, fails
+
+
+def _interleaved(between: Floats, at: Floats) -> Floats:
+    """Return the values of the pieces between tested rates with those at the rates themselves among them."""
+    values = np.empty(len(between) + len(at))
+    values[0::2], values[1::2] = between, at
+    return values
+
+
+def _estimate(trials: Sequence[RateTrial]) -> float:
+    """Return the geometric middle of the rates between tested ones that the fewest answers speak against."""
+    rates, holds, fails = _counted(trials)
+    if not (holds.any() and fails.any()):
+        return math.nan
+    against = np.insert(np.cumsum(fails - holds), 0, 0.0)
+    least = np.flatnonzero(against == against.min())
+    first, last = max(least[0] - 1, 0), min(least[-1], len(rates) - 1)
+    return math.sqrt(rates[first]) * math.sqrt(rates[last])
+
+
+# ── the choice of rates: the interval is valid whatever is chosen, only the number of trials depends on it ────────────
+
+
+def next_rate(
+    trials: Sequence[RateTrial],
+    *,
+    half_width: float,
+    start: float,
+    ceiling: float = math.inf,
+    level: float = 0.95,
+    step: float = 0.0,
+    left: float = math.inf,
+) -> float:
+    """Return the rate of the next trial of a search that ends when the interval is as narrow as `half_width`, or when
+    no trials are `left`.
+
+    1. From `start` by a factor of 2, then of 4, until a trial answers otherwise.
+    2. The middle of the belief, while that is wide. The belief is a posterior over capacities: answers change from
+       "holds" to "fails" along a logistic curve in the log of the rate, and a few are wrong (`LAPSE`).
+    3. Of all pairs of rates as far apart as `half_width` allows, the one that seems to need the fewest trials until its
+       lower rate is below the interval's end and its higher rate above the other; of its two rates the one that has won
+       less. A pair is kept until another saves `NEW_RATE` trials.
+    4. When the trials that are left are not enough for that pair, and only just enough for one that is `GIVE_UP` times
+       as far apart, the latter, and so on up to `WIDEST`: a wide interval tells more than none.
+
+    A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
+    multiples of it; 0: they can be any.
+    """
+    rate = min(_chosen(trials, half_width, start, level, step, left), ceiling)
+    return max(step, float(_rounded(np.array([rate]), step, np.round)[0]))
+
+
+def _chosen(
+    trials: Sequence[RateTrial], half_width: float, start: float, level: float, step: float, left: float
+) -> float:
+    """Return the rate of the next trial, without a ceiling."""
+    if not trials:
+        return start
+    rates, holds, fails = _counted(trials)
+    factor = 2.0 if len(trials) == 1 else 4.0
+    if not fails.any():
+        return float(rates[-1]) * factor
+    if not holds.any():
+        return float(rates[0]) / factor
+    belief = _Belief.of(trials, half_width)
+    wide = _cheapest_pair(trials, belief, WIDEST, level, step)
+    low, middle, high = belief.quantiles()
+    if left - wide.to_come > RESERVE and high - low > UNSURE * half_width:
+        return float(rates[0]) * math.exp(middle)
+    chosen = _cheapest_pair(trials, belief, half_width, level, step)
+    for width in _wider(half_width):
+        if chosen.to_come <= left:
+            break
+        fallback = _cheapest_pair(trials, belief, width, level, step)
+        if left - fallback.to_come > RESERVE:
+            break
+        chosen = fallback
+    return _tested(trials, chosen.rate, half_width)
+
+
+def _wider(half_width: float) -> list[float]:
+    """Return the half widths that a search turns to one after another: each `GIVE_UP` times the one before it."""
+    steps = math.ceil(math.log(WIDEST / half_width) / math.log(GIVE_UP)) if half_width < WIDEST else 0
+    return [min(half_width * GIVE_UP**step, WIDEST) for step in range(1, steps + 1)]
+
+
+def _rounded(rates: Floats, step: float, how: Callable[[Floats], Floats]) -> Floats:
+    """Return rates as multiples of `step`, where there is one; a multiple already stays, whatever its last bits are."""
+    if not step:
+        return rates
+    nearest = np.round(rates / step)
+    off = np.abs(rates / step - nearest) > 1e-6 * np.maximum(nearest, 1)
+    return np.asarray(step * np.where(off, how(rates / step), nearest))
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """Weights of capacities (rows; logs in units of the lowest tested rate) and widths of the transition (columns)."""
+
+    capacities: Floats
+    widths: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, trials: Sequence[RateTrial], half_width: float) -> _Belief:
+        rates, holds, fails = _counted(trials)
+        logs = np.log(rates / rates[0])
+        ends = logs[0] - SPAN, logs[-1] + SPAN
+        capacities = np.linspace(*ends, int((ends[1] - ends[0]) / half_width * 3) + 2)
+        flat = cls(capacities, SLOPES * half_width, np.ones((len(capacities), len(SLOPES))))
+        held = flat.chances(logs)
+        likelihood = np.log(held) @ holds + np.log1p(-held) @ fails
+        weights = np.exp(likelihood - likelihood.max())
+        return cls(capacities, flat.widths, weights / weights.sum())
+
+    def chances(self, logs: Floats) -> Floats:
+        """Return the probability that a trial at each of these rates holds, by capacity and width."""
+        beyond = (self.capacities[:, None, None] - logs) / self.widths[:, None]
+        return np.asarray(LAPSE + (1 - 2 * LAPSE) * special.expit(beyond))
+
+    def holds(self, logs: Floats) -> Floats:
+        """Return the probability that a trial at each of these rates holds."""
+        return np.asarray(np.tensordot(self.weights, self.chances(logs), axes=2))
+
+    def quantiles(self) -> tuple[float, float, float]:
+        """Return the capacity below which 10, 50 and 90 % of the belief lie."""
+        low, middle, high = np.interp([0.1, 0.5, 0.9], np.cumsum(self.weights.sum(axis=1)), self.capacities)
+        return float(low), float(middle), float(high)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A pair of rates that would end a search."""
+
+    to_come: float
+    """How many trials it seems to need."""
+    rate: float
+    """That of its rates that has won less, of those that must still win."""
+
+
+def _cheapest_pair(trials: Sequence[RateTrial], belief: _Belief, half_width: float, level: float, step: float) -> _Pair:
+    """Return the pair with the fewest trials to come."""
+    steps = steps_of(trials)
+    unit, apart = float(steps.right[0]), SPARE * 2 * math.atanh(half_width)
+    tested = steps.left[1::2]
+    lower, new = _lower_rates(np.log(tested / unit), belief, apart)
+    ends = np.stack([
+        _rounded(unit * np.exp(lower), step, np.ceil),  # so the pair is never further apart than it may be
+        _rounded(unit * np.exp(lower + apart), step, np.floor),
+    ])  # fmt: skip
+    # Within rounding of a tested rate, trials at that rate count.
+    won = np.stack([
+        steps.above[::2][np.searchsorted(tested, ends[0] * (1 - 1e-9))],
+        steps.below[::2][np.searchsorted(tested, ends[1] * (1 + 1e-9))],
+    ])  # fmt: skip
+    logs = np.log(ends / unit)
+    right = np.stack([belief.holds(logs[0]), 1 - belief.holds(logs[1])])
+    to_come = np.maximum(0.0, math.log(2 / (1 - level)) - won) / _growth(right)
+    best = int(np.argmin(to_come.sum(axis=0) + NEW_RATE * new))
+    side = int(np.argmin(np.where(to_come[:, best] > 0, won[:, best], math.inf)))
+    return _Pair(float(np.ceil(to_come[:, best]).sum()), float(ends[side, best]))
+
+
+def _lower_rates(tested: Floats, belief: _Belief, apart: float) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the logs of lower rates of pairs around the middle of the belief, and which of them are of new pairs."""
+    _, middle, _ = belief.quantiles()
+    old = np.concatenate([tested, tested - apart])
+    old = old[np.abs(old - (middle - apart / 2)) < apart]
+    new = np.linspace(middle - apart, middle, 25)
+    return np.concatenate([old, new]), np.arange(len(old) + len(new)) >= len(old)
+
+
+def _growth(right: Floats) -> Floats:
+    """Return by how much the log wealth grows in a trial whose bet is right with this probability."""
+    p = np.clip(right, 0.5, 1 - LAPSE / 2)
+    return np.asarray(np.maximum(0.01, math.log(2) - special.entr(p) - special.entr(1 - p)))
+
+
+def _tested(trials: Sequence[RateTrial], rate: float, half_width: float) -> float:
+    """Return the tested rate that is nearly this one, or this one."""
+    nearest = min((trial.rate for trial in trials), key=lambda tested: abs(math.log(tested / rate)))
+    return nearest if abs(math.log(nearest / rate)) < half_width / 50 else rate

@@ -1,0 +1,104 @@
+"""The share of a difference that one part of it has: of two figures that are sums, how much of what lies between them
+lies between two of their addends.
+
+In each block the whole of A and of B differ by D, and one part of them by d; the parts add up to the whole, and so do
+the d to D. The share is E d / E D, a ratio of two means that vary together. Its interval is that of Fieller (J. R.
+Stat. Soc. B 16, 1954): all shares s for which the t test of the values d - s D does not reject a mean of 0. For normal
+differences it covers exactly what it says, at any n from 2 on, which a t interval of the ratios d / D does not: where D
+may be near 0 these have no mean.
+
+Where the t interval of D holds 0 the shares that are not rejected have no end: the data say nothing about any share.
+Such an interval is from minus to plus infinity here, whatever its exact shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mountlab.stats.estimates import Flags, Floats, checked, t_quantile
+from mountlab.stats.rounding import alike
+
+WIDEST = 2.0
+"""An interval of a share that is wider than 200 % says nothing of a part: that of the difference nearly holds 0."""
+SHARE_METHOD = "ratio of mean differences, Fieller's interval, paired by block"
+
+
+@dataclass(frozen=True)
+class DifferenceShare:
+    """The share of a difference that a part of it has: 0.8 is 80 %. It may be negative, and above 1: parts may point
+    against each other."""
+
+    share: float
+    low: float
+    high: float
+    n: int
+    """Blocks that hold both sides."""
+    level: float
+
+    @property
+    def known(self) -> bool:
+        """Whether its interval has two ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is known not to be 0, by an interval that says something."""
+        return self.known and not self.low <= 0 <= self.high and self.high - self.low <= WIDEST
+
+
+def share_of_difference(part: Sequence[float], whole: Sequence[float], *, level: float = 0.95) -> DifferenceShare:
+    """Return the share s = E d / E D of a difference that a part of it has, from the differences of the part d and of
+    the whole D in each block (B - A, in the same unit), with Fieller's interval.
+
+    With the means d, D, the variances and the covariance of these means v_d, v_D, v_dD, and t the quantile with n - 1
+    degrees of freedom, the interval is all s with (d - s D)^2 <= t^2 (v_d - 2 s v_dD + s^2 v_D). Where D^2 <= t^2 v_D
+    it has no end: the bounds are then infinite. They are NaN for n < 2 and where neither difference has a spread, the
+    share for n < 1 and a mean difference of 0. Raises ParameterError for a level out of range, ValueError for values
+    that are not finite and for unlike counts. Source: Fieller (1954).
+    """
+    ours, all_of_it = checked(part, level), checked(whole, level)
+    if len(ours) != len(all_of_it):
+        raise ValueError("the part and the whole have one difference a block each")
+    share, low, high = (float(column[0]) for column in shares_of_rows(ours[None, :], all_of_it[None, :], level=level))
+    return DifferenceShare(share, low, high, len(ours), level)
+
+
+def shares_of_rows(parts: Floats, wholes: Floats, *, level: float) -> tuple[Floats, Floats, Floats]:
+    """Return share, low and high of many shares at once, from differences of shape (shares, blocks): those of
+    `share_of_difference`."""
+    rows, n = parts.shape
+    if n == 0:
+        none = np.full(rows, math.nan)
+        return none, none.copy(), none.copy()
+    d, whole = parts.mean(axis=1), wholes.mean(axis=1)
+    share = _quotient(d, whole, whole != 0)
+    if n == 1:
+        return share, np.full(rows, math.nan), np.full(rows, math.nan)
+    own, all_of_it = parts - d[:, None], wholes - whole[:, None]
+    factor = t_quantile(level, n - 1) ** 2 / (n * (n - 1))
+    v_d, v_both, v_whole = (
+        factor * np.sum(one * other, axis=1) for one, other in ((own, own), (own, all_of_it), (all_of_it, all_of_it))
+    )
+    low, high = _roots(d**2 - v_d, d * whole - v_both, whole**2 - v_whole)
+    unknown = _without_spread(parts, d) & _without_spread(wholes, whole)
+    return share, np.where(unknown, math.nan, low), np.where(unknown, math.nan, high)
+
+
+def _roots(c: Floats, b: Floats, a: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of a s^2 - 2 b s + c <= 0: infinite where a is not positive."""
+    half = np.sqrt(np.maximum(b**2 - a * c, 0))
+    ends = (_quotient(b + sign * half, a, a > 0) for sign in (-1, 1))
+    low, high = (np.where(a > 0, end, beyond) for end, beyond in zip(ends, (-math.inf, math.inf), strict=True))
+    return low, high
+
+
+def _quotient(above: Floats, below: Floats, where: Flags) -> Floats:
+    return np.asarray(np.divide(above, below, out=np.full(below.shape, math.nan), where=where))
+
+
+def _without_spread(rows: Floats, mean: Floats) -> Flags:
+    return alike(rows.std(axis=1, ddof=1), mean)

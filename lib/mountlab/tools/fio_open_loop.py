@@ -1,0 +1,224 @@
+"""Open-loop load with fio: requests arrive at random times, whether or not earlier ones are done.
+
+Each of many threads has a Poisson process of its own and one request at a time; together their arrivals are one Poisson
+process of the rate that is asked. fio keeps the schedule of a thread from its beginning, so a thread that was kept
+waiting catches up. It counts latency from when a request is issued, though: of a request that was due while its thread
+was busy, the time until then is missing. `arrivals` puts it back, from what a Poisson process lets expect.
+
+Why not otherwise, measured with fio 3.33 (docs/how-to/capacity.md): one job with a depth waits for all of its requests
+before it sleeps until the next is due, so it is no open loop; `io_submit_mode=offload`, which would be one, hangs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mountlab.core.errors import ParameterError, ParseError, ToolError
+from mountlab.core.metrics import PERCENT_OF
+from mountlab.core.model import Measurement, Objective, Scalar, Search
+from mountlab.stats.arrivals import Arrivals
+
+LOG = "open"
+LOG_FILE = f"{LOG}_lat.log"
+SPREAD_S = 2.0
+"""The threads begin at random inside this time: all issue a request at once when they begin."""
+SETTLE_SHARE, SETTLE_S = 0.2, 1.0
+"""How long all threads run before requests count: a share of the runtime, and no less than this."""
+FEWEST_THREADS, MOST_THREADS = 16, 1024
+MOST_REQUESTS = 1_500_000
+"""Of one trial: each is a line of a log, about 30 bytes."""
+PATTERNS: Mapping[str, tuple[str, ...]] = {
+    "randread": ("read",), "randwrite": ("write",), "randrw": ("read", "write"),
+}  # fmt: skip
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("numjobs", "iodepth", "thinktime", "rate", "rate_iops", "rate_process", "io_submit_mode",
+                     "startdelay", "thread"), "the search sets how many requests arrive, and how"),
+    **dict.fromkeys(("jobs", "io_size", "loops", "number_ios", "ramp_time", "steadystate", "log_avg_msec", "nrfiles",
+                     "bssplit", "bsrange"), "a search has requests of one kind for a set time"),
+    **dict.fromkeys(("fsync", "fdatasync", "end_fsync"),
+                    "a flush is no part of a request: sync: dsync writes each request through"),
+}  # fmt: skip
+_USUAL: Mapping[str, Scalar] = {"numjobs": 1, "iodepth": 1}
+
+
+def check(options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
+    """Return the directions of an open-loop workload. Raises ParameterError for options that it cannot have."""
+    for name, why in REFUSED.items():
+        if name in options and options[name] != _USUAL.get(name):
+            raise ParameterError(
+                f"an open-loop workload has no {name}",
+                where=f"{where}.{name}",
+                got=str(options[name])[:60],
+                allowed=f"nothing: {why}",
+            )
+    if options.get("rw") not in PATTERNS:
+        raise ParameterError(
+            "requests that arrive by themselves have no order",
+            where=f"{where}.rw",
+            got=repr(options.get("rw")),
+            allowed=", ".join(PATTERNS),
+        )
+    if not float(options.get("runtime", 0)) >= 1:
+        got = str(options.get("runtime", "nothing"))
+        raise ParameterError("a trial of a search needs time", where=f"{where}.runtime", got=got, allowed="1s or more")
+    return PATTERNS[str(options["rw"])]
+
+
+# ── what is run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settle_s(options: Mapping[str, Scalar]) -> float:
+    """Return how long requests arrive before they count."""
+    return SPREAD_S + max(SETTLE_S, SETTLE_SHARE * float(options["runtime"]))
+
+
+def threads(rate: int, objective: Objective, runtime_s: float) -> int:
+    """Return how many threads take requests of this rate, so that next to none is due while its thread is busy: as many
+    as requests in flight where latency is four times its limit, and twice as many as the requests that may be late, so
+    that a pause of the device does not occupy all of them."""
+    late = max(1 - PERCENT_OF[f"read_latency_{name}"] / 100 for name in objective.limits)
+    wanted = rate * (4 * max(objective.limits.values()) + 2 * late * runtime_s)
+    return min(rate, max(FEWEST_THREADS, min(MOST_THREADS, math.ceil(wanted))))
+
+
+def lasts_s(options: Mapping[str, Scalar]) -> float:
+    """Return how long a trial takes."""
+    return SPREAD_S + settle_s(options) + float(options["runtime"])
+
+
+def job_file(given: Mapping[str, str], search: Search, rate: float, options: Mapping[str, Scalar], output: str) -> str:
+    """Return the text of the jobs. `given`: fio's options for all of them, `options`: those of the workload."""
+    runtime_us = round((settle_s(options) + float(options["runtime"])) * 1e6)
+    common = {
+        **{name: value for name, value in given.items() if name not in ("rw", "rwmixread", "numjobs", "iodepth")},
+        "runtime": f"{runtime_us}us",
+        "startdelay": f"0-{SPREAD_S:g}s",
+        "rate_process": "poisson",
+        **dict.fromkeys(("thread", "time_based", "norandommap", "group_reporting", "log_unix_epoch"), "1"),
+        "disable_slat": "1",
+        "disable_clat": "1",
+        "write_lat_log": f"{output}/{LOG}",
+        "per_job_logs": "0",
+    }
+    lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
+    for direction, share in _directions(rate, options).items():
+        count = threads(share, search.objective, float(options["runtime"]))
+        for clones, each in _shared(share, count):
+            lines += [f"[{direction}-{each}]", "new_group=1", f"rw=rand{direction}"]
+            lines += [f"numjobs={clones}", f"rate_iops={each}"]
+    return "\n".join(lines) + "\n"
+
+
+def _directions(rate: float, options: Mapping[str, Scalar]) -> dict[str, int]:
+    """Return the requests per second of each direction. Two Poisson processes of these rates are one that is mixed."""
+    names = PATTERNS[str(options["rw"])]
+    if len(names) == 1:
+        return {names[0]: max(1, round(rate))}
+    whole = max(2, round(rate))
+    reads = min(whole - 1, max(1, round(whole * int(options.get("rwmixread", 50)) / 100)))
+    return {"read": reads, "write": whole - reads}
+
+
+def _shared(rate: int, count: int) -> list[tuple[int, int]]:
+    """Return how many threads have which rate: whole numbers, since fio's rates are, with the sum that is asked."""
+    each, more = divmod(rate, count)
+    return [(clones, per) for clones, per in ((more, each + 1), (count - more, each)) if clones]
+
+
+# ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arrivals(log: str, asked: Mapping[str, tuple[float, int]], settle: float, runtime_s: float) -> dict[str, Arrivals]:
+    """Return the requests of each direction from fio's log of every latency. `asked`: direction to requests per second
+    and threads. Threads stand one after another in the log, each in the order of its own time."""
+    if not log.strip():
+        raise ToolError("fio issued no request", where=LOG_FILE, got="an empty log")
+    try:
+        rows = np.loadtxt(log.splitlines(), delimiter=",", usecols=(0, 1, 2), ndmin=2)
+    except ValueError as error:
+        raise ParseError("fio's log of latencies cannot be read", where=LOG_FILE, got=str(error)[:80]) from error
+    begin = float((rows[:, 0] - rows[:, 1] / 1e6).min()) + 1e3 * settle
+    names = {"read": 0, "write": 1}
+    found = {}
+    for name, (rate, count) in asked.items():
+        end, latency, _ = rows[rows[:, 2] == names[name]].T
+        found[name] = Arrivals.of(end, latency, rate, count, begin, runtime_s)
+    return found
+
+
+def measurements(found: Mapping[str, Arrivals], objective: Objective) -> list[Measurement]:
+    """Return the figures of a trial. `objective_used` is missing where the schedule was not kept so closely that it is
+    known whether the objective held: the largest ratio of a percentile to its limit."""
+    rows = [
+        _rate("asked_rate", sum(each.asked for each in found.values())),
+        _rate("arrival_rate", sum(len(each.latency) / each.seconds for each in found.values())),
+        _rate("completion_rate", sum(each.completed for each in found.values())),
+    ]
+    latest = max(max(float(each.lateness.max(initial=0.0)), each.stall) for each in found.values())
+    rows.append(Measurement(metric="largest_lateness", value=latest, unit="s"))
+    for name, each in found.items():
+        rows += [
+            Measurement(metric=f"{name}_latency_{part}", value=value, unit="s")
+            for part, value in _percentiles(name, each).items()
+        ]
+    used = [
+        _used(found[name], name, part, limit) if name in found else None
+        for name in objective.of
+        for part, limit in objective.limits.items()
+    ]
+    if (fails := [value for value in used if value is not None and value > 1]) or None not in used:
+        largest = max(fails or [value for value in used if value is not None])
+        rows.append(Measurement(metric="objective_used", value=largest, unit="1"))
+    return rows
+
+
+def _rate(metric: str, value: float) -> Measurement:
+    return Measurement(metric=metric, value=value, unit="1/s")
+
+
+def _percentiles(name: str, each: Arrivals) -> dict[str, float]:
+    count = len(each.latency)
+    wanted = {metric.rpartition("latency_")[2]: percent for metric, percent in PERCENT_OF.items()
+              if metric.startswith(f"{name}_latency_")}  # fmt: skip
+    enough = {part: percent for part, percent in wanted.items() if count * (1 - percent / 100) >= 1}
+    return {part: each.percentile(percent) for part, percent in enough.items()}
+
+
+def _used(each: Arrivals, name: str, part: str, limit: float) -> float | None:
+    """Return a percentile as a share of its limit; None where it is not known on which side of it. More than 1 if, and
+    only if, more requests were late than may be."""
+    percent = PERCENT_OF[f"{name}_latency_{part}"]
+    held = each.holds(percent, limit)
+    if held is None:
+        return None
+    share = each.percentile(percent) / limit
+    return min(share, 1.0) if held else max(share, math.nextafter(1, 2))
+
+
+def parse(
+    log: str, entries: Sequence[Mapping[str, Any]], search: Search, options: Mapping[str, Scalar]
+) -> list[Measurement]:
+    """Return the figures of a trial from its log, and what fio says that it was asked, job by job."""
+    found = arrivals(log, _asked(entries), settle_s(options), float(options["runtime"]))
+    return measurements(found, search.objective)
+
+
+def _asked(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
+    """Return direction to requests per second and threads, from what fio says that each group of threads was asked."""
+    asked: dict[str, tuple[float, int]] = {}
+    for number, entry in enumerate(entries):
+        options = entry["job options"]
+        try:
+            name, clones = str(options["rw"]).removeprefix("rand"), int(options["numjobs"])
+            rate, count = asked.get(name, (0.0, 0))
+            asked[name] = (rate + clones * float(options["rate_iops"]), count + clones)
+        except (KeyError, ValueError) as error:
+            place = f"fio.json: jobs[{number}].job options"
+            raise ParseError("fio does not say which rate it was asked for", where=place, got=str(error)) from error
+    if not {*asked} <= {"read", "write"} or any(rate <= 0 or count <= 0 for rate, count in asked.values()):
+        raise ParseError("fio was not asked for requests at a rate", where="fio.json", got=str(asked)[:80])
+    return asked

@@ -1,0 +1,80 @@
+"""The kernel events that a diagnostic trial records: one entry each, and perf's words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+SYSCALLS = {
+    "read": ("read", "pread64", "readv", "preadv", "preadv2"),
+    "write": ("write", "pwrite64", "writev", "pwritev", "pwritev2"),
+    "sync": ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs"),
+    "open": ("openat", "openat2", "open", "creat"),
+    "unlink": ("unlinkat", "unlink"),
+    "rename": ("renameat2", "renameat", "rename"),
+    "mkdir": ("mkdirat", "mkdir"),
+}
+"""Operation of a tool to the system calls that make one."""
+SUBMITTING, COLLECTING = ("io_submit", "io_uring_enter"), ("io_getevents", "io_pgetevents", "io_uring_enter")
+"""System calls that begin operations which end later, and those in which a tool collects what has ended."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One tracepoint of the kernel."""
+
+    name: str
+    """As perf has it: group:event."""
+    needed: bool = False
+    """Whether nothing can be explained without it."""
+    stack: bool = False
+    """Whether it is recorded with the stack of the kernel."""
+    numbers: tuple[str, ...] = ()
+    """Its fields that are read."""
+    texts: tuple[str, ...] = ()
+
+
+def _syscalls() -> Iterator[Event]:
+    calls = dict.fromkeys([call for group in SYSCALLS.values() for call in group] + [*SUBMITTING, *COLLECTING])
+    for call in calls:
+        yield Event(f"syscalls:sys_enter_{call}", numbers=("flags",) if call in ("openat", "open") else ())
+        yield Event(f"syscalls:sys_exit_{call}", numbers=("ret",))
+
+
+_SECTORS = ("dev", "sector", "nr_sector")
+EVENTS = (
+    Event(
+        "sched:sched_switch",
+        needed=True,
+        stack=True,
+        numbers=("prev_pid", "prev_state", "next_pid"),
+        texts=("prev_comm",),
+    ),
+    Event("sched:sched_waking", needed=True, numbers=("pid",)),  # sched_wakeup may come from another processor
+    *_syscalls(),
+    Event("block:block_bio_queue", needed=True, numbers=_SECTORS, texts=("rwbs",)),
+    Event("block:block_bio_complete", numbers=_SECTORS),
+    Event("block:block_bio_backmerge", numbers=_SECTORS),
+    Event("block:block_bio_frontmerge", numbers=_SECTORS),
+    Event("block:block_rq_issue", needed=True, numbers=_SECTORS, texts=("rwbs",)),
+    Event("block:block_rq_complete", needed=True, numbers=_SECTORS, texts=("rwbs",)),
+    Event("block:block_rq_requeue", numbers=_SECTORS, texts=("rwbs",)),
+    Event("io_uring:io_uring_submit_req", numbers=("req", "opcode")),
+    Event("io_uring:io_uring_complete", numbers=("req", "res")),
+    Event("jbd2:jbd2_end_commit", numbers=("dev",)),
+)
+"""Whatever a kernel lacks of these is left out; a report says what is unknown without it."""
+SAMPLES_PER_S = 199
+"""Of what each processor does, for flame graphs. Odd, so that it keeps no step with a timer."""
+
+
+def missing(available: Collection[str]) -> tuple[str, ...]:
+    """Return the needed events that a kernel lacks."""
+    return tuple(event.name for event in EVENTS if event.needed and event.name not in available)
+
+
+def perf_words(available: Collection[str]) -> tuple[str, ...]:
+    """Return what is recorded on a box with these events, as perf has them."""
+    found = (each for each in EVENTS if each.name in available)
+    words = (f"{each.name}{'/call-graph=fp/' if each.stack else ''}" for each in found)
+    return (*words, f"cpu-clock/freq={SAMPLES_PER_S},call-graph=fp/")

@@ -1,0 +1,244 @@
+"""A trace of a trial explained: where the time of its operations went, and what work was done for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mountlab.core.units import NS_PER_S
+from mountlab.tracing.flame import StackRow, stacks_of
+from mountlab.tracing.operations import OpenFiles, Operation, operations_of
+from mountlab.tracing.parts import LAYERS, Layer, Piece, Splitter, Through
+from mountlab.tracing.perf_data import Trace, read_trace
+from mountlab.tracing.requests import Requests, device_number, requests_of
+from mountlab.tracing.symbols import read_symbols
+from mountlab.tracing.tasks import Tasks
+from mountlab.tracing.work import WorkRow, work_of
+
+MOST_LOST = 0.01
+"""Of all events: above it no split is shown."""
+SLOWEST = 10
+"""Operations of each name whose parts are kept one by one."""
+FEWEST_FOR_P99 = 100
+"""With fewer operations the 99th percentile is the longest of them."""
+_BAND = (0.985, 0.995)
+"""Ranks of the operations that stand for those at the 99th percentile."""
+_COLUMNS = tuple((layer, through) for layer in LAYERS for through in ("own", "journal", "writeback"))
+_STRANGE = re.compile(r"(pipe|socket|anon_inode):|/(proc|sys)/|/dev/(null|zero|u?random|tty|pts/|ptmx|shm/)|/memfd:")
+"""Where a file that is open leads to that is not under test."""
+_FD = re.compile(r"^([0-9]{1,10}) ([0-9]{1,10}) (.*)$", re.MULTILINE)
+_TASK = re.compile(r"^([0-9]{1,10}) (.*)$", re.MULTILINE)
+
+
+class LayerRow(NamedTuple):
+    """A part of an operation: of its mean, or of its 99th percentile."""
+
+    operation: str
+    statistic: str
+    layer: Layer
+    through: Through
+    seconds: float
+
+
+class SlowRow(NamedTuple):
+    """A piece of one of the slowest operations, for its timeline."""
+
+    operation: str
+    rank: int
+    """1: the slowest."""
+    began_s: float
+    """When the operation began, since the first event."""
+    begin_s: float
+    """When the piece began, since the operation did."""
+    seconds: float
+    layer: Layer
+    through: Through
+
+
+class TraceRow(NamedTuple):
+    """How the trace of a trial, and what it holds of one operation, are to be judged."""
+
+    operation: str
+    """'' where no operation was seen."""
+    operations: int
+    events: int
+    lost_events: int
+    window_s: float
+    traced_mean: float
+    tool_mean: float
+    """What the tool itself says; NaN where it says nothing."""
+    withheld: str
+    """Why no split of it is shown; "" where one is."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Everything that is kept of a trace, as rows of tidy tables."""
+
+    layers: tuple[LayerRow, ...] = ()
+    work: tuple[WorkRow, ...] = ()
+    slowest: tuple[SlowRow, ...] = ()
+    stacks: tuple[StackRow, ...] = ()
+    trace: tuple[TraceRow, ...] = ()
+
+
+def explained(
+    data: bytes,
+    *,
+    kallsyms: str,
+    tasks: str,
+    fds: str,
+    directory: str,
+    devices: Collection[tuple[int, int]],
+    tool_latency: Mapping[str, float],
+) -> Explained:
+    """Return where the time of the operations in a trace went.
+
+    `data`: perf.data; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`: lines of process,
+    number and target of the files that the tool has open; `directory`: how the name of that of its files ends;
+    `devices`: major and minor number of the device below the file system, and of the disk that it is a part of;
+    `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the trace cannot
+    be read.
+    """
+    trace, symbols = read_trace(data), read_symbols(kallsyms)
+    processes = _processes(fds, trace.parents)
+    numbers = frozenset(device_number(*each) for each in devices)
+    requests = requests_of(trace, numbers)
+    threads = Tasks(trace)
+    found = _measured(operations_of(trace, requests, processes, files_of(fds, directory)), tool_latency)
+    by_name = {
+        name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
+    }
+    judged = tuple(_judged(trace, requests, by_name, tool_latency))
+    if not found or judged[0].withheld:
+        return Explained(trace=judged)
+    splitter, names = Splitter(trace, threads, requests, symbols), names_of(trace, tasks)
+    layers: list[LayerRow] = []
+    slowest: list[SlowRow] = []
+    for name, operations in by_name.items():
+        table = _table(operations, splitter)
+        layers += _layers(name, operations, table)
+        slowest += _slowest(name, operations, splitter, trace.span_ns[0])
+    return Explained(
+        layers=tuple(layers),
+        work=tuple(work_of(trace, found, requests, threads, processes, names, numbers)),
+        slowest=tuple(slowest),
+        stacks=tuple(stacks_of(trace, symbols, processes, names)),
+        trace=judged,
+    )
+
+
+def _measured(found: Sequence[Operation], tool_latency: Mapping[str, float]) -> list[Operation]:
+    """Return the operations without reads where a tool measured writes only, and the reverse: such a tool measures all
+    that it reads and writes, so these are its libraries and its logs."""
+    others = {"read", "write"} - tool_latency.keys()
+    return [each for each in found if each.name not in others] if len(others) == 1 else list(found)
+
+
+def _processes(fds: str, parents: Mapping[int, int]) -> frozenset[int]:
+    """Return the processes of the tool: those that were seen, and what they started."""
+    children: dict[int, list[int]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    found: set[int] = set()
+    more = [int(pid) for pid, _, _ in _FD.findall(fds)]
+    while more:
+        if (pid := more.pop()) not in found:
+            found.add(pid)
+            more += children.get(pid, [])
+    return frozenset(found)
+
+
+def files_of(fds: str, directory: str) -> OpenFiles:
+    """Return the files that each process was seen to have open. `directory`: how the name of that of the files under
+    test ends. It may lie below /dev/shm, where a tool's reports are as well."""
+    known = [(int(pid), int(number), target) for pid, number, target in _FD.findall(fds)]
+    strange = {(pid, number) for pid, number, target in known if _STRANGE.match(target)}
+    devices = {(pid, number) for pid, number, target in known if target.startswith("/dev/")} - strange
+    tested = {(pid, number) for pid, number, target in known if f"{directory}/" in target}
+    return OpenFiles(frozenset(tested | devices), frozenset(strange - tested))
+
+
+def names_of(trace: Trace, tasks: str) -> dict[int, str]:
+    """Return thread to its name, by the switches between threads, and by what was seen at the end."""
+    found = {int(tid): name for tid, name in _TASK.findall(tasks)}
+    switches = trace.rows("sched:sched_switch")
+    if switches is not None:
+        tids, first = np.unique(switches["prev_pid"], return_index=True)
+        names = (bytes(each).split(b"\0")[0].decode(errors="replace") for each in switches["prev_comm"][first])
+        found = dict(zip(tids.tolist(), names, strict=True)) | found
+    return found
+
+
+def _withheld(trace: Trace, requests: Requests, operations: int) -> str:
+    """Return why no split is shown; '' where one is."""
+    asked = len(requests.all) + requests.endless
+    if trace.lost > MOST_LOST * (trace.total + trace.lost):
+        return f"the kernel had no room for {trace.lost} of {trace.total + trace.lost} events"
+    if requests.endless > MOST_LOST * asked:
+        return f"perf did not see the end of {requests.endless} of {asked} requests: this kernel hides idle processors"
+    return "" if operations else "no operation of the tool lies in the trace"
+
+
+def _judged(
+    trace: Trace, requests: Requests, by_name: Mapping[str, list[Operation]], tool: Mapping[str, float]
+) -> Iterator[TraceRow]:
+    begin, end = trace.span_ns
+    withheld = _withheld(trace, requests, len(by_name))
+    for name, operations in (by_name or {"": []}).items():
+        mean = float(np.mean([each.end - each.begin for each in operations])) / NS_PER_S if operations else np.nan
+        yield TraceRow(
+            operation=name,
+            operations=len(operations),
+            events=trace.total,
+            lost_events=trace.lost,
+            window_s=(end - begin) / NS_PER_S,
+            traced_mean=mean,
+            tool_mean=tool.get(name, np.nan),
+            withheld=withheld,
+        )
+
+
+def _table(operations: list[Operation], splitter: Splitter) -> np.ndarray:
+    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns)."""
+    table = np.zeros((len(operations), len(_COLUMNS)))
+    column = {each: number for number, each in enumerate(_COLUMNS)}
+    for row, (each, whole) in enumerate(zip(operations, splitter.on_processor(operations), strict=True)):
+        if whole:
+            table[row, column["processor", "own"]] = each.end - each.begin
+            continue
+        for part in splitter.parts(each):
+            table[row, column[part.layer, part.through]] += part.end - part.begin
+    return table / NS_PER_S
+
+
+def _layers(name: str, operations: list[Operation], table: np.ndarray) -> Iterator[LayerRow]:
+    yield from _rows(name, "mean", table.mean(axis=0))
+    if len(operations) >= FEWEST_FOR_P99:
+        latency = table.sum(axis=1)
+        low, high = (round(share * len(latency)) for share in _BAND)
+        near = np.argsort(latency, kind="stable")[low : max(high, low + 1)]
+        p99, of_near = float(np.quantile(latency, 0.99)), table[near].mean(axis=0)
+        yield from _rows(name, "p99", of_near * (p99 / of_near.sum()) if p99 else of_near)
+
+
+def _rows(name: str, statistic: str, seconds: np.ndarray) -> Iterator[LayerRow]:
+    for (layer, through), value in zip(_COLUMNS, seconds.tolist(), strict=True):
+        if value > 0:
+            yield LayerRow(name, statistic, layer, through, value)  # type: ignore[arg-type]
+
+
+def _slowest(name: str, operations: list[Operation], splitter: Splitter, first: int) -> Iterator[SlowRow]:
+    ranked = sorted(operations, key=lambda each: each.begin - each.end)[:SLOWEST]
+    for rank, each in enumerate(ranked, start=1):
+        for part in splitter.parts(each):
+            yield _slow(name, rank, each, part, first)
+
+
+def _slow(name: str, rank: int, operation: Operation, part: Piece, first: int) -> SlowRow:
+    began, begin, end = operation.begin - first, part.begin - operation.begin, part.end - part.begin
+    return SlowRow(name, rank, began / NS_PER_S, begin / NS_PER_S, end / NS_PER_S, part.layer, part.through)

@@ -1,0 +1,220 @@
+"""What a block device was asked to do: when each request was queued, sent to the device, and done."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from mountlab.tracing.perf_data import Columns, Trace
+
+
+class Request(NamedTuple):
+    """One request. Times in ns."""
+
+    queued: int
+    issued: int
+    """Sent to the device. Of a device without a queue of the kernel's the same as `queued`."""
+    done: int
+    tid: int
+    """The thread that queued it."""
+    bytes: int
+    flags: str
+    """As the kernel has it. R, W, D: what it does; F before that: a flush first, F behind it: FUA; M: metadata."""
+    cpu: int
+    """On which its end was reported, in `teller`."""
+    teller: int
+
+    @property
+    def is_flush(self) -> bool:
+        return self.flags.startswith("F")
+
+    @property
+    def is_fua(self) -> bool:
+        return "F" in self.flags[1:] and not self.is_flush
+
+
+_PATIENCE_NS = 1_000_000_000
+"""A request that was issued this long before the trace ends would have ended in it."""
+
+
+@dataclass(frozen=True)
+class _Of:
+    """Requests in order of `queued`."""
+
+    all: tuple[Request, ...]
+    queued: Columns
+    dones: Columns
+    reach: Columns
+    """When each, and all before it, were done."""
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of one device, by when they were done."""
+
+    all: tuple[Request, ...]
+    merged: Columns
+    """When a bio went into a request that was there, in order."""
+    endless: int = 0
+    """Requests that were sent to the device, and whose end the trace does not have."""
+    dones: list[int] = field(init=False)
+    _whole: _Of = field(init=False)
+    _by_thread: dict[int, _Of] = field(init=False)
+
+    def __post_init__(self) -> None:
+        in_order = sorted(self.all, key=lambda each: each.queued)
+        by_thread: dict[int, list[Request]] = {}
+        for each in in_order:
+            by_thread.setdefault(each.tid, []).append(each)
+        object.__setattr__(self, "_whole", _of(in_order))
+        object.__setattr__(self, "dones", [each.done for each in self.all])
+        object.__setattr__(self, "_by_thread", {tid: _of(own) for tid, own in by_thread.items()})
+
+    def queued_by(self, tid: int, begin: int, end: int) -> list[Request]:
+        """Return what a thread queued in this time."""
+        own = self._by_thread.get(tid)
+        if own is None:
+            return []
+        low, high = np.searchsorted(own.queued, [begin, end + 1])
+        return list(own.all[low:high])
+
+    def ended_by(self, begin: int, at: int, cpu: int, teller: int) -> Request | None:
+        """Return the last request whose end was reported on this processor by this thread between two moments."""
+        high = bisect_right(self.dones, at)
+        for position in range(high - 1, max(-1, high - 64), -1):
+            each = self.all[position]
+            if each.done < begin:
+                return None
+            if each.cpu == cpu and each.teller == teller:
+                return each
+        return None
+
+    def around(self, begin: int, end: int, threads: Collection[int] | None = None) -> Iterator[Request]:
+        """Yield the requests that were queued or at the device in this time. `threads`: by these; None: by all."""
+        by_thread = (self._by_thread.get(tid) for tid in threads or ())
+        for own in filter(None, [self._whole] if threads is None else by_thread):
+            low, high = int(np.searchsorted(own.reach, begin, side="right")), int(np.searchsorted(own.queued, end))
+            yield from (own.all[low + at] for at in np.flatnonzero(own.dones[low:high] > begin).tolist())
+
+
+def _of(own: list[Request]) -> _Of:
+    dones = np.array([each.done for each in own], np.int64)
+    return _Of(tuple(own), np.array([each.queued for each in own], np.int64), dones, np.maximum.accumulate(dones))
+
+
+def device_number(major: int, minor: int) -> int:
+    """Return the number by which events name a device."""
+    return major << 20 | minor
+
+
+def requests_of(trace: Trace, devices: Collection[int]) -> Requests:
+    """Return the requests to these devices. Of one without requests of the kernel's (md, dm, brd, pmem) the bios."""
+    steps = _steps(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
+    found = sorted([*_requests(trace, devices, steps)] or _bios(trace, devices), key=lambda each: each.done)
+    merges = [_on(trace, f"block:block_bio_{side}merge", devices)["TIME"] for side in ("back", "front")]
+    return Requests(tuple(found), np.sort(np.concatenate(merges)).astype(np.int64), _endless(steps, trace.span_ns[1]))
+
+
+def _on(trace: Trace, event: str, devices: Collection[int]) -> Columns:
+    rows = trace.rows(event)
+    return rows[np.isin(rows["dev"], list(devices))] if rows is not None else np.zeros(0, [("TIME", "<u8")])
+
+
+class _Happening(NamedTuple):
+    """An event of a request or of a bio."""
+
+    at: int
+    kind: int
+    dev: int
+    sector: int
+    sectors: int
+    flags: str
+    cpu: int
+    tid: int
+
+    @property
+    def key(self) -> tuple[int, int, bool]:
+        """By which it is followed: at one time there is one request of a first sector, and one flush."""
+        return self.dev, self.sector if self.sectors else -1, self.flags.startswith("F")
+
+
+def _steps(trace: Trace, devices: Collection[int], *events: str) -> list[_Happening]:
+    """Return the events in order; where two come at one time, in the order of their names."""
+    found: list[_Happening] = []
+    for kind, event in enumerate(events):
+        rows = _on(trace, event, devices)
+        names = rows.dtype.names or ()
+        flags = map(_flags, rows["rwbs"].tolist()) if "rwbs" in names else [""] * len(rows)
+        if len(rows):
+            columns = (rows[name].tolist() for name in ("TIME", "dev", "sector", "nr_sector", "CPU", "TID"))
+            found += (
+                _Happening(at, kind, dev, sector, count, flag, cpu & 0xFFFFFFFF, tid)
+                for at, dev, sector, count, cpu, tid, flag in zip(*columns, flags, strict=True)
+            )
+    return sorted(found, key=lambda each: (each.at, each.kind))
+
+
+def _endless(steps: list[_Happening], last: int) -> int:
+    """Return how many requests have no end: one like them was issued again, or the trace went on for long after."""
+    waiting: dict[tuple[int, int, bool], int] = {}
+    found = 0
+    for step in steps:
+        before = waiting.pop(step.key, None)
+        if step.kind == 0:
+            found += before is not None
+            waiting[step.key] = step.at
+    return found + sum(last - issued > _PATIENCE_NS for issued in waiting.values())
+
+
+def _requests(trace: Trace, devices: Collection[int], steps: list[_Happening]) -> Iterator[Request]:
+    """Follow each request from its issue to its end, by its first sector."""
+    bios = _Bios(_steps(trace, devices, "block:block_bio_queue"))
+    waiting: dict[tuple[int, int, bool], _Happening] = {}
+    for step in steps:
+        if step.kind == 0:
+            waiting[step.key] = step
+        elif (began := waiting.pop(step.key, None)) and step.kind != 1:
+            queued, tid = bios.of(began)
+            yield Request(queued, began.at, step.at, tid, began.sectors * 512, step.flags, step.cpu, step.tid)
+
+
+class _Bios:
+    """Who queued what, to be found by its sectors."""
+
+    def __init__(self, steps: list[_Happening]) -> None:
+        self._flushes = [each for each in steps if "F" in each.flags]
+        self._at: dict[int, list[_Happening]] = {}
+        for each in steps:
+            self._at.setdefault(each.sector, []).append(each)
+        self._sectors = sorted(self._at)
+
+    def of(self, request: _Happening) -> tuple[int, int]:
+        """Return when the last bio of a request was queued, and by which thread; of one without, when it was issued.
+
+        A flush without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed
+        after it.
+        """
+        first, end = request.sector, request.sector + request.sectors
+        inside = self._sectors[bisect_left(self._sectors, first) : bisect_left(self._sectors, end)]
+        places = [self._at[sector] for sector in inside] if request.sectors else [self._flushes]
+        found = [each[at - 1] for each in places if (at := bisect_right(each, request.at, key=lambda step: step.at))]
+        last = max(found, key=lambda each: each.at, default=request)
+        return last.at, last.tid
+
+
+def _bios(trace: Trace, devices: Collection[int]) -> Iterator[Request]:
+    waiting: dict[tuple[int, int], _Happening] = {}
+    for step in _steps(trace, devices, "block:block_bio_queue", "block:block_bio_complete"):
+        if step.kind == 0:
+            waiting[step.dev, step.sector] = step
+        elif began := waiting.pop((step.dev, step.sector), None):
+            size = began.sectors * 512
+            yield Request(began.at, began.at, step.at, began.tid, size, began.flags, step.cpu, step.tid)
+
+
+def _flags(rwbs: bytes) -> str:
+    return rwbs.split(b"\0")[0].decode("ascii", errors="replace")

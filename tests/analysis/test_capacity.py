@@ -1,0 +1,27 @@
+"""A search between its blocks: how far up it goes, and when it ends."""
+
+from __future__ import annotations
+
+from mountlab.analysis.capacity import BACK, Searching
+from mountlab.core.model import Objective, Search
+from mountlab.stats.capacity import RateTrial
+
+SEARCH = Search(objective=Objective(limits={"p99": 0.005}, of=("read",)), start=800.0)
+
+
+def searching(answers: dict[float, bool], *unsure: float) -> Searching:
+    trials = tuple(RateTrial(rate, holds) for rate, holds in answers.items())
+    return Searching(SEARCH, trials, unsure, largest=100_000.0, level=0.95, compared=0)
+
+
+def test_a_schedule_that_was_missed_once_below_a_rate_that_was_kept_ends_nothing() -> None:
+    """As on a busy machine: 1,715 requests/s were missed once, and 1,727 answered before."""
+    found = searching({800.0: True, 1600.0: False, 1727.0: False}, 1715.0)
+    assert found.ceiling == 100_000.0
+    assert found.ended is None
+
+
+def test_a_schedule_that_is_missed_above_all_others_bounds_the_search() -> None:
+    found = searching({800.0: True, 1600.0: True}, 6400.0)
+    assert found.ceiling == 6400.0 / BACK
+    assert found.next_rate <= 6400.0 / BACK

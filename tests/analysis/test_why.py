@@ -1,0 +1,175 @@
+"""Why one is slower: the parts of a latency, their shares of a difference, ratios of work, and what is withheld."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from mountlab.analysis import why
+from mountlab.analysis.why import LayerPart
+from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
+from mountlab.core.findings import Comparison
+from simulated_why import FSYNC, simulated_why, sweep_of
+from synthetic_run import comparison
+
+SWEEP = sweep_of("ext4", "xfs")
+PAIR = comparison(baseline="ext4", candidate="xfs", workload="fsync", tool="fio")
+
+
+def causes(frames: Why, sweep: object = SWEEP, *pairs: Comparison) -> list[why.Cause]:
+    return why.causes(frames, sweep, pairs or [PAIR])  # type: ignore[arg-type]
+
+
+def test_the_parts_of_a_latency_add_up_to_it() -> None:
+    found = why.splits(simulated_why(SWEEP), SWEEP)
+    assert [(s.operation, s.statistic, s.filesystem) for s in found][:4] == [
+        ("sync", "mean", "ext4"), ("sync", "mean", "xfs"), ("sync", "p99", "ext4"), ("sync", "p99", "xfs"),
+    ]  # fmt: skip
+    for split in found:
+        assert sum(each.mean for each in split.parts.values()) == pytest.approx(split.whole.mean)
+    flush = found[0].parts[LayerPart("flush", "journal")]
+    assert flush.low < 900e-6 < flush.high
+    assert flush.n == 5
+
+
+def test_the_largest_part_of_a_difference_is_the_planted_one_and_its_interval_holds_the_truth() -> None:
+    first = causes(simulated_why(SWEEP))[0]
+    assert (first.operation, first.candidate, first.baseline) == ("sync", "xfs", "ext4")
+    largest = first.largest
+    assert largest is not None
+    assert largest.part == LayerPart("flush", "journal")
+    sums = [sum(FSYNC[name]["sync"].values()) for name in ("ext4", "xfs")]
+    truth = (900e-6 - 420e-6) / (sums[0] - sums[1])
+    assert largest.share.low < truth < largest.share.high
+    assert first.difference.high < 0
+
+
+def test_shares_of_the_parts_and_of_the_layers_add_up_to_one() -> None:
+    for cause in causes(simulated_why(SWEEP)):
+        for parts in (cause.parts, cause.by_layer, cause.by_through):
+            assert sum(each.share.share for each in parts) == pytest.approx(1)
+        shares = [each.share.share for each in cause.parts]
+        assert shares == sorted(shares, reverse=True)
+    by_layer = {each.part.layer: each.share.share for each in causes(simulated_why(SWEEP))[0].by_layer}
+    assert by_layer["processor"] < 0, "xfs spends more of it"
+
+
+@pytest.mark.slow
+def test_the_planted_cause_is_the_largest_in_ninety_five_of_a_hundred_runs() -> None:
+    named = sum(
+        (first := causes(simulated_why(SWEEP, seed=seed, spread=0.15))[0]).largest is not None
+        and first.largest.part == LayerPart("flush", "journal")
+        for seed in range(40)
+    )
+    assert named >= 38
+
+
+@pytest.mark.slow
+def test_of_the_same_file_system_twice_nothing_is_shown() -> None:
+    """A twin differs by noise alone: at most one in twenty may seem to differ."""
+    twin = {"ext4": FSYNC["ext4"], "xfs": FSYNC["ext4"]}
+    shown = sum(causes(simulated_why(SWEEP, twin, seed=seed))[0].largest is not None for seed in range(60))
+    assert shown <= 12, "two operations and two statistics: the first that is shown comes first"
+
+
+def test_a_part_that_is_missing_on_one_side_counts_as_zero_there() -> None:
+    sweep = sweep_of("ext4", "btrfs")
+    pair = comparison(baseline="ext4", candidate="btrfs", workload="fsync", tool="fio")
+    mean = next(each for each in causes(simulated_why(sweep), sweep, pair) if each.statistic == "mean")
+    parts = {each.part: each for each in mean.parts}
+    assert parts[LayerPart("writeback", "writeback")].difference.mean == pytest.approx(120e-6, rel=0.2)
+
+
+def test_blocks_that_hold_one_side_only_are_left_out_and_one_block_says_nothing() -> None:
+    lost = {"withheld": "2.0 % of the events were lost"}
+    frames = simulated_why(SWEEP, changes={("xfs", 1): lost, ("ext4", 2): lost})
+    assert {each.difference.n for each in causes(frames)} == {3}
+    frames = simulated_why(SWEEP, changes={("xfs", block): lost for block in (1, 2, 3, 4)})
+    assert causes(frames) == []
+
+
+def test_withheld_trials_show_in_no_figure_and_are_named_with_their_reason() -> None:
+    frames = simulated_why(SWEEP, changes={("xfs", 2): {"withheld": "2.0 % of the events were lost"}})
+    counts = {split.filesystem: split.whole.n for split in why.splits(frames, SWEEP)}
+    assert counts == {"ext4": 5, "xfs": 4}
+    assert {each.figure.n for each in why.work(frames, SWEEP) if each.filesystem == "xfs"} == {4}
+    found = why.withheld(frames)
+    assert {(each.cell, each.reason, each.trials, each.of) for each in found} == {
+        ("xfs/fsync", "2.0 % of the events were lost", 1, 5)
+    }
+
+
+def test_parts_that_do_not_add_up_to_what_the_tool_says_are_named() -> None:
+    assert why.off(simulated_why(SWEEP)) == []
+    other = {"traced_mean": 1e-3, "tool_mean": 1.2e-3}
+    found = why.off(simulated_why(SWEEP, changes={("xfs", block): other for block in range(1, 6)}))
+    assert {(each.cell, each.operation) for each in found} == {("xfs/fsync", "sync"), ("xfs/fsync", "write")}
+    assert found[0].by == pytest.approx(1 / 6)
+    unknown = {"traced_mean": 1e-3, "tool_mean": math.nan}
+    assert why.off(simulated_why(SWEEP, changes={("xfs", block): unknown for block in range(1, 6)})) == []
+
+
+def test_ratios_of_work_are_paired_with_those_of_the_baseline() -> None:
+    found = {(each.filesystem, each.quantity, each.label): each for each in why.work(simulated_why(SWEEP), SWEEP)}
+    flushes = found["xfs", "flushes_per_sync", ""]
+    assert flushes.ratio is not None
+    assert flushes.ratio.low < 1 / 2.1 < flushes.ratio.high
+    assert found["ext4", "flushes_per_sync", ""].ratio is None
+    assert found["ext4", "share_of_ios", "journal"].figure.mean == pytest.approx(0.62, rel=0.02)
+
+
+def test_an_operation_that_takes_almost_no_time_is_not_spoken_of() -> None:
+    assert {each.operation for each in causes(simulated_why(SWEEP))} == {"sync"}
+    busy = {name: {**own, "write": {("processor", "own"): 1e-3}} for name, own in FSYNC.items()}
+    assert {each.operation for each in causes(simulated_why(SWEEP, busy))} == {"sync", "write"}
+
+
+def test_what_tracing_costs_is_the_ratio_of_diagnostic_to_counted_trials() -> None:
+    frames = simulated_why(SWEEP)
+    traced = dict(zip(frames.traces["trial_id"], frames.traces["cell"], strict=True))
+    rows = [(trial, cell, True, 95.0 + place % 3) for place, (trial, cell) in enumerate(traced.items())]
+    rows += [(f"t{n}", cell, False, 100.0 + n % 3) for n, cell in enumerate(["ext4/fsync", "xfs/fsync"] * 5)]
+    measured = pd.DataFrame(rows, columns=["trial_id", "cell", "warmup", "value"])
+    measured = measured.assign(metric="write_iops", label="", unit="1/s", block=1)
+    found = list(why.costs(frames, measured, {"fsync": ("write_iops",)}, SWEEP))
+    assert [each.cell for each in found] == ["ext4/fsync", "xfs/fsync"]
+    assert found[0].ratio.low < 0.95 < found[0].ratio.high
+    assert found[0].ratio.high < 1
+
+
+def test_a_run_without_diagnostic_trials_has_empty_frames_and_no_findings() -> None:
+    none = Why()
+    assert not none
+    assert {name: list(frame.columns) for name, frame in none.frames.items()} == {
+        name: list(columns) for name, columns in COLUMNS.items()
+    }
+    assert (why.splits(none, SWEEP), causes(none), why.work(none, SWEEP), why.withheld(none)) == ([], [], [], [])
+    assert why.lost(none) == (0, 0)
+
+
+def test_lost_events_are_counted_once_a_trial() -> None:
+    frames = simulated_why(SWEEP, changes={("xfs", 1): {"lost_events": 7}})
+    assert why.lost(frames) == (7, 10 * 40_000)
+
+
+def test_the_frames_of_the_findings_have_a_row_for_each_part() -> None:
+    frames = simulated_why(SWEEP)
+    found = causes(frames)
+    shares = why.cause_frame(found)
+    whole = shares[(shares["layer"] != "") & (shares["through"] != "")]
+    assert whole.groupby(["candidate", "operation", "statistic"])["share"].sum().tolist() == pytest.approx([1, 1])
+    splits = why.splits(frames, SWEEP)
+    assert len(why.split_frame(splits)) == sum(len(each.parts) for each in splits)
+    assert set(why.work_frame(why.work(frames, SWEEP))["quantity"]) >= {"flushes_per_sync", "share_of_ios"}
+
+
+def test_a_frame_takes_the_types_of_its_columns_from_the_contract() -> None:
+    empty, full = frame_of("why_layers", []), simulated_why(SWEEP).layers
+    assert empty.dtypes.tolist() == full.dtypes.tolist()
+
+
+def test_no_baseline_has_no_ratios() -> None:
+    alone = replace(SWEEP, baseline=None)
+    assert all(each.ratio is None for each in why.work(simulated_why(alone), alone))

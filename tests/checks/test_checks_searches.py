@@ -1,0 +1,40 @@
+"""Whether the trials of a search are long enough to know whether the objective held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from checks.test_checks import found, the_only
+from mountlab.core.model import Stop
+from searched_run import searched_run
+
+
+def test_a_search_whose_trials_have_few_late_requests_is_doubted() -> None:
+    """tmpfs: 10 s at 300/s have 3,000 requests, 30 of which may be later than the p99; 100 take 34 s."""
+    run = searched_run("tmpfs", "ext4", capacities={"tmpfs": (300.0, 285.0, 315.0)})
+    caveat = the_only("few-late-requests", run.evidence())
+    assert (caveat.subject, caveat.severity) == ("tmpfs/mail", "warning")
+    assert "3,000 requests, and 30 of them may be late" in caveat.message
+    assert "34 s" in caveat.message.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("rate", [1000.5, 50_000.0, float("nan")])
+def test_long_trials_and_unknown_capacities_are_not(rate: float) -> None:
+    run = searched_run("tmpfs", capacities={"tmpfs": (rate, 0.95 * rate, 1.05 * rate)})
+    assert not found("few-late-requests", run.evidence())
+
+
+@pytest.mark.parametrize(("half_width", "said"), [(0.071, "± 7.1%"), (float("nan"), "not known")])
+def test_a_search_that_ran_out_of_trials_says_how_precise_it_is(half_width: float, said: str) -> None:
+    run = searched_run("tmpfs", "ext4")
+    stops = [Stop(cell="tmpfs/mail", reason="max reached", blocks=60, n=60, half_width=half_width, metric="capacity")]
+    caveat = the_only("not-precise", replace(run.evidence(), stops=stops))
+    assert caveat.subject == "tmpfs/mail"
+    assert said in caveat.message
+    assert "± 5.0% was asked for" in caveat.message
+    assert "raise capacity.max_trials" in caveat.message
+
+
+def test_a_search_that_ended_as_precise_as_asked_is_not_doubted() -> None:
+    assert not found("not-precise", searched_run("tmpfs", "ext4").evidence())

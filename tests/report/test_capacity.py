@@ -1,0 +1,185 @@
+"""The section How much can it take: what its sentences and tables say, and what other parts say of a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from mountlab.analysis import answers
+from mountlab.analysis.run_view import RunView
+from mountlab.core.model import Stop
+from mountlab.core.numbers import count_figures
+from mountlab.report import html, sections
+from mountlab.report.sections.capacity import capacity_plots
+from mountlab.results import paths
+from searched_run import MAIL, SearchedRun, searched_run
+from synthetic_report import executed_here
+from synthetic_run import synthetic_run
+
+
+def plain(text: str) -> str:
+    """With blanks in the place of those at which no line breaks."""
+    return " ".join(text.split())
+
+
+def shown(run: RunView) -> str:
+    return plain(html.words_of(sections.capacity(run)))
+
+
+def test_the_answer_comes_first_with_the_ratio_to_the_baseline() -> None:
+    assert shown(searched_run("ext4", "xfs")).startswith(
+        "ext4 takes 3 080 [2 930, 3 230] requests/s at read p99 ≤ 5 ms; "
+        "xfs 3 980 [3 780, 4 180] requests/s, 1.29 times as many [1.17, 1.43]: faster."
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said", "why"),
+    [
+        ((math.nan, 12000.0, math.inf), "tmpfs more than 12 000 requests/s, at least 3.7 times as many: faster",
+         "tmpfs: no upper bound, since the objective did not fail often enough at the highest rates."),
+        ((math.nan, 0.0, 800.0), "tmpfs less than 800 requests/s, at most 0.27 times as many: slower",
+         "tmpfs: no lower bound, since the objective did not hold often enough at the lowest rates."),
+        ((math.nan, 0.0, math.inf), "tmpfs an unknown number of requests/s: undecided",
+         "tmpfs: the 24 trials that count bound it on neither side."),
+    ],
+)  # fmt: skip
+def test_an_interval_without_an_end_is_said_as_what_it_is(
+    bounds: tuple[float, float, float], said: str, why: str
+) -> None:
+    run = searched_run("ext4", "tmpfs", capacities={"tmpfs": bounds})
+    verdict = said.rpartition(": ")[2]
+    run = replace(run, ratios=[replace(each, verdict=verdict) for each in run.ratios])  # type: ignore[arg-type]
+    text = shown(run)
+    assert f"; {said}" in text
+    assert why in text
+    assert "nan" not in text
+
+
+def test_trials_whose_schedule_was_not_kept_are_counted_and_said_not_to_count() -> None:
+    text = shown(searched_run("ext4", lost=(4, 9)))
+    assert "2 of 24 trials of ext4 do not count: the schedule of arrivals was not kept." in text
+    assert "issued up to 800 ms after they were due" in text
+    assert text.count("not known: schedule not kept") == 2
+    assert "do not count" not in shown(searched_run("ext4"))
+
+
+def test_the_table_says_how_many_trials_and_why_a_search_ended() -> None:
+    run = searched_run("ext4", "xfs")
+    ends = [
+        replace(run.stops[0], reason="max reached"),
+        replace(run.stops[1], reason="could not", why="more than 9,000 requests per second cannot be generated"),
+    ]
+    text = shown(replace(run, stops=ends))
+    assert "24 trials, not precise after 24 blocks, the most that may be" in text
+    assert "given up after 24 blocks: more than 9,000 requests per second cannot be generated" in text
+    assert "too few figures" not in text
+
+
+def test_a_row_of_the_table_of_trials_is_a_trial() -> None:
+    run = searched_run("ext4", trials=5, spread=0)
+    text = shown(run)
+    assert "t0001 1 500 500 500 1.32 0.400 held" in text
+    assert "t0004 4 4 000 3 996 4 000 10.0 0.400 failed" in text
+
+
+def test_the_knee_is_said_where_it_shows_and_nowhere_else() -> None:
+    assert "The flat part of read p99 ends between " in shown(searched_run("ext4"))
+    assert "flat part" not in shown(searched_run("ext4", trials=3))
+
+
+def test_trials_with_too_few_requests_for_the_percentile_are_counted_below_the_figure() -> None:
+    run = searched_run("ext4", trials=6)
+    figures = {**run.of_cells["ext4/mail"]}
+    figures["read_latency_p99"] = [math.nan, math.nan, *figures["read_latency_p99"][2:]]
+    text = shown(replace(run, of_cells={"ext4/mail": figures}))
+    assert "Not drawn: 2 trials of ext4, with too few requests for read p99. Longer trials have more." in text
+    assert "Not drawn" not in shown(run)
+
+
+def test_each_workload_has_a_line_and_a_figure() -> None:
+    other = replace(MAIL, name="spool")
+    run = searched_run("ext4", "xfs", workloads=(MAIL, other))
+    text = shown(run)
+    assert "mail : ext4 takes" in text
+    assert "spool : ext4 takes" in text
+    assert [plot.title.partition(":")[0] for plot in capacity_plots(run)] == ["mail", "spool"]
+
+
+def test_a_run_without_a_search_has_no_such_section() -> None:
+    assert sections.capacity(synthetic_run()).text.startswith(html.NOTHING)
+    assert list(capacity_plots(synthetic_run())) == []
+
+
+@pytest.mark.parametrize(
+    "part", [sections.every_trial, sections.run_order, sections.distributions, sections.bar_charts, sections.latencies]
+)
+def test_parts_that_would_mix_rates_are_left_out_and_say_why(part: Callable[[RunView], html.Html]) -> None:
+    text = part(searched_run("ext4", "xfs"))
+    assert text.text.startswith(html.NOTHING)
+    assert "The trials of a search differ in their rate" in html.words_of(text)
+
+
+def test_no_other_part_shows_a_mean_over_rates() -> None:
+    run = searched_run("ext4", "xfs")
+    text = " ".join(html.words_of(part(run)) for part in (sections.headline, sections.means, sections.tables))
+    assert "latency" not in text
+    assert "Capacity" in text
+
+
+def test_the_stopping_rule_is_that_of_the_search() -> None:
+    text = plain(html.words_of(sections.stopping(searched_run("ext4", "xfs"))))
+    assert "until the capacity at read p99 ≤ 5 ms is within ± 5 %, 60 trials at most" in text
+    assert "fixed beforehand" not in text
+
+
+def test_the_answer_of_the_run_speaks_of_capacities_not_of_speed() -> None:
+    text = plain(" ".join(map(str, answers.lines(searched_run("ext4", "xfs")))))
+    assert "xfs 1.29 times [1.17, 1.43] the capacity of ext4: faster" in text
+
+
+def test_a_ratio_that_has_a_bound_only_is_said_by_it() -> None:
+    run = searched_run("ext4", "tmpfs", capacities={"tmpfs": (math.nan, 12000.0, math.inf)})
+    assert "tmpfs at least 3.7 times the capacity of ext4: faster" in plain(" ".join(map(str, answers.lines(run))))
+
+
+def test_a_search_that_was_interrupted_shows_what_it_has() -> None:
+    run = searched_run("ext4", trials=4, capacities={"ext4": (math.nan, 0.0, math.inf)})
+    stop = Stop(cell="ext4/mail", reason="not finished", blocks=4, n=4, half_width=math.nan, metric="capacity")
+    assert "4 trials, not finished, 4 blocks so far" in shown(replace(run, stops=[stop]))
+    nothing = SearchedRun(run.sweep, {})
+    assert "0 trials" in shown(nothing)
+
+
+def test_the_notebook_shows_the_answer_and_its_frames(tmp_path: Path) -> None:
+    notebook, runs = paths.NOTEBOOKS / "65_capacity.ipynb", {"it": searched_run("ext4", "xfs", lost=(4,))}
+    executed = nbformat.read(executed_here(notebook, {"run": "it"}, runs, tmp_path), as_version=4)
+    pages = [output.data["text/html"] for cell in executed.cells for output in cell.get("outputs", ())]
+    answer, capacities, points, trials = (plain(html.words_of(html.Html(page))) for page in pages)
+    assert "ext4 takes 3 080 [2 930, 3 230] requests/s" in answer
+    assert "3078.965963" in capacities
+    assert "p99" in points
+    assert trials.endswith("0.003988")
+    assert "t0048" in trials
+
+
+def test_the_first_screen_says_how_much_each_takes() -> None:
+    words = plain(html.words_of(sections.answer(searched_run("ext4", "xfs"))))
+    assert words.startswith("ext4 takes 3 080 [2 930, 3 230] requests/s at read p99 ≤ 5 ms; xfs 3 980")
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "shown"),
+    [
+        (23_145, 19_495, 29_006, "23 100 [19 500, 29 000]"),
+        (56_668, 11_889, 72_791, "57 000 [12 000, 73 000]"),
+        (973, 926, 1021, "973 [926, 1 021]"),
+        (973, 0, math.inf, "973 [0, ∞]"),
+    ],
+)
+def test_a_rate_has_the_digits_that_its_interval_allows(mean: float, low: float, high: float, shown: str) -> None:
+    assert plain(str(count_figures(mean, low, high))) == shown

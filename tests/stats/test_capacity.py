@@ -1,0 +1,312 @@
+"""Capacity by betting: the bets and their fairness from the definition, the interval, the ratio and the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import count, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mountlab.core.errors import ParameterError
+from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate, stakes
+from mountlab.stats.capacity_ratios import ratio
+
+RATES = (100.0, 140.0, 150.0, 160.0, 200.0)
+trials_of_a_search = st.lists(st.builds(RateTrial, st.sampled_from(RATES), st.booleans()), max_size=40)
+searches = st.tuples(st.integers(0, 2**32 - 1), st.floats(0.005, 0.05), st.integers(1, 30))
+"""Seed, width of the transition, and number of trials."""
+Answer = Callable[[float], bool]
+
+
+def searched(answer: Answer, *, most: int = 60, start: float = 300.0, half_width: float = 0.05) -> list[RateTrial]:
+    """A search until it is precise."""
+    trials: list[RateTrial] = []
+    while len(trials) < most and not capacity(trials).half_width <= half_width:
+        rate = next_rate(trials, half_width=half_width, start=start, left=most - len(trials))
+        trials.append(RateTrial(rate, answer(rate)))
+    return trials
+
+
+def noisy(seed: int, width: float, *, grows: float = 1.0) -> Answer:
+    """A capacity of 1,000, after 40 answers so many times as much. The smaller `width`, the surer the answers."""
+    rng = np.random.default_rng(seed)
+    truths = (1000 * grows ** (asked / 40) for asked in count())
+    return lambda rate: bool(rng.random() < 1 / (1 + (rate / next(truths)) ** min(1 / width, 200)))
+
+
+def wealths(trials: Sequence[RateTrial], x: float) -> tuple[float, float]:
+    """What the bets against C <= x and against C >= x have become, one trial after the other, as METHODS says it."""
+    above = below = 1.0
+    for place, trial in enumerate(trials):
+        before = trials[:place]
+        holds = sum(1 for each in before if each.holds and each.rate >= trial.rate)
+        fails = sum(1 for each in before if not each.holds and each.rate <= trial.rate)
+        stake = (holds - fails) / (holds + fails + 1)
+        factor = 1 + (stake if trial.holds else -stake)
+        above *= factor if stake > 0 and trial.rate > x else 1
+        below *= factor if stake < 0 and trial.rate < x else 1
+    return above, below
+
+
+def points(trials: Sequence[RateTrial]) -> list[float]:
+    """A rate in each step: every tested rate, one between any two, one below and one above all."""
+    rates = sorted({trial.rate for trial in trials}) or [1.0]
+    between = [math.sqrt(a * b) for a, b in pairwise(rates)]
+    return sorted([rates[0] / 2, *rates, *between, rates[-1] * 2])
+
+
+def every_course(trials: tuple[RateTrial, ...], length: int) -> Iterator[tuple[RateTrial, ...]]:
+    """Every search of this many trials, one for each series of answers."""
+    if len(trials) == length:
+        yield trials
+        return
+    rate = next_rate(trials, half_width=0.1, start=100.0)
+    for holds in (True, False):
+        yield from every_course((*trials, RateTrial(rate, holds)), length)
+
+
+# --- bets ------------------------------------------------------------------------------------------------------------
+
+
+@given(trials_of_a_search)
+def test_a_bet_knows_neither_its_trial_nor_a_later_one(trials: list[RateTrial]) -> None:
+    known = stakes(trials)
+    for place in range(len(trials)):
+        other = [*trials[:place], RateTrial(trials[place].rate, not trials[place].holds), RateTrial(1.0, True)]
+        assert stakes(other)[place] == known[place]
+    assert np.all(np.abs(known) < 1)
+
+
+@pytest.mark.slow
+def test_no_capacity_can_be_bet_against_with_an_advantage() -> None:
+    """All 1,024 courses of ten trials that the search chooses itself, where each trial holds by the toss of a coin:
+    every rate is then a capacity. What is won on either side is 1 in the mean, and the true one is excluded at any of
+    the ten looks in no more courses than the level allows."""
+    courses = list(every_course((), 10))
+    assert len(courses) == 1024
+    found = cache(capacity)
+    for x in (50.0, 80.0, 100.0, 130.0):
+        assert np.mean([wealths(each, x) for each in courses], axis=0) == pytest.approx([1, 1])
+        for level in (0.5, 0.9, 0.95):
+            missed = [any(not _holds(found(each[:n], level), x) for n in range(1, 11)) for each in courses]
+            assert np.mean(missed) <= 1 - level
+        assert np.mean([not _holds(found(each, 0.5), x) for each in courses]) > 0, "some course is misled"
+
+
+def _holds(found: Capacity, x: float) -> bool:
+    return found.low <= x <= found.high
+
+
+def test_a_lower_chance_than_one_half_makes_bets_on_holds_lose() -> None:
+    """Every course of seven trials at two rates above the capacity, each holding with a probability of 0.4."""
+    rates = (150.0, 160.0, 150.0, 150.0, 160.0, 150.0, 150.0)
+    mean = 0.0
+    for course in range(2**7):
+        answers = [bool(course >> bit & 1) for bit in range(7)]
+        chance = math.prod(0.4 if answer else 0.6 for answer in answers)
+        mean += chance * wealths([RateTrial(*each) for each in zip(rates, answers, strict=True)], 140.0)[0]
+    assert mean < 1
+
+
+# --- the interval ----------------------------------------------------------------------------------------------------
+
+
+@given(trials_of_a_search.filter(bool), st.sampled_from([0.5, 0.8, 0.95]))
+def test_the_interval_holds_what_neither_bet_has_refuted(trials: list[RateTrial], level: float) -> None:
+    found = capacity(trials, level)
+    bound = 2 / (1 - level)
+    kept = [x for x in points(trials) if max(wealths(trials, x)) < bound * (1 - 1e-9)]
+    assert all(_holds(found, x) for x in kept)
+    assert found.low in {0.0, *RATES}
+    assert found.high in {math.inf, *RATES}
+    if kept:
+        outside = [x for x in points(trials) if not _holds(found, x)]
+        assert all(max(wealths(trials, x)) >= bound * (1 - 1e-9) for x in outside)
+
+
+@given(trials_of_a_search)
+def test_the_estimate_lies_in_the_interval_and_needs_both_answers(trials: list[RateTrial]) -> None:
+    found = capacity(trials)
+    assert found.n == len(trials)
+    assert math.isnan(found.estimate) == (len({trial.holds for trial in trials}) < 2)
+    assert math.isnan(found.estimate) or _holds(found, found.estimate)
+
+
+@given(trials_of_a_search)
+def test_more_confidence_is_never_narrower(trials: list[RateTrial]) -> None:
+    inner, outer = capacity(trials, 0.8), capacity(trials, 0.99)
+    assert outer.low <= inner.low <= inner.high <= outer.high
+
+
+def test_equal_answers_at_two_rates_bound_the_capacity_there() -> None:
+    """The bets 0, 1/2, 2/3, ..., 7/8 make 50 of 1 after eight equal answers, and 27 after seven."""
+    trials = [RateTrial(rate, rate < 150) for _ in range(7) for rate in (140.0, 160.0)]
+    assert capacity(trials) == Capacity(14, pytest.approx(math.sqrt(140 * 160)), 0.0, math.inf, 0.95)
+    assert math.isinf(capacity(trials).half_width)
+    found = capacity([*trials, RateTrial(140.0, True), RateTrial(160.0, False)])
+    assert (found.low, found.high) == (140.0, 160.0)
+    assert found.half_width == pytest.approx(20 / 300)
+
+
+def test_the_estimate_is_the_rate_that_the_fewest_answers_speak_against() -> None:
+    held = [RateTrial(rate, True) for rate in (100.0, 140.0, 150.0)]
+    failed = [RateTrial(rate, False) for rate in (140.0, 160.0, 200.0)]
+    assert capacity([*held, *failed]).estimate == pytest.approx(math.sqrt(150 * 160))
+    assert capacity([RateTrial(100.0, False), RateTrial(400.0, True)]).estimate == pytest.approx(200)
+
+
+def test_no_trial_says_nothing() -> None:
+    found = capacity([])
+    assert (found.n, found.low, found.high) == (0, 0.0, math.inf)
+    assert math.isnan(found.estimate)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(ParameterError, match="above 0"):
+        RateTrial(rate, True)
+
+
+# --- the ratio -------------------------------------------------------------------------------------------------------
+
+
+@given(trials_of_a_search, trials_of_a_search, st.sampled_from([0.3, 0.5, 0.8, 0.95]))
+def test_the_interval_of_a_ratio_contains_1_where_p_says_so(
+    one: list[RateTrial], other: list[RateTrial], level: float
+) -> None:
+    found = ratio(one, other, level)
+    assert (found.low <= 1 <= found.high) == (found.p > 1 - level)
+    assert math.isnan(found.ratio) or found.low <= found.ratio <= found.high
+    assert 0 < found.p <= 1
+
+
+@given(trials_of_a_search, trials_of_a_search)
+def test_the_inverse_ratio_is_that_of_the_cells_exchanged(one: list[RateTrial], other: list[RateTrial]) -> None:
+    found, inverse = ratio(one, other), ratio(other, one)
+    assert inverse.p == pytest.approx(found.p)
+    assert math.isnan(found.ratio) or found.ratio * inverse.ratio == pytest.approx(1)
+    for here, there in ((found.low, inverse.high), (found.high, inverse.low)):
+        assert there == pytest.approx(1 / here if here else math.inf)
+
+
+@settings(max_examples=30)
+@given(trials_of_a_search, trials_of_a_search, st.sampled_from([0.5, 0.8]))
+def test_the_interval_of_a_ratio_holds_each_pair_that_the_joint_bets_have_not_refuted(
+    one: list[RateTrial], other: list[RateTrial], level: float
+) -> None:
+    """By the definition, over a rate in each step of both; and its ends are no further out than such pairs allow."""
+    found = ratio(one, other, level)
+    mine = {x: sum(wealths(one, x)) / 2 for x in points(one)}
+    theirs = {x: sum(wealths(other, x)) / 2 for x in points(other)}
+    kept = [x / y for x, won in mine.items() for y, too in theirs.items() if won * too < (1 - 1e-9) / (1 - level)]
+    assert all(found.low <= each <= found.high for each in kept)
+    ends = {0.0, math.inf} | {a / b for a in RATES for b in RATES}
+    assert any(found.low == pytest.approx(end) for end in ends)
+    assert any(found.high == pytest.approx(end) for end in ends)
+
+
+def test_a_capacity_of_twice_another_is_seen() -> None:
+    one, other = searched(lambda rate: rate < 2000), searched(lambda rate: rate < 1000)
+    found = ratio(one, other)
+    assert found.low > 1.5
+    assert found.low <= 2 <= found.high < 2.7
+    assert found.ratio == pytest.approx(2, rel=0.06)
+    assert found.p < 0.05
+
+
+def test_a_cell_without_trials_compares_with_nothing() -> None:
+    found = ratio([], searched(lambda rate: rate < 1000))
+    assert (found.low, found.high, found.p) == (0.0, math.inf, 1.0)
+    assert math.isnan(found.ratio)
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [3.0, 100.0, 1000.0, 1010.0, 50_000.0])
+def test_a_search_of_a_sharp_capacity_ends_with_few_trials(start: float) -> None:
+    trials = searched(lambda rate: rate < 1000, start=start)
+    found = capacity(trials)
+    assert found.half_width <= 0.05
+    assert _holds(found, 1000)
+    assert len(trials) <= 36
+
+
+def test_a_search_begins_with_steps_of_2_and_4() -> None:
+    trials = searched(lambda rate: rate < 1000, start=10)
+    assert [trial.rate for trial in trials[:5]] == [10, 20, 80, 320, 1280]
+    assert 320 < trials[5].rate < 1280
+    down = searched(lambda rate: rate < 1000, start=100_000)
+    assert [trial.rate for trial in down[:4]] == [100_000, 50_000, 12_500, 3125]
+
+
+def test_a_search_comes_back_to_its_two_rates() -> None:
+    trials = searched(lambda rate: rate < 1000)
+    assert {type(trial.rate) for trial in trials} == {float}, "rates go into a journal"
+    ending = [trial.rate for trial in trials[-10:]]
+    assert len(set(ending)) <= 3
+    assert max(ending) / min(ending) <= 1.05 / 0.95
+
+
+@pytest.mark.parametrize("wrong", range(12))
+@pytest.mark.parametrize("start", [250.0, 3000.0])
+def test_a_search_recovers_from_one_wrong_answer(wrong: int, start: float) -> None:
+    answers = iter(range(60))
+    trials = searched(lambda rate: (rate < 1000) != (next(answers) == wrong), start=start)
+    found = capacity(trials)
+    assert found.half_width <= 0.05
+    assert _holds(found, 1000)
+
+
+def test_the_ceiling_is_not_passed_and_becomes_the_lower_end() -> None:
+    trials: list[RateTrial] = []
+    for _ in range(12):
+        trials.append(RateTrial(next_rate(trials, half_width=0.05, start=100, ceiling=500), True))
+    assert max(trial.rate for trial in trials) == 500
+    assert (capacity(trials).low, capacity(trials).high) == (500, math.inf)
+    assert next_rate([], half_width=0.05, start=900, ceiling=500) == 500
+
+
+@settings(max_examples=8)
+@given(searches)
+def test_a_scale_of_all_rates_scales_all_answers(search: tuple[int, float, int]) -> None:
+    seed, width, most = search
+    small = searched(noisy(seed, width), most=most)
+    large = [RateTrial(8 * trial.rate, trial.holds) for trial in small]
+    found, scaled = capacity(small), capacity(large)
+    assert (scaled.low, scaled.high) == (8 * found.low, 8 * found.high)
+    assert scaled.estimate == pytest.approx(8 * found.estimate, nan_ok=True)
+    again = next_rate(large, half_width=0.05, start=8 * 300.0)
+    assert again == pytest.approx(8 * next_rate(small, half_width=0.05, start=300.0))
+    assert ratio(large, small).p == pytest.approx(ratio(large, [RateTrial(t.rate, t.holds) for t in small]).p)
+    assert ratio(large, large).p == pytest.approx(ratio(small, small).p)
+
+
+@settings(max_examples=8)
+@given(searches)
+def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[int, float, int]) -> None:
+    seed, width, most = search
+    trials = searched(noisy(seed, width), most=most)
+    for place, trial in enumerate(trials):
+        kept = [RateTrial(each.rate, each.holds) for each in trials[:place]]
+        assert next_rate(kept, half_width=0.05, start=300.0, left=most - place) == trial.rate
+
+
+@pytest.mark.parametrize(("width", "grows"), [(0.05, 1.0), (0.1, 1.0), (0.01, 2.0)])
+def test_a_search_that_cannot_be_precise_is_bounded_all_the_same(width: float, grows: float) -> None:
+    """Answers are a matter of chance over many rates, or the capacity doubles while it is sought."""
+    found = [capacity(searched(noisy(seed, width, grows=grows), most=40)) for seed in range(12)]
+    assert sum(math.isfinite(each.half_width) for each in found) >= 9
+    assert sum(each.low <= 1000 * grows and each.high >= 1000 for each in found) >= 11
+
+
+def test_a_search_whose_trials_do_not_suffice_ends_about_as_narrow_as_they_allow() -> None:
+    """Wanted is a half width over which answers are still a matter of chance: 12 % are wrong at the ends of it."""
+    found = [capacity(searched(noisy(seed, 0.1), most=40, half_width=0.2)) for seed in range(24)]
+    assert all(each.low <= 1000 <= each.high for each in found)
+    assert np.median([each.half_width for each in found]) < 0.45
+    assert sum(each.half_width <= 0.2 for each in found) >= 5

@@ -1,0 +1,222 @@
+"""What a trace explains: latencies by layer, ratios of work, slowest operations, stacks; and when it is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from mountlab.tracing.explained import Explained, explained, names_of
+from synthetic_trace import DEV, DEVICE, Timeline, seen
+
+PAGE = "folio_wait_bit_common"
+
+
+def written(count: int, device_ns: int = 800, each: int = 2000) -> Timeline:
+    """A tool (5) that writes 4 KiB and syncs, again and again; each sync writes them and flushes."""
+    line = Timeline(names={5: "fio", 7: "jbd2/loop3-8", 30: "kworker/u8:1"})
+    line.comes(5, 0)
+    for at in range(1000, 1000 + count * each, each):
+        line.call("pwrite64", 5, at, at + 100, ret=4096, fd=3)
+        line.call("fsync", 5, at + 100, at + 300 + device_ns, fd=3)
+        line.request(5, at + 150, at + 160, at + 160 + device_ns // 2, "WS", on=1)
+        line.request(7, at + 165 + device_ns // 2, at + 170 + device_ns // 2, at + 170 + device_ns, "FF", size=0, on=1)
+        line.sleeps(5, at + 155, at + 160 + device_ns // 2, PAGE, on=1)
+        line.sleeps(5, at + 170 + device_ns // 2, at + 170 + device_ns, "submit_bio_wait", on=1)
+    line.leaves(99, 1000 + count * each + 5000, to=98)
+    return line
+
+
+def explain(line: Timeline, tool: Mapping[str, float] | None = None, **more: Any) -> Explained:
+    told = {"tasks": "", "fds": "5 3 /srv/trial/f\n", "directory": "trial", "devices": [DEVICE], **more}
+    return explained(line.perf_data(), kallsyms=line.kallsyms, tool_latency=tool or {}, **told)
+
+
+def ns(found: Explained, operation: str, statistic: str = "mean") -> dict[str, float]:
+    rows = (each for each in found.layers if (each.operation, each.statistic) == (operation, statistic))
+    return {f"{each.layer} {each.through}": round(each.seconds * 1e9, 3) for each in rows}
+
+
+def test_the_mean_of_each_operation_by_layer() -> None:
+    found = explain(written(10), {"sync": 1100e-9})
+    assert ns(found, "write") == {"processor own": 100}
+    assert ns(found, "sync") == {"processor own": 195, "queue own": 5, "device own": 400, "flush own": 400}
+    (write, sync) = found.trace
+    assert (sync.operation, sync.operations, sync.withheld, sync.lost_events) == ("sync", 10, "", 0)
+    assert (sync.traced_mean, sync.tool_mean) == pytest.approx((1000e-9, 1100e-9))
+    assert np.isnan(write.tool_mean)
+
+
+def test_what_a_tool_reads_beside_the_writes_that_it_measures_is_no_operation_of_it() -> None:
+    line = written(10)
+    line.call("read", 5, 100, 400, ret=832, fd=3)
+    measured = {"write": 100e-9, "sync": 1100e-9}
+    assert {each.operation for each in explain(line, measured).trace} == {"write", "sync"}
+    assert {each.operation for each in explain(line, {"sync": 1100e-9}).trace} == {"read", "write", "sync"}
+    assert {each.operation for each in explain(line, {**measured, "read": 300e-9}).trace} == {"read", "write", "sync"}
+
+
+def test_the_99th_percentile_is_that_of_the_latencies_and_its_parts_those_of_operations_there() -> None:
+    line = written(200)
+    slow = written(4, device_ns=80_000, each=100_000)
+    for each in slow.happened:
+        line.happened.append(type(each)(**{**each.__dict__, "at": each.at + 1_000_000}))
+    found, latencies = explain(line), [each for each in seen(line).operations if each.name == "sync"]
+    whole = np.quantile([each.end - each.begin for each in latencies], 0.99)
+    assert sum(ns(found, "sync", "p99").values()) == pytest.approx(float(whole), rel=1e-6)
+    assert max(ns(found, "sync", "p99"), key=ns(found, "sync", "p99").__getitem__) in ("flush own", "device own")
+    assert ns(explain(written(99)), "sync", "p99") == {}
+
+
+def test_the_slowest_operations_are_kept_piece_by_piece() -> None:
+    rows = [each for each in explain(written(20)).slowest if each.operation == "sync"]
+    assert {each.rank for each in rows} == set(range(1, 11))
+    first = [each for each in rows if each.rank == 1]
+    assert [each.layer for each in first] == ["processor", "queue", "device", "processor", "flush", "processor"]
+    assert sum(each.seconds for each in first) == pytest.approx(1000e-9)
+    ends = [each.begin_s + each.seconds for each in first]
+    assert [each.begin_s for each in first] == pytest.approx([0, *ends[:-1]])
+
+
+# --- work -------------------------------------------------------------------------------------------------------------
+
+
+def work(found: Explained) -> dict[str, float]:
+    return {f"{each.quantity} {each.label}".strip(): each.value for each in found.work}
+
+
+def test_the_work_that_was_done_for_an_operation() -> None:
+    line = written(10)
+    for at in range(1500, 21_000, 2000):
+        line.add("jbd2:jbd2_end_commit", at, 7, dev=DEV)
+        line.add("jbd2:jbd2_end_commit", at, 7, dev=DEV + 1)  # of another file system
+    line.add("block:block_bio_backmerge", 1200, 5, dev=DEV, sector=1, nr_sector=8, rwbs="W")
+    line.add("block:block_bio_backmerge", 25_000, 5, dev=DEV, sector=1, nr_sector=8, rwbs="W")  # behind the last
+    line.request(30, 1200, 1300, 1400, "WM", size=40960, on=1)
+    found = work(explain(line, tasks="7 jbd2/loop3-8\n30 kworker/u8:1\n"))
+    assert found["device_ios_per_op"] == 1.1
+    assert found["device_bytes_per_op"] == 2 * 4096
+    assert found["write_amplification"] == 2
+    assert found["merges_per_io"] == pytest.approx(1 / 11)
+    assert (found["flushes_per_sync"], found["fua_per_sync"], found["commits_per_sync"]) == (1, 0, 1)
+    assert found["context_switches_per_op"] == 2
+    assert found["processor_s_per_op"] == pytest.approx((19_100 - 10 * 805) / 10 * 1e-9)
+    shares = {label: found[f"share_of_ios {label}"] for label in ("tool", "journal", "writeback", "other")}
+    assert shares == {"tool": 10 / 21, "journal": 10 / 21, "writeback": 1 / 21, "other": 0}
+
+
+def test_a_tool_that_never_leaves_its_processor_used_it_all_the_time() -> None:
+    line = Timeline()
+    for at in range(0, 1000, 100):
+        line.call("pwrite64", 5, at, at + 60, ret=4096, fd=3)
+    line.comes(8, 990, cpu=1)
+    assert work(explain(line))["processor_s_per_op"] == pytest.approx(96e-9)
+
+
+def test_a_file_system_without_a_device_has_no_shares_of_one() -> None:
+    line = Timeline()
+    line.comes(5, 0)
+    line.call("pwrite64", 5, 100, 200, ret=4096, fd=3)
+    found = work(explain(line, devices=[]))
+    assert found["device_ios_per_op"] == 0
+    assert not [name for name in found if "share" in name or "sync" in name]
+
+
+# --- when nothing is shown --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("lost", "shown"), [(2, True), (3, False), (5000, False)])
+def test_with_more_than_one_event_in_a_hundred_lost_no_split_is_shown(lost: int, shown: bool) -> None:
+    line = written(10)
+    while len(line.happened) < 198:
+        line.wakes(4711, 5000)
+    line.lost = lost
+    found = explain(line)
+    assert bool(found.layers) == bool(found.work) == bool(found.slowest) == shown
+    reason = "" if shown else f"the kernel had no room for {lost} of {198 + lost} events"
+    assert {each.withheld for each in found.trace} == {reason}
+    assert {each.lost_events for each in found.trace} == {lost}
+
+
+@pytest.mark.parametrize(("without", "shown"), [(1, True), (2, False)])
+def test_with_more_than_one_request_in_a_hundred_without_an_end_no_split_is_shown(without: int, shown: bool) -> None:
+    """Where perf sees nothing of an idle processor, ends of requests are missing, and are not counted as lost."""
+    line = written(10)
+    for at in range(100 - 20 - without):
+        line.request(5, 10_000 + at, 10_000 + at, 10_001 + at)
+    for _ in range(without):
+        line.add("block:block_rq_issue", 20_000, 5, **line._place(None, 4096, "WS"))
+    line.wakes(4711, 3_000_000_000)
+    found = explain(line)
+    assert bool(found.layers) == shown
+    said = f"perf did not see the end of {without} of 100 requests: this kernel hides idle processors"
+    assert {each.withheld for each in found.trace} == {"" if shown else said}
+
+
+def test_a_request_that_is_under_way_when_the_trace_ends_is_none_without_an_end() -> None:
+    line = written(10)
+    line.add("block:block_rq_issue", 20_000, 5, **line._place(None, 4096, "WS"))
+    line.wakes(4711, 900_000_000)
+    assert {each.withheld for each in explain(line).trace} == {""}
+
+
+def test_a_trace_without_an_operation_of_the_tool_says_so() -> None:
+    found = explain(written(3), fds="4711 3 /srv/trial/f\n")
+    (row,) = found.trace
+    assert (row.operation, row.operations, row.withheld) == ("", 0, "no operation of the tool lies in the trace")
+    assert (found.layers, found.work, found.stacks) == ((), (), ())
+
+
+def test_operations_that_took_no_time_have_no_parts() -> None:
+    line = Timeline()
+    line.comes(5, 0)
+    for _ in range(200):
+        line.call("pwrite64", 5, 100, 100, ret=1, fd=3)
+    found = explain(line)
+    assert found.layers == ()
+
+
+# --- whose ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_tool_starts_is_the_tool() -> None:
+    line = written(3)
+    line.forks = {5: 4, 4: 3, 8: 4711}
+    assert explain(line, fds="3 0 /dev/null\n").trace[-1].operations == 3
+
+
+@pytest.mark.parametrize(
+    "fds", ["5 \N{SUPERSCRIPT TWO} x", "\N{ARABIC-INDIC DIGIT FIVE} 3 /x", "9" * 5000 + " 3 x", "\0", "5", "-5 3 x"]
+)
+def test_a_line_of_files_that_is_none_is_passed_over(fds: str) -> None:
+    found = explain(written(3), fds=f"{fds}\n5 3 /srv/trial/f\n5 0 pipe:[1]\n")
+    assert found.trace[-1].operations == 3
+
+
+def test_a_name_is_the_one_seen_at_the_end_or_at_the_first_switch() -> None:
+    line = Timeline(names={5: "sh", 6: "worker"})
+    line.leaves(5, 100)
+    line.leaves(6, 200)
+    assert names_of(line.trace(), "5 fio\n\N{SUPERSCRIPT TWO} x\n" + "9" * 5000 + " y\nz\n") == {5: "fio", 6: "worker"}
+
+
+def test_stacks_are_those_of_the_tool_and_of_the_kernels_threads() -> None:
+    line = written(1)
+    line.processes = {6: 5}
+    line.names |= {6: "fio;<b>", 40: "bash", 30: "kworker/u8:1-events"}
+    for tid, stack in (
+        (5, ("a", "b")),
+        (5, ("a", "b")),
+        (6, ("c",)),
+        (30, ("d",)),
+        (40, ("e",)),
+        (0, ("idle",)),
+        (5, ()),
+    ):
+        line.add("cpu-clock", 1500, tid, stack=stack)
+    found = explain(line, tasks="5 fio\n6 fio;<b>\n30 kworker/u8:1-events\n40 bash\n0 swapper\n")
+    assert {each.stack: each.samples for each in found.stacks} == {
+        "fio;b;a": 2, "fio??b?;c": 1, "kworker;d": 1, "fio;outside of the kernel": 1,
+    }  # fmt: skip
+    assert found.stacks[0].samples == 2
