@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from faults.scenes import EXT4, TMPFS, Scene, control, linked, scene
-from processes import is_alive, processes_with, soon
+from processes import is_alive, processes_with, program_of, soon
 
 pytestmark = [
     pytest.mark.box,
@@ -48,14 +48,7 @@ def trials(run: Path) -> dict[str, dict[str, Any]]:
 def traced(place: Scene) -> int:
     """The number of the perf that records now, once it does."""
     assert soon(lambda: any(place.output_root.glob("*/x*.trace/looking")))
-    return next(pid for pid in processes_with(place.output_root.name) if command_of(pid) == "perf")
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+    return next(pid for pid in processes_with(place.output_root.name) if program_of(pid) == "perf")
 
 
 def assert_whole(run: Path, *names: str) -> None:

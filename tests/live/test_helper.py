@@ -22,7 +22,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.results import paths, store
 from ordinary import Ordinary, ordinary_user
-from processes import processes_with, soon
+from processes import processes_with, program_of, soon
 from sweeps import TMPFS, sweep
 from whole_machine import only_session
 
@@ -183,7 +183,7 @@ def empty_run(helped: Helped) -> Iterator[str]:
 
 def records(helped: Helped) -> list[int]:
     """Processes that record what belongs to the user's runs."""
-    return [pid for pid in processes_with(str(helped.mount_root)) if Path(f"/proc/{pid}/comm").read_text() == "perf\n"]
+    return [pid for pid in processes_with(str(helped.mount_root)) if program_of(pid) == "perf"]
 
 
 def test_without_a_word_of_roots_nothing_is_traced(helped: Helped) -> None:

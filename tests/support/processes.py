@@ -25,6 +25,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def program_of(pid: int) -> str:
+    """The name of the program that the process runs; "" when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def mapped(path: Path) -> bool:
     """Whether a process on this machine has the file mapped."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
