@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
+from processes import soon
 from sweeps import EXT4, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -175,7 +178,8 @@ def test_a_loop_device_whose_number_was_in_use_before_is_detached(
     foreign = tmp_path / "foreign.img"
     foreign.write_bytes(bytes(65536))
     # The last one: other tests take the first that is free.
-    last = max(Path("/dev").glob("loop[0-9]*"), key=lambda path: int(path.name.removeprefix("loop")))
+    loops = [path for path in Path("/dev").glob("loop[0-9]*") if path.name[4:].isdigit()]  # not their partitions
+    last = max(loops, key=lambda path: int(path.name[4:]))
     tool = script_tool(tmp_path, TAKES, f"{{directory}} {last}")
     resolved = as_is(filesystems={"ext4": EXT4}, workloads={"mine": tool}, design={"repeats": 1, "warmup": 0})
     subprocess.run(["losetup", str(last), str(foreign)], check=True)
@@ -183,3 +187,49 @@ def test_a_loop_device_whose_number_was_in_use_before_is_detached(
     (reason,) = run.trials["reason"]
     assert "left loop devices on its files" in reason
     assert not Path(f"/sys/block/{last.name}/loop").exists()
+
+
+LEAVES = """#!/bin/sh
+# Leaves a loop device on a file of its own, once somebody else has opened it.
+head -c 65536 /dev/zero >"$1/file"
+losetup --find --show "$1/file" >"$2.new" && mv "$2.new" "$2"
+until [ -e "$2.held" ]; do sleep 0.05; done
+echo 1
+"""
+REMOUNTS = """#!/bin/sh
+# What no file system allows while a file of it is open for writing.
+mount -o remount,ro "${1%/*}" && mount -o remount,rw "${1%/*}" && echo 1
+"""
+
+
+def hold(named: Path, let_go: list[str]) -> None:
+    """Open the loop device that `named` names, as udev does, and close it 2 s after somebody has asked to detach it."""
+    assert soon(named.exists)
+    device = Path(named.read_text().strip())
+    with device.open("rb"):
+        Path(f"{named}.held").touch()
+        if soon(lambda: Path(f"/sys/block/{device.name}/loop/autoclear").read_text() == "1\n"):
+            time.sleep(2)
+            let_go.append(device.name)
+
+
+def test_a_loop_device_that_somebody_else_has_open_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_box(tmp_path, monkeypatch)
+    for name in ("leaves", "remounts"):
+        (tmp_path / name).mkdir()
+    leaves = script_tool(tmp_path / "leaves", LEAVES, f"{{directory}} {tmp_path / 'device'}")
+    remounts = script_tool(tmp_path / "remounts", REMOUNTS, "{directory}")
+    resolved = as_is(
+        filesystems={"ext4": EXT4}, workloads={"leaves": leaves, "remounts": remounts},
+        design={"repeats": 2, "warmup": 0},
+    )  # fmt: skip
+    let_go: list[str] = []
+    holder = threading.Thread(target=hold, args=(tmp_path / "device", let_go))
+    holder.start()
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    holder.join()
+    assert len(let_go) == 1
+    trials = run.trials[run.trials["workload"] == "remounts"]
+    assert [*trials["status"]] == ["ok", "ok"], [*trials["reason"]]

@@ -116,8 +116,19 @@ detach_loops() {
 "*) continue ;; esac
         [ -z "$shared" ] || [ -n "$(find "$mountpoint" -xdev -inum "$inode")" ] || continue
         losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
+        await_let_go
     done
 } 2>/dev/null
+
+# Wait until $backing names $file no more: while somebody else (udev, blkid) has the device open, the kernel detaches it
+# only when they close it, and the file system stays busy for the next trial.
+await_let_go() {
+    tries=50 now=$file
+    while [ "$tries" -gt 0 ] && read -r now < "$backing" && [ "$now" = "$file" ]; do
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+}
 
 # What it took to end is named: those that are just ending have a second to end by themselves.
 empty_cgroup() {
