@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's
 # A grammar of IRIs that jsonschema loads for 1.6 s where it is installed; no test needs it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # How long an example takes says nothing on a machine that others use. `make fuzz` tries more of them.
-settings.register_profile("mountlab", deadline=None, max_examples=40)
+# The same examples each time, so that a failure is of a change; `make fuzz` draws anew.
+settings.register_profile("mountlab", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("mountlab")
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")

@@ -38,6 +38,15 @@ def append(file: Path, word: str, seconds: float, asked: Any) -> str:
     return word
 
 
+def hold(file: Path, word: str, until: Path, asked: Any) -> str:
+    """Says when it begins, and keeps its machine until there is a file `until`."""
+    with file.open("a") as log:
+        log.write(f"{word}+\n")
+    while not until.exists() and not asked():
+        time.sleep(0.02)
+    return word
+
+
 def fail(asked: Any) -> None:
     raise ValueError(f"asked: {asked()}")
 
@@ -61,13 +70,15 @@ def answers(engine: Cluster, count: int) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_two_tasks_on_one_machine_are_never_there_together(here: Cluster, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    here.give("one", partial(append, log, "a", 0.6), machines=("m",))
+    log, told = tmp_path / "log", tmp_path / "told"
+    here.give("one", partial(hold, log, "a", told), machines=("m",))
     assert soon(log.exists)
     here.give("two", partial(append, log, "b", 0.0), machines=("m",))
     here.give("three", partial(append, log, "c", 0.0), machines=("another",))
     here.give("four", partial(append, log, "d", 0.0), machines=())
-    found = answers(here, 4)
+    found = answers(here, 3)
+    told.touch()
+    found |= answers(here, 1)
     assert isinstance(found.pop("two"), Taken), "it gives its thread back instead of waiting"
     assert found == {"one": "a", "three": "c", "four": "d"}
     assert "b+" not in log.read_text()
@@ -77,12 +88,14 @@ def test_two_tasks_on_one_machine_are_never_there_together(here: Cluster, tmp_pa
 
 @pytest.mark.slow
 def test_a_task_of_several_machines_has_all_of_them_or_none(here: Cluster, tmp_path: Path) -> None:
-    here.give("one", partial(append, tmp_path / "log", "a", 0.6), machines=("m2",))
+    told = tmp_path / "told"
+    here.give("one", partial(hold, tmp_path / "log", "a", told), machines=("m2",))
     assert soon((tmp_path / "log").exists)
     here.give("both", partial(append, tmp_path / "both", "b", 0.0), machines=("m1", "m2"))
     ((name, answer),) = answers(here, 1).items()
     assert (name, answer) == ("both", Taken())
     here.give("other", partial(append, tmp_path / "other", "c", 0.0), machines=("m1",))
+    told.touch()
     assert answers(here, 2) == {"one": "a", "other": "c"}, "what was had of it was given back"
     here.give("both", partial(append, tmp_path / "both", "b", 0.0), machines=("m1", "m2"))
     assert answers(here, 1) == {"both": "b"}

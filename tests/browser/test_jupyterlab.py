@@ -129,14 +129,14 @@ SWEEP: dict[str, Any] = {
             "runtime": "1s",
         }
     },
-    "design": {"repeats": 4, "warmup": 1, "seed": 7},
+    "design": {"repeats": 8, "warmup": 1, "seed": 7},
     "baseline": "disk",
 }
-TRIALS = 2 * 5
+TRIALS = 2 * 9
 LAST_BEFORE_RUN = "else mountlab.run(sweep)"
 SHOWS_TRIALS = "the_run = mountlab.load_result(run_path)"
 UNSAVED = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current.jp-mod-dirty"
-PROGRESS = re.compile(r"(\d+) of 10 trials")
+PROGRESS = re.compile(rf"(\d+) of {TRIALS} trials")
 
 
 def seen(opened: OpenNotebook) -> str:
@@ -166,7 +166,7 @@ def notebook(server: Server, page: Page) -> OpenNotebook:
 @pytest.fixture(scope="module")
 def run_path(notebook: OpenNotebook, server: Server) -> Path:
     """The run, stopped by its button after two trials that counted."""
-    wait_for_live(notebook, r"n = 2")
+    wait_for_live(notebook, r"n = [2-9]")
     notebook.page.get_by_role("button", name="Stop").click()
     notebook.wait_for_text("Stopped: everything on the box is undone")
     notebook.wait()
@@ -176,14 +176,15 @@ def run_path(notebook: OpenNotebook, server: Server) -> Path:
 
 @on_the_box
 def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
-    wait_for_live(notebook, r"[1-9] of 10 trials")
+    wait_for_live(notebook, rf"[1-9]\d* of {TRIALS} trials")
     first = PROGRESS.search(seen(notebook))
-    wait_for_live(notebook, r"Read bandwidth, .B/s[^]*n = 1")
+    wait_for_live(notebook, r"Read bandwidth, .B/s[^]*n = [1-9]")
     wait_for_live(notebook, r"Now: block \d, (disk|shm)/fio-read")
     wait_for_live(notebook, r"elapsed, about \d+ s left")
-    wait_for_live(notebook, r"n = 2")
-    later = PROGRESS.search(seen(notebook))
+    wait_for_live(notebook, r"n = [2-9]")
     assert first is not None
+    wait_for_live(notebook, rf"(?<!\d)(?!{first[1]} of)\d+ of {TRIALS} trials")
+    later = PROGRESS.search(seen(notebook))
     assert later is not None
     assert int(first[1]) < int(later[1]) < TRIALS
     assert notebook.page.locator(".mountlab-live").count() == 1, "one view, which is drawn anew in its place"
@@ -213,7 +214,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)
     notebook.insert("run_path = mountlab.resume(run_path); the_run = mountlab.load_run(run_path)")
-    wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of 10 trials")
+    wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of {TRIALS} trials")
     notebook.run_rest()
     notebook.wait()
     assert notebook.errors() == []
@@ -232,5 +233,5 @@ def test_what_is_saved_shows_no_widget(notebook: OpenNotebook, run_path: Path) -
     saved = run_path.parents[1] / "notebooks" / "10_run_sweep.ipynb"
     notebook.page.wait_for_selector(UNSAVED, state="detached")
     text = saved.read_text()
-    assert "10 of 10 trials" in text
+    assert f"{TRIALS} of {TRIALS} trials" in text
     assert "application/vnd.jupyter.widget-view" not in text, "a still picture has taken its place"

@@ -15,7 +15,7 @@ import html5lib
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -137,6 +137,7 @@ def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
     with window(browser, **{"viewport": WIDE, **options}) as context:
         page = context.new_page()
         page.goto(path.as_uri())
+        wait_for_first_frame(page)
         yield page
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started, window
+from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
 from every_plot import shapes
 from matplotlib.image import imread
 from mountlab.core import disk
@@ -106,6 +106,7 @@ def opened(browser: Browser, report: Path, **options: Any) -> Iterator[Page]:
     with window(browser, **{"viewport": WIDE, **options}) as context:
         page = context.new_page()
         page.goto(report.as_uri())
+        wait_for_first_frame(page)
         yield page
 
 

@@ -186,8 +186,7 @@ def test_trials_over_a_link_cross_it_once_each(tmp_path: Path) -> None:
     turns = sorted(journal.each_counted)
     # The count may come a moment after its trial: that one has none then, and the next has two. What SSH says of its
     # windows, now and then, is not waited for.
-    assert turns[1:5] == [1] * 4
-    assert sum(turns) >= len(turns) - 1
+    assert len(turns) - 1 <= sum(turns) <= len(turns) + 2
     assert min(journal.overhead_s) > 0.010
 
 

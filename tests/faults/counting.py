@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def _mounts(places: Sequence[Path]) -> Iterator[str]:
 
 def _loops(places: Sequence[Path]) -> Iterator[str]:
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
-        backing = _text(file).strip()
+        backing = text_of(file).strip()
         if backing.startswith(_names(places)):
             yield f"loop {file.parts[3]} on {backing}"
 
@@ -177,13 +178,13 @@ def _processes(places: Sequence[Path], but: set[int]) -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*"):
         if int(process.name) in spared or _state(process) in ("Z", ""):
             continue
-        told = _text(process / "cmdline") + "\0" + _text(process / "environ") + "\0" + _cwd(process)
+        told = text_of(process / "cmdline") + "\0" + text_of(process / "environ") + "\0" + _cwd(process)
         if any(name in told for name in _names(places)):
-            yield f"process {process.name}: {_text(process / 'cmdline').replace(chr(0), ' ').strip()[:200]}"
+            yield f"process {process.name}: {text_of(process / 'cmdline').replace(chr(0), ' ').strip()[:200]}"
 
 
 def _state(process: Path) -> str:
-    words = _text(process / "stat").rpartition(")")[2].split()
+    words = text_of(process / "stat").rpartition(")")[2].split()
     return words[0] if words else ""
 
 
@@ -194,7 +195,7 @@ def _cwd(process: Path) -> str:
         return ""
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode(errors="replace")
     except OSError:
@@ -203,5 +204,5 @@ def _text(file: Path) -> str:
 
 def _files(places: Sequence[Path]) -> Iterator[str]:
     for place in places:
-        if place.is_dir():
+        with suppress(FileNotFoundError, NotADirectoryError):  # not there, or gone meanwhile
             yield from (f"file {each}" for each in sorted(place.iterdir()))

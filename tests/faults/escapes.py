@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import counting
 from mountlab.box import containment
 from mountlab.sweep import plan
 from mountlab.sweep.sweep_file import Resolved, resolve
@@ -60,13 +62,20 @@ def world(name: str, directory: Path) -> Iterator[None]:
 
 def groups(run: str) -> tuple[str, ...]:
     """Cgroups of the trials of one run that are there: other runs may go on at the same time."""
-    return tuple(f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob(f"mountlab-{run}.*"))
+    return tuple(
+        f"cgroup {above}/{name}"
+        for above, names, _ in os.walk("/sys/fs/cgroup")  # it bears what the other runs remove meanwhile
+        for name in names
+        if name.startswith(f"mountlab-{run}.")
+    )
 
 
 def loops(home: Path) -> tuple[str, ...]:
     """Loop devices on the file of a trial whose mount namespace is gone: of the scene its path shows the name only."""
     looped = re.compile(rf"/t\d{{4}}/{re.escape(home.name)}( \(deleted\))?\Z")
-    files = {path.parts[3]: path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    files = {
+        path.parts[3]: counting.text_of(path).strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")
+    }
     return tuple(f"loop {name} on {file}" for name, file in files.items() if looped.match(file))
 
 

@@ -22,7 +22,10 @@ class Link:
 
     def __init__(self, target: int) -> None:
         self.target = target
-        self.port = 0
+        self._held = socket.socket()  # keeps the port while the link is cut: bound, and not listening
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((HOST, 0))
+        self.port: int = self._held.getsockname()[1]
         self.passed = 0
         """Bytes, both ways together."""
         self.connections = 0
@@ -71,6 +74,7 @@ class Link:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
+        self._held.close()
 
     # --- in its own thread --------------------------------------------------------------------------------------------
 
@@ -83,7 +87,6 @@ class Link:
     async def _listen(self) -> None:
         self._flows.set()
         self._server = await asyncio.start_server(self._accept, HOST, self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _shut(self) -> None:
         if self._server is not None:

@@ -89,7 +89,8 @@ def watched(place: Scene, blocks: int, between_s: float) -> tuple[list[Look], Pa
 
 def grown(looks: Sequence[Look]) -> list[str]:
     """What is more at the end than after the first tenth, in the middle of the looks taken there."""
-    early = [each for each in looks if looks[-1].done * 0.1 < each.done <= looks[-1].done * 0.3]
+    warm = [each for each in looks if each.done > looks[-1].done * 0.1]
+    early = [each for each in warm if each.done <= looks[-1].done * 0.3] or warm[:1]  # a busy machine looks seldom
     late = [each for each in looks if each.done > looks[-1].done * 0.8]
     told = []
     if max(each.files for each in late) > MOST_FILES:
@@ -99,7 +100,7 @@ def grown(looks: Sequence[Look]) -> list[str]:
         before, after = (min(getattr(each, name) for each in part) for part in (early, late))
         if after > before + MOST_MORE[name]:
             told.append(f"{name}: {before} at first, {after} at the end")
-    resident = [each.resident_bytes for each in looks if each.done > looks[-1].done * 0.1]
+    resident = [each.resident_bytes for each in warm]
     if max(resident) - min(resident) > FLAT_BYTES:
         told.append(f"resident bytes: from {min(resident):,} to {max(resident):,}")
     return told

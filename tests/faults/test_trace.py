@@ -35,7 +35,7 @@ def put(place: Scene, **filesystems: Any) -> Path:
     design = {"repeats": 1, "warmup": 0, "seed": 7, "explain": 2, "shortest_trial": "0s", "trial_timeout": "30s"}
     return place.put_sweep(
         filesystems=filesystems or {"tmpfs": TMPFS},
-        workloads={"w": {**FIO, "runtime": "300ms"}},
+        workloads={"w": {**FIO, "runtime": "2s"}},
         design=design,
     )
 

@@ -62,6 +62,7 @@ def test_an_iowait_that_falls_back_is_none() -> None:
     """The kernel's own warning: it may decrease (filesystems/proc.rst)."""
     found = read(look(0, cpu="0 0 0 0 50 0 0 0"), look(0.5, cpu="50 0 0 50 48 0 0 0"))
     assert found.processors["iowait"][0][1] == 0.0
+    assert found.processors["user"][0][1] == 0.5, "it takes nothing from the time that passed"
 
 
 def test_memory_pressure_is_time_that_was_waited_and_dirty_pages_are_what_is_there() -> None:

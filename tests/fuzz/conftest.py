@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "fuzz", derandomize=False, max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

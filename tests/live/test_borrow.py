@@ -82,7 +82,7 @@ def changed(before: dict[str, str], place: Path) -> dict[str, str]:
 
 def given_back(before: dict[str, str], place: Path) -> bool:
     """Whether all is as it was. Whoever else has borrowed huge pages gives them back too."""
-    return soon(lambda: not changed(before, place), 30)
+    return soon(lambda: not changed(before, place))
 
 
 @pytest.fixture
@@ -149,10 +149,10 @@ def test_settings_are_given_back_by_box_clean_after_kill_9(
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not any((tmp_path / "mountlab-root").glob("*/mnt/*/t0*")):
             assert process.poll() is None
-            assert time.monotonic() < deadline, "no trial began within a minute"
+            assert time.monotonic() < deadline, "no trial began within three minutes"
             time.sleep(0.1)
         assert changed(before, tmp_path).keys() >= {str(HUGE), "zram"}
     finally:

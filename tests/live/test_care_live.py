@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.testing import RecordingBox
 from mountlab.core.model import Box, Program
+from processes import soon
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -45,10 +48,15 @@ def shown(leftovers: list[Leftover]) -> list[tuple[str, str, bool]]:
     return [(left.kind, left.name, left.removed) for left in leftovers]
 
 
-def sleeper(run_id: str, script: str = "exec sleep 60", cwd: Path | None = None) -> subprocess.Popen[bytes]:
+def sleeper(
+    run_id: str, script: str = "exec sleep 60", cwd: Path | None = None, first: str = ""
+) -> subprocess.Popen[bytes]:
     """A process of a run. Reaped by us, so a dead one is a zombie until then: no longer a process of the run."""
     process = subprocess.Popen(
-        ["sh", "-c", f"echo; {script}"], env={**os.environ, "MOUNTLAB_RUN": run_id}, cwd=cwd, stdout=subprocess.PIPE
+        ["sh", "-c", f"{first} echo; {script}"],
+        env={**os.environ, "MOUNTLAB_RUN": run_id},
+        cwd=cwd,
+        stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"\n"  # the shell runs by now
@@ -215,7 +223,7 @@ def test_kill_run_ends_the_processes_of_that_run_only(local: BoxConnection) -> N
 
 
 def test_kill_run_ends_children_and_those_that_ignore_sigterm(local: BoxConnection) -> None:
-    stubborn = sleeper(ONE, "trap '' TERM; (sleep 61) & while :; do sleep 0.1; done")
+    stubborn = sleeper(ONE, "(sleep 61) & while :; do sleep 0.1; done", first="trap '' TERM;")
     try:
         kill_run(local, ONE)
         assert stubborn.wait(60) == -signal.SIGKILL
@@ -319,6 +327,33 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
     assert not mounted(mnt)
     assert not roots[0].exists()
     assert clean(local) == []
+
+
+@pytest.mark.requires_root
+def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
+    local: BoxConnection, roots: tuple[Path, Path]
+) -> None:
+    """As udev and blkid have: the kernel detaches it when they close it."""
+    (roots[0] / RUN / "mnt").mkdir(parents=True)
+    image = roots[0] / RUN / "img" / "a.img"
+    image.parent.mkdir()
+    image.write_bytes(bytes(1 << 20))
+    loop = run("losetup", "-f", "--show", image)
+    asked = Path("/sys/block", Path(loop).name, "loop", "autoclear")
+
+    def hold_for_a_moment() -> None:
+        with open(loop, "rb"):
+            opened.set()
+            assert soon(lambda: asked.read_text() == "1\n")
+            time.sleep(0.5)
+
+    opened, holder = threading.Event(), threading.Thread(target=hold_for_a_moment)
+    holder.start()
+    assert opened.wait(60)
+    found = clean(local)
+    holder.join()
+    assert {left.name for left in found if left.kind == "loop"} == {f"{loop} ({image})"}
+    assert [left for left in found if not left.removed] == []
 
 
 @pytest.mark.requires_root

@@ -8,6 +8,7 @@ import signal
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,9 @@ def test_three_clients_drive_one_directory(tmp_path: Path) -> None:
     assert list(trials["status"]) == ["ok", "ok"], list(trials["reason"])
     rates = table(path, "write_bandwidth")
     assert set(rates) == {("w", ""), *(("w", name) for name in clients)}
-    assert max(rates.values()) == rates["w", ""], "together they do more than each"
+    took = table(path, "elapsed")
+    moved = sum(rates["w", name] * took["w", name] for name in clients)
+    assert rates["w", ""] == pytest.approx(moved / took["w", ""], rel=0.02), "all bytes, over the time of the slowest"
     reads = table(path, "bytes")
     assert reads["r", "read"] == 2 * 2 * 2 * 1024**2, "two jobs on each of two clients, all they were asked"
     (raw,) = (path / "raw").glob("t*/client-c-cache")
@@ -133,18 +136,18 @@ def test_a_server_listens_at_a_socket_that_only_its_user_reaches() -> None:
     with open_box(paths.load_box("a")) as connection:
         script = script_argv("serve.sh", "serve", directory, "30", connection._connection.user)
         heard = connection.attend(script)  # it goes with the last word of it
-        assert soon(lambda: Path(directory).is_dir(), 10.0)
+        assert soon(lambda: Path(directory).is_dir())
         assert connection.run(script_argv("serve.sh", "wait", directory)).ok
         assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
         servers = with_servers()
         assert len(servers) >= 2, "timeout, and fio below it"
-        sockets = {os.readlink(each) for pid in servers for each in Path(f"/proc/{pid}/fd").iterdir()}
-        inodes = {link[len("socket:[") : -1] for link in sockets if link.startswith("socket:")}
+        sockets = {link for pid in servers for link in open_files(pid) if link.startswith("socket:")}
+        inodes = {link[len("socket:[") : -1] for link in sockets}
         assert inodes, "it listens"
         for table in ("tcp", "tcp6", "udp", "udp6", "raw"):
             lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
             assert not inodes & {line.split()[9] for line in lines}
-    assert soon(lambda: heard.ended and not with_servers(), 10.0)
+    assert soon(lambda: heard.ended and not with_servers())
     shutil.rmtree(Path(directory).parent)
 
 
@@ -165,7 +168,7 @@ def test_a_client_that_is_lost_in_the_middle_fails_the_trial_and_nothing_is_left
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("client b was lost")
     assert not with_servers(), "those of the client that is there are ended, those of the other end by themselves"
-    assert soon(lambda: not any(path.exists() for path in own_roots()), 30.0), "the lost box cleans itself"
+    assert soon(lambda: not any(path.exists() for path in own_roots()), 90.0), "the lost box cleans itself"
 
 
 def kill_sshd(opened: dict[str, SshBox], name: str) -> list[int]:
@@ -177,17 +180,24 @@ def kill_sshd(opened: dict[str, SshBox], name: str) -> list[int]:
     (listener, *_) = processes_with(str(endpoint.log.parent / "sshd_config"))
     mine = [listener, *children_of(listener)]
     for pid in mine:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a session ends when its listener has
+            os.kill(pid, signal.SIGKILL)
     return mine
 
 
 def is_measuring(pid: int, name: str) -> bool:
     """Whether a job of fio's writes on that client: its file is open."""
-    try:
-        links = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return False
-    return any(f"/{name}/mountlab." in link for link in links)
+    return any(f"/{name}/mountlab." in link for link in open_files(pid))
+
+
+def open_files(pid: int) -> list[str]:
+    """What the process has open; of one that has ended, what it still had."""
+    found = []
+    with suppress(OSError):
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.append(os.readlink(each))
+    return found
 
 
 def children_of(pid: int) -> list[int]:

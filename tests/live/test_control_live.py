@@ -32,5 +32,7 @@ def test_neither_a_cold_nor_a_warm_read_in_memory_is_the_one_at_which_pages_beco
     )
     run = store.load_run(workflow.run(resolved, results=tmp_path))
     assert list(run.trials["status"]) == ["ok"] * 4
-    found = {f"{row.trial_id} {row.cell}": activated(run, row.trial_id) for row in run.trials.itertuples()}
-    assert max(found.values()) < PAGES / 2, found
+    found = {cell: [activated(run, each) for each in rows] for cell, rows in run.trials.groupby("cell")["trial_id"]}
+    assert {len(pages) for pages in found.values()} == {2}
+    # Of the whole machine: what others do only adds, and a defect would show in each block.
+    assert max(map(min, found.values())) < PAGES / 2, found

@@ -39,7 +39,7 @@ def run_demo(command: list[str], environment: dict[str, str], directory: Path) -
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import zlib
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 import pytest
@@ -114,8 +114,9 @@ def test_every_trial_of_a_second_has_its_logs_and_the_counters_of_the_box_over_t
         assert ("device_busy" in points) == (row["filesystem"] == "ext4")
         assert inside.box is not None
         assert inside.box.length is not None
-        assert 5 <= len(points["user"]) <= 11 * inside.box.length
-        assert 250 < fmean(value for _, value in points["read_iops"]) < 550, "it was asked for 500 a second"
+        looks = raw(run, row["filesystem"], "series")["over_time"].count("\n")  # few where others leave no time for it
+        assert looks // 3 <= len(points["user"]) <= 11 * inside.box.length
+        assert 250 < median(value for _, value in points["read_iops"]) < 550, "it was asked for 500 a second"
 
 
 @pytest.mark.parametrize("rw", ["randwrite", pytest.param("randread", marks=pytest.mark.long)])
@@ -232,9 +233,10 @@ def test_logs_over_time_come_back(run: Run, filesystem: str) -> None:
     series = {each.metric: each for each in read_series(raw(run, filesystem, "series"))}
     assert {"read_bandwidth", "write_iops", "read_latency_mean"} <= set(series)
     assert len(series["read_iops"].points) >= 5
-    assert 0 < series["read_iops"].points[-1].seconds <= 1.5
-    mean = sum(point.value for point in series["read_iops"].points) / len(series["read_iops"].points)
-    assert mean == pytest.approx(values(run, filesystem, "series")["read_iops", ""], rel=0.3)
+    figures = values(run, filesystem, "series")
+    assert 0 < series["read_iops"].points[-1].seconds <= figures["elapsed", ""] + 0.5
+    middle = median(point.value for point in series["read_iops"].points)
+    assert middle == pytest.approx(figures["read_iops", ""], rel=0.3)
 
 
 @pytest.mark.parametrize(

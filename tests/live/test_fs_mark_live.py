@@ -26,7 +26,9 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 def run_once(place: Path, patch: pytest.MonkeyPatch, **parts: Any) -> store.Run:
     own_box(place, patch)
-    path = workflow.run(as_is(**{"design": {"repeats": 1}, **parts}), results=place / "results")
+    path = workflow.run(
+        as_is(**{"design": {"repeats": 1, "trial_timeout": "600s"}, **parts}), results=place / "results"
+    )
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
     return store.load_run(path)

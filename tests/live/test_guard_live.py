@@ -105,11 +105,13 @@ def test_a_name_swapped_after_the_plan_is_refused_whatever_it_leads_to(made: Dis
 def test_another_disk_under_the_same_name_is_refused(made: Disks) -> None:
     """As when a disk is taken out and another put in: same node, same size."""
     first, image = made.image(), made.image()
-    device = command("losetup", "--find", "--show", str(first))
-    assert claim(device).returncode == 0
-    identity, _ = read_permission(guard(device).stderr)
-    command("losetup", "--detach", device)
-    command("losetup", device, str(image))
+    for _ in range(50):
+        device = command("losetup", "--find", "--show", str(first))
+        assert claim(device).returncode == 0
+        identity, _ = read_permission(guard(device).stderr)
+        command("losetup", "--detach", device)
+        if subprocess.run(["losetup", device, str(image)], capture_output=True, check=False).returncode == 0:
+            break  # else another worker has taken the number meanwhile
     made.undo.callback(command, "losetup", "--detach", device)
     assert_refused(guard(device, *mark_argv(device), expected=identity), "is not the device that the plan looked at")
     assert not any(image.read_bytes())
@@ -227,7 +229,8 @@ def test_a_mount_between_the_last_look_and_mkfs_makes_mkfs_fail(mkfs: tuple[str,
     device = made.loop(size=size)
     disks.ext4(device, OURS)
     script = (
-        'device=$1; shift; mount "$device" "$1" || exit 3; shift; exec unshare -m sh -c \'umount "$0"; exec "$@"\' "$@"'
+        'device=$1; shift; mount "$device" "$1" || exit 3; shift; '
+        'exec unshare -m --propagation slave sh -c \'umount "$0"; exec "$@"\' "$@"'
     )
     place = made.directory / "mountlab-between"
     place.mkdir()

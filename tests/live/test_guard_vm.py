@@ -35,7 +35,7 @@ done
 
 
 def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True)
+    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
     assert done.ok, done.error_text
     return done.text.strip()
 

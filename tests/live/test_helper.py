@@ -477,6 +477,8 @@ def test_another_shell_refuses_the_same(opened: Open) -> None:
 def test_what_hangs_is_ended_at_its_limit_though_the_user_could_not_end_it(opened: Open) -> None:
     with subprocess.Popen(["flock", str(INSTALLED / "lock"), "sleep", "100"], start_new_session=True) as hanging:
         try:
+            asks = ["flock", "-n", str(INSTALLED / "lock"), "true"]
+            assert soon(lambda: subprocess.run(asks, check=False).returncode == 1), "it has the lock"
             began = time.monotonic()
             done = opened.helped.sh(shlex.join((*helper.COMMAND, "1", RUN, "umount", opened.path("mnt", "free"))))
             assert (done.returncode, time.monotonic() - began < 60) == (124, True)

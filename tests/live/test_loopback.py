@@ -113,6 +113,26 @@ def test_two_that_start_and_stop_at_the_same_moment_agree_on_the_directory_of_ss
     assert (tmp_path / "sshd").is_dir()
 
 
+@pytest.mark.requires_root  # whose sshd alone needs this directory
+def test_one_that_starts_while_another_looks_for_sshds_has_the_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Trap: the other one then removed what the new sshd had seen there, and its connections died."""
+    monkeypatch.setattr(loopback, "PRIVSEP_DIR", tmp_path / "sshd")
+    monkeypatch.setattr(loopback, "spawn", lambda *_: daemon)
+    monkeypatch.setattr(loopback, "_wait_for_greeting", lambda *_: True)
+    loopback._make_privsep_dir()
+    with subprocess.Popen(["sleep", "60"]) as daemon:
+        starts = threading.Thread(target=lambda: loopback._start(LOCAL, "sshd", tmp_path, forwards=False))
+
+        looks = iter([lambda: None, lambda: (starts.start(), starts.join(0.5))])
+        monkeypatch.setattr(loopback, "_sshds", lambda: (next(looks)(), {})[1])
+        loopback._remove_privsep_dir({0})
+        starts.join()
+        daemon.kill()
+    assert (tmp_path / "sshd").is_dir()
+
+
 def test_an_sshd_that_nobody_has_waited_for_needs_no_directory(tmp_path: Path) -> None:
     """The first process of a container may never ask how the sessions of an sshd ended."""
     shutil.copy(shutil.which("sleep") or pytest.fail("no sleep"), tmp_path / "sshd")

@@ -216,7 +216,7 @@ def guest(box: BoxConnection) -> Machine:
     """The virtual box, with a kernel of its own."""
 
     def run(*argv: str) -> Done:
-        done = box.run(argv, root=True)
+        done = box.run(argv, root=True, timeout_s=300.0)
         return Done(done.exit_status, done.text, done.error_text)
 
     return run

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -264,12 +264,15 @@ def test_a_second_box_with_the_same_root_is_refused_meanwhile(
     mine = {"mount_root": str(root), "output_root": str(output_root(root))}
     keys = {"embedded": "loopback", **{key: f"{tmp_path}/other-{key}" for key in mine}, shared: mine[shared]}
     (tmp_path / "params" / "boxes" / "second.yml").write_text(yaml.safe_dump(keys))
+    told = tmp_path / "told"
+    wait = f"mkdir {told}.first 2>/dev/null || until [ -e {told} ]; do sleep 0.1; done"  # from the second trial on
     command = {
-        "tool": "command", "argv": "sh -c 'sleep 1; echo 5 >$1/x; cat $1/x' seen {directory}", "space": "1MiB",
+        "tool": "command", "argv": f"sh -c '{wait}; echo 5 >$1/x; cat $1/x' seen {{directory}}", "space": "1MiB",
         "metrics": {"bytes": {"pattern": r"^(\d+)$", "unit": "B"}},
     }  # fmt: skip
-    long = as_is(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 4})
-    with meanwhile(long, results_dir) as path:
+    long = as_is(filesystems={"tmpfs": TMPFS}, workloads={"w": command}, design={**DESIGN, "repeats": 2})
+    with meanwhile(long, results_dir) as path, ExitStack() as undo:
+        undo.callback(told.touch)
         with pytest.raises(BoxInUse, match=f"run {path.name} is running on this box") as caught:
             workflow.run(given(), box="second", results=results_dir)
         assert caught.value.where == f"box second: {mine[shared]}/lock"
@@ -304,7 +307,7 @@ def leases(results: Path) -> list[str]:
 def test_no_lease_outlives_its_run_whatever_became_of_the_connection(fault: str) -> None:
     with linked("60s") as (place, wire), control(place) as host:
         keys = place.keys(repeats=2)
-        keys["workloads"] = {"seen": place.seen(0.3)}
+        keys["workloads"] = {"seen": place.seen(1.0)}
         host.start("run", place.put_sweep(**keys))
         assert soon(place.witness.exists, 60), host.said()
         assert leases(place.results) != [], "it is there while the run goes on"

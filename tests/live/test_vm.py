@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,8 +21,7 @@ from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem
 from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
-from processes import processes_with
-from processes import soon as soon_after
+from processes import processes_with, soon
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -38,10 +36,6 @@ def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
     done = box.run(("sh", "-c", script))
     assert done.ok == ok, done.error_text
     return done.text if ok else done.error_text
-
-
-soon = partial(soon_after, timeout_s=10.0)
-"""An emulated machine takes longer to go."""
 
 
 # --- what it is -------------------------------------------------------------------------------------------------------
@@ -193,9 +187,9 @@ def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -
         for device in devices:
             assert beginning(connection, device) == "." * 8
             sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
-        sh(connection, "touch /run/before; (sleep 0.5; reboot -f) >/dev/null 2>&1 &")
+        sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
         connection.close()
-        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=60)
+        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=150)
         connection = connect(vm_box, endpoint)
         assert not connection.run(("test", "-e", "/run/before")).ok
         assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3

@@ -172,5 +172,7 @@ def test_package_holds_templates_and_scripts(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if name.startswith("mountlab/") and not name.endswith("/")}
-    files = {path for path in (ROOT / "lib" / "mountlab").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    files = {
+        path for path in (ROOT / "lib" / "mountlab").rglob("*") if path.is_file() and path.parent.name != "__pycache__"
+    }
     assert packed == {str(path.relative_to(ROOT / "lib")) for path in files}

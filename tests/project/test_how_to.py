@@ -30,14 +30,20 @@ def code(page: str, language: str) -> list[str]:
 # --- additions to the library -----------------------------------------------------------------------------------------
 
 
+CACHED = shutil.ignore_patterns("__pycache__")
+"""Other workers write there at this moment."""
+
+
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with all that the three pages add."""
     copy = tmp_path_factory.mktemp("how-to") / "mountlab"
     for name in ("lib", "tests", "params", "notebooks", "results/tour", "docs", "pyproject.toml", "METHODS.md"):
-        take = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        take(ROOT / name, copy / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=CACHED)
+        else:
+            shutil.copy(ROOT / name, copy / name)
     subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
     for page in ADDITIONS:
         for name, body in FILE.findall((HOW_TO / page).read_text()):

@@ -28,6 +28,7 @@ from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import as_trial
 from mountlab.sweep.plan import Plan
+from processes import soon
 from sweep.test_plan import BOX, FACTS, make_plan
 from sweeps import DD_WRITE, RAMFS, TMPFS, sweep
 
@@ -235,9 +236,8 @@ def test_the_view_is_drawn_once_a_tick_whatever_happens_meanwhile(
     monkeypatch.setattr(live, "TICK_S", 0.05)
     with view:
         view.begin(the_plan.trials[0])
-        deadline = time.monotonic() + 30
-        while len(seen(view).shown) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        had = len(seen(view).shown)
+        assert soon(lambda: len(seen(view).shown) >= had + 3)
     assert seen(view).shown[0]["now"] == "Now: a file system is made or undone"
     assert {shown["now"] for shown in seen(view).shown[1:]} <= {"Now: block 1, t/w", seen(view).shown[0]["now"]}
     assert seen(view).shown[-1]["now"] == "Now: block 1, t/w"
@@ -313,6 +313,8 @@ def test_figures_are_read_at_most_once_a_tick(
     measured = writer.measured
     monkeypatch.setattr(writer, "measured", lambda the_sweep: (reads.append(1), measured(the_sweep))[1])
     with view:
+        began = time.monotonic()
+        monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: began))
         for planned in the_plan.trials:
             view.begin(planned)
             view.end(planned, as_trial(planned, "failed", "x", NOW, 0.01))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import playwright
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = (
@@ -33,6 +34,14 @@ def window(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
     with browser.new_context(offline=True, **options) as context:
         context.set_default_timeout(PATIENCE_MS)
         yield context
+
+
+def wait_for_first_frame(page: Page) -> None:
+    """Chromium drops keys that come before it, and a page has loaded earlier."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate("performance.getEntriesByType('paint').length"):
+        assert time.monotonic() < deadline, "no frame was drawn"
+        page.wait_for_timeout(20)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ import pytest
 
 MIB = 2**20
 SECTOR, SWAP_HEADER = 512, 4096
+ELSEWHERE = ("unshare", "-m", "--propagation", "slave")
+"""A mount namespace of its own, which lets go of what is unmounted here."""
 BUSY_S = 60.0
 SIZE = 64 * MIB
 BTRFS_SIZE = 128 * MIB
@@ -88,9 +90,9 @@ class Disks:
         place = self.directory / "elsewhere"
         place.mkdir()
         hidden = f"mount -o ro {device} {place} && sync -f {place} && echo mounted && read _"
-        if subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
+        if subprocess.run([*ELSEWHERE, "true"], check=False).returncode != 0:
             pytest.skip("a mount cannot be hidden here: unshare -m does not work (inside a chroot, say)")
-        holder = self.process("unshare", "-m", "sh", "-c", hidden)
+        holder = self.process(*ELSEWHERE, "sh", "-c", hidden)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "mounted\n"
         return holder.pid

@@ -47,10 +47,10 @@ def ordinary_user() -> Iterator[Ordinary]:
 
 
 def _patiently(*argv: str) -> None:
-    """Again, as long as somebody else is writing the list of users."""
+    """Again, as long as somebody else is writing the list of users, or the user's last process is ending."""
     until = time.monotonic() + LOCKED_S
     while (done := subprocess.run(argv, capture_output=True, text=True, check=False)).returncode:
-        assert "lock" in done.stderr, done.stderr
+        assert "lock" in done.stderr or "currently used by process" in done.stderr, done.stderr
         assert time.monotonic() < until, done.stderr
         time.sleep(0.5)
 

@@ -35,9 +35,9 @@ def program_of(pid: int) -> str:
 
 def mapped(path: Path) -> bool:
     """Whether a process on this machine has the file mapped."""
-    for maps in Path("/proc").glob("[0-9]*/maps"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if str(path) in maps.read_text():
+            if str(path) in (process / "maps").read_text():
                 return True
         except OSError:
             continue

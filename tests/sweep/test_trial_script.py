@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -311,7 +312,7 @@ def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     assert seen is not None
     assert seen.seconds is not None
     assert seen.own is not None
-    assert seen.own > 0.05, "sorting takes a processor"
+    assert seen.own * seen.seconds * (os.cpu_count() or 1) > 0.05, "sorting takes a processor"
     assert seen.others is not None
     assert seen.clock_step_s is not None
     assert (seen.lazy_init, seen.kernel_log) == (None, None), "neither ext4 nor a dropping of the caches"
@@ -329,10 +330,11 @@ def sampling(planned: PlannedTrial, shell: str, seconds: float, *, tool: str = "
 def samplers(machine: Machine) -> list[str]:
     """The samplers of its trials that are running: what has their file as its output."""
     found = []
-    for output in Path("/proc").glob("[0-9]*/fd/1"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if os.readlink(output).startswith(f"{machine.output_root}/") and "over_time" in os.readlink(output):
-                found.append(output.parts[2])
+            output = os.readlink(process / "fd/1")
+            if output.startswith(f"{machine.output_root}/") and "over_time" in output:
+                found.append(process.name)
     return found
 
 
@@ -340,15 +342,16 @@ def samplers(machine: Machine) -> list[str]:
 def test_the_counters_are_read_while_the_tool_runs(machine: Machine, shell: str) -> None:
     """Ten times a second, in the right order of magnitude: what is written appears on the way."""
     shutil.which(shell.split()[0]) or pytest.skip(f"{shell} is not installed")
-    files, status, _ = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 0.6))
+    files, status, _ = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 1))
     assert status == "ok"
     found = over_time({name: data.decode() for name, data in files.items()})
     assert found is not None
     assert found.length is not None
-    assert found.length >= 0.6 - TICK
+    assert found.length >= 1 - TICK
     times = [at for at, _ in found.dirty]
     assert 3 <= len(times) <= 11 * found.length + 2
-    assert -0.1 < times[0] < times[-1] < found.length + 0.1
+    late = max(after - before for before, after in pairwise(times))  # on a busy machine a look comes late
+    assert -late / 2 - 0.02 <= times[0] < times[-1] <= found.length + late / 2 + 0.02
     for at in range(len(found.processors["user"])):
         assert 0 <= sum(points[at][1] for points in found.processors.values()) <= 1.01
     assert samplers(machine) == []
@@ -388,7 +391,7 @@ def test_a_sampler_that_is_killed_takes_nothing_along(machine: Machine) -> None:
 def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str) -> None:
     """Of its shell alone: none that goes on when the tool has ended."""
     (planned,) = opened(machine).trials
-    argv = (*planned.argv[:4], sampling(planned, "bash", 1), *planned.argv[5:])
+    argv = (*planned.argv[:4], sampling(planned, "bash", 5), *planned.argv[5:])
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     trial = subprocess.Popen(argv, env=machine.environment, start_new_session=True, **quiet)
     within(20, lambda: len(samplers(machine)) == 1)
@@ -396,8 +399,10 @@ def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str)
     trial.wait()
     within(20, lambda: samplers(machine) == [])
     within(20, lambda: not is_there(trial.pid))
-    for group in Path(CGROUPS).rglob(f"mountlab-r1.*.{trial.pid}"):  # which the next trial would have removed
-        group.rmdir()
+    for place, names, _ in os.walk(CGROUPS):  # it bears what other workers remove meanwhile
+        for name in names:
+            if re.fullmatch(rf"mountlab-r1\..*\.{trial.pid}", name):  # which the next trial would have removed
+                os.rmdir(os.path.join(place, name))
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> None:
@@ -449,10 +454,8 @@ sleep 0.2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("set_by", "least", "most"), [(0, 0, 0), (5, 4.5, 5), (-5, -5, -4.5)])
-def test_the_wall_clock_is_held_against_one_that_nobody_sets(
-    machine: Machine, set_by: int, least: float, most: float
-) -> None:
+@pytest.mark.parametrize("set_by", [0, 5, -5])
+def test_the_wall_clock_is_held_against_one_that_nobody_sets(machine: Machine, set_by: int) -> None:
     """A `date` that is late, as on a busy machine, and goes by the other clock, but for what it is set by meanwhile."""
     machine.program("date", WALL)
     plan = opened(machine)
@@ -462,9 +465,12 @@ def test_the_wall_clock_is_held_against_one_that_nobody_sets(
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None
     assert seen.clock_step_s is not None
-    assert least <= seen.clock_step_s <= most
+    began, began_by, ended, ended_by = map(float, files["uptime"].decode().split()[1:])
+    late_s = began_by - began + ended_by - ended + 0.011  # as far as the two looks at `date` leave it open
+    assert max(0, abs(set_by) - late_s) <= abs(seen.clock_step_s) <= abs(set_by)
+    assert seen.clock_step_s * set_by >= 0
     assert seen.seconds is not None
-    assert 0.2 < seen.seconds < 4
+    assert ended - began_by - 0.011 <= seen.seconds <= ended_by - began + 0.011
 
 
 DMESG = """#!/bin/sh
@@ -473,6 +479,10 @@ printf '<6>[    1.000000] sh (1): drop_caches: 3\\n<4>[    2.000000] an old warn
 printf '<6>[    3.000000] sh (%s): drop_caches: 3\\n<6>[    4.000000] for your information\\n' "$NUMBER"
 printf '<3>[    5.000000] I/O error, dev sda\\n<28>[    6.000000] of a daemon\\n'
 """
+TWO_DATES = """#!/bin/sh
+[ -e "$0.on" ] || {{ : >"$0.on"; echo {}; exit; }}
+rm "$0.on"; echo {}
+"""
 
 
 @pytest.mark.slow
@@ -480,11 +490,10 @@ def test_the_kernels_log_counts_from_our_dropping_of_the_caches(machine: Machine
     """Lines of others before it, and those below a warning, are not of this trial. <28> is a warning of facility 3."""
     machine.program("dmesg", DMESG)
     plan = opened(machine)
-    for seconds, log in ((0.6, ("I/O error, dev sda", "of a daemon")), (0, None)):
-        script = plan.trials[0].argv[4].replace("dropped=\n", "dropped=yes NUMBER=$$; export NUMBER\n")
-        files, status, _ = machine.trial(
-            plan.trials[0], script.replace("measured() {", f"measured() {{ sleep {seconds}; ")
-        )
+    script = plan.trials[0].argv[4].replace("dropped=\n", "dropped=yes NUMBER=$$; export NUMBER\n")
+    for took_ns, log in ((500_000_001, ("I/O error, dev sda", "of a daemon")), (500_000_000, None)):
+        machine.program("date", TWO_DATES.format(10**18, 10**18 + took_ns))
+        files, status, _ = machine.trial(plan.trials[0], script)
         assert status == "ok"
         seen = around({name: data.decode() for name, data in files.items()})
         assert seen is not None

@@ -106,6 +106,17 @@ is_image_of() {
         && { is_image "$3" || [ ! -e "$3" ]; }
 }
 
+# Detach loop device $1 (/sys/block/loopN) from its file $2. While somebody else (udev, blkid) has it open, the kernel does
+# that only when they close it.
+detach() {
+    losetup -d "/dev/${1##*/}" || return
+    tries=20
+    while [ "$tries" -gt 0 ] && [ "$(backing_of "$1")" = "$2" ]; do
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+}
+
 # $1: a root, or a directory of our own; $2: run or own, for which of these.
 clean_loops() {
     for loop in /sys/block/loop*; do
@@ -113,7 +124,7 @@ clean_loops() {
         case $backing in "$1"/*) is_image_of "$2" "$1" "$backing" || continue ;; *) continue ;; esac
         gone=0 note=
         if [ "$mode" = clean ]; then
-            note=$(losetup -d "/dev/${loop##*/}" 2>&1)
+            note=$(detach "$loop" "$backing" 2>&1)
             if [ "$(backing_of "$loop")" != "$backing" ]; then gone=1 note=; else note=${note:-still in use}; fi
         fi
         say loop "$gone" "/dev/${loop##*/} ($(escape "$backing"))" "$note"
@@ -124,7 +135,8 @@ clean_loops() {
 detach_below() {
     [ "$mode" = clean ] || return 0
     for loop in /sys/block/loop*; do
-        case $(backing_of "$loop") in "$1"/*/mnt/*) losetup -d "/dev/${loop##*/}" 2>/dev/null ;; esac
+        backing=$(backing_of "$loop")
+        case $backing in "$1"/*/mnt/*) detach "$loop" "$backing" 2>/dev/null ;; esac
     done
 }
 

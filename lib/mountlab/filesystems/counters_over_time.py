@@ -194,10 +194,10 @@ _PARTS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
 def _processors(looks: Sequence[tuple[float, _Reading]]) -> Iterator[tuple[str, Points]]:
     """Yield the share of each kind of time in all that passed. iowait may fall; it is 0 then."""
     windows = [
-        (at, [late - first for first, late in zip(early.ticks, look.ticks, strict=True)])
+        (at, [max(0, late - first) for first, late in zip(early.ticks, look.ticks, strict=True)])
         for (_, early), (at, look) in pairwise(looks)
         if len(early.ticks) == len(look.ticks) == 8
     ]
     known = [(at, passed, sum(passed)) for at, passed in windows if sum(passed) > 0]
     for name, places in _PARTS.items():
-        yield name, [(at, max(0.0, sum(passed[place] for place in places)) / total) for at, passed, total in known]
+        yield name, [(at, sum(passed[place] for place in places) / total) for at, passed, total in known]

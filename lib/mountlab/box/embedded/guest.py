@@ -221,8 +221,9 @@ def _write_recipe(path: Path, guest: Guest) -> None:
 def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
     """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
     how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
-    if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted
-        alone = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
+    if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted;
+        # and what is unmounted here meanwhile is let go there
+        alone = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
         how = (*alone, _path("mmdebstrap"), "--mode=root")
     hooks = [
         'mkdir "$1/mountlab"',

@@ -7,6 +7,7 @@ system's sshd, and lets in only the current user with that key. Works for root a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import shutil
@@ -156,8 +157,9 @@ def _start(box: Box, sshd: str, directory: Path, *, forwards: bool) -> tuple[sub
         pam = os.geteuid() == 0 and _is_locked(_user())
         text = configuration(directory, port, _user(), pam=pam, forwards=forwards)
         (directory / "sshd_config").write_text(text)
-        _make_privsep_dir()
-        daemon = spawn([sshd, "-D", "-e", "-f", str(directory / "sshd_config")], log)
+        with _at_the_directory(fcntl.LOCK_SH):
+            _make_privsep_dir()
+            daemon = spawn([sshd, "-D", "-e", "-f", str(directory / "sshd_config")], log)
         if _wait_for_greeting(daemon, port):
             return daemon, port
         stop(daemon)
@@ -180,10 +182,25 @@ def _wait_for_greeting(daemon: subprocess.Popen[bytes], port: int) -> bool:
 # --- /run/sshd --------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _at_the_directory(how: int) -> Iterator[None]:
+    """Let no Mountlab remove the directory between another's look at it and the start of its sshd. `how`: shared by
+    those that start, exclusive for the one that removes."""
+    if os.geteuid() != 0 or not PRIVSEP_DIR.parent.is_dir():
+        yield
+        return
+    handle = os.open(PRIVSEP_DIR.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, how)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _make_privsep_dir() -> None:
     """Make the directory, marked as ours, unless it is there.
 
-    A second Mountlab may make it, or take its own away, at the same moment: then sshd says so, and is started again.
+    The system's own sshd may take it away at the same moment: then ours says so, and is started again.
     """
     if os.geteuid() == 0:
         with contextlib.suppress(FileExistsError, FileNotFoundError):
@@ -197,10 +214,11 @@ def _remove_privsep_dir(sessions: Set[int]) -> None:
     marker = PRIVSEP_DIR / ".mountlab"
     if os.geteuid() == 0 and marker.exists():
         poll(lambda: not sessions & _sshds().keys(), 2.0, every_s=0.02)
-        if not _sshds():
-            marker.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
-                PRIVSEP_DIR.rmdir()
+        with _at_the_directory(fcntl.LOCK_EX):
+            if not _sshds():
+                marker.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # not empty, or gone: not ours to force
+                    PRIVSEP_DIR.rmdir()
 
 
 def _sshds() -> dict[int, int]:

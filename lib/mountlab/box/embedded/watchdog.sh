@@ -30,6 +30,10 @@ rm -rf -- "$directory"
 
 tries=20
 while [ -n "$2" ] && [ "$tries" -gt 0 ] && [ -e "$2/.mountlab" ]; do
-    if ! grep -qs '^[0-9]* (sshd.*) [^ZX] ' /proc/[0-9]*/stat; then rm -f -- "$2/.mountlab"; rmdir -- "$2"; exit; fi
+    # Alone, so that no other Mountlab has just seen the directory there and starts its sshd (loopback.py).
+    (
+        flock 9 2>/dev/null
+        if ! grep -qs '^[0-9]* (sshd.*) [^ZX] ' /proc/[0-9]*/stat; then rm -f -- "$2/.mountlab"; rmdir -- "$2"; fi
+    ) 9<"${2%/*}"
     tries=$((tries - 1)); sleep 0.1
 done
