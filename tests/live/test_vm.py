@@ -263,6 +263,32 @@ def test_a_machine_whose_console_says_that_it_gave_up_is_ended(
     assert not processes_with(str(tmp_path))
 
 
+SECOND = """#!/bin/sh
+# Says nothing the first time it is started.
+for word; do case $word in file,id=console,path=*) console=${word#*path=} ;; esac; done
+if [ -e "$0.tried" ]; then echo "Kernel panic - not syncing: the second" >"$console"; fi
+touch "$0.tried"
+exec sleep 60
+"""
+
+
+@pytest.mark.parametrize(("how", "got"), [("tcg", "Kernel panic - not syncing: the second"), ("kvm", vm._HANGS)])
+def test_one_that_hangs_in_emulation_is_started_once_more(
+    how: vm.Accelerator, got: str, vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = tmp_path / "second"
+    machine.write_text(SECOND)
+    machine.chmod(0o755)
+    monkeypatch.setattr(vm.here, "needed", lambda *_, **__: str(machine))
+    monkeypatch.setattr(vm, "built", lambda _: guest.Guest(tmp_path))
+    monkeypatch.setattr(vm, "choose_accelerator", lambda *_: how)
+    monkeypatch.setattr(vm, "START_TIMEOUT_S", 2.0)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(BoxError) as caught, vm.virtual_box(vm_box):
+        pass
+    assert got in caught.value.got
+
+
 def did_not_boot(box: Box, directory: Path, got: str) -> None:
     with pytest.raises(BoxError) as caught, vm.virtual_box(box):
         pass
