@@ -210,6 +210,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
     assert notebook.errors() == []
 
 
+@pytest.mark.long
 @on_the_box
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)
@@ -227,6 +228,7 @@ def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNoteboo
     assert (run_path / "report.html").exists()
 
 
+@pytest.mark.long
 @on_the_box
 def test_what_is_saved_shows_no_widget(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.page.keyboard.press("Control+s")

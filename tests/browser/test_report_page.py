@@ -19,6 +19,7 @@ from mountlab.core import disk
 from mountlab.report import execute, html
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
+from repetition import others_long
 from synthetic_report import hostile_report
 
 AA = 4.5
@@ -371,7 +372,7 @@ def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("page", ["recorded", "long", pytest.param("swept", marks=pytest.mark.long)])
+@pytest.mark.parametrize("page", others_long(["recorded", "long", "swept"], kept=["recorded"]))
 @pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long), 1920])
 def test_no_text_of_a_plot_is_cut_or_too_small(
     width: int, page: str, browser: Browser, request: pytest.FixtureRequest

@@ -61,6 +61,7 @@ def test_requests_arrive_at_the_rate_that_is_asked(in_memory: Path, tmp_path: Pa
     assert found["read_latency_p50"] < 0.001
 
 
+@pytest.mark.long
 def test_a_device_that_can_do_half_of_it_makes_requests_wait(tmp_path: Path) -> None:
     """A closed loop reports 0.1 ms here; requests that arrive on time wait for as long as the backlog is.
 

@@ -55,6 +55,7 @@ def test_a_device_that_is_asked_for_more_than_it_can_do_makes_a_closed_loop(resu
     assert "1 workload (twice)" in messages(run, "closed-loop-latency")[""]
 
 
+@pytest.mark.long
 def test_the_gaps_of_poisson_arrivals_are_whole_microseconds(results_dir: Path) -> None:
     """fio 3.33 makes 5 % more than 33,400 a second; 9,000 in each of two processes are kept. Where others hold it back
     it makes less than its arithmetic, so that a busy machine is asked again."""
@@ -118,6 +119,7 @@ def test_credits_that_end_inside_of_a_trial_are_seen(results_dir: Path) -> None:
     assert messages(run, "not-steady") == {}
 
 
+@pytest.mark.long
 def test_credits_that_end_between_two_trials_are_seen(results_dir: Path) -> None:
     """Of two cells, each with two trials before and three after."""
     workloads = {name: {**READ, "direct": True, "size": "2MiB", "time_based": False} for name in ("one", "two")}

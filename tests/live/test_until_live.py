@@ -112,6 +112,7 @@ def test_a_benchmark_stops_within_its_rule_and_its_intervals_are_as_narrow_as_wa
     assert ratio.high / ratio.ratio - 1 == pytest.approx(stop.half_width, rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_budget_ends_it_before_a_block_that_would_be_too_long(results: Path) -> None:
     until = {**RULE, "max": 40, "budget": "2s"}
     restless = {"restless": entry(results, "restless", "0.4")}

@@ -149,6 +149,7 @@ def test_other_characters_are_as_latex_needs_them() -> None:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_figures_have_the_width_that_was_asked_for(results_dir: Path) -> None:
     run = load_run(written(results_dir))
