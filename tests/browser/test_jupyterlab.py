@@ -214,6 +214,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
 @on_the_box
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)
+    notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
     notebook.insert("run_path = mountlab.resume(run_path); the_run = mountlab.load_run(run_path)")
     wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of {TRIALS} trials")
     notebook.run_rest()

@@ -16,6 +16,7 @@ import pytest
 from mountlab.box import facts
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
+from mountlab.box.embedded.child import greets
 from mountlab.box.ssh import connect
 from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem
@@ -190,6 +191,7 @@ def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -
         sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
         connection.close()
         assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=150)
+        assert soon(lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S), timeout_s=60)
         connection = connect(vm_box, endpoint)
         assert not connection.run(("test", "-e", "/run/before")).ok
         assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
