@@ -304,10 +304,10 @@ def test_contents_stand_beside_the_text_and_follow_it(report: Page) -> None:
     contents = report.get_by_role("navigation", name="Contents")
     assert contents.bounding_box()["x"] < report.locator("main").bounding_box()["x"]  # type: ignore[index]
     contents.get_by_role("link", name="Trials").click()
-    assert 0 <= report.locator("h2", has_text="Trials").bounding_box()["y"] < WIDE["height"]  # type: ignore[index]
-    assert contents.get_by_role("link", name="Results").bounding_box()["y"] >= 0  # type: ignore[index]
     current = contents.locator("[aria-current]")
     current.filter(has_text="Trials").wait_for()
+    assert 0 <= report.locator("h2", has_text="Trials").bounding_box()["y"] < WIDE["height"]  # type: ignore[index]
+    assert contents.get_by_role("link", name="Results").bounding_box()["y"] >= 0  # type: ignore[index]
     assert current.count() == 1
 
 
