@@ -136,6 +136,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_what_a_killed_notebook_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", KILLED, str(tmp_path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

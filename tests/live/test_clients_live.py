@@ -106,6 +106,7 @@ def table(path: Path, metric: str) -> dict[tuple[str, str], float]:
     return dict(zip(zip(own["workload"], own["label"], strict=True), own["value"], strict=True))
 
 
+@pytest.mark.long
 def test_three_clients_drive_one_directory(tmp_path: Path) -> None:
     clients = ["a", "b", "c"]
     path = measure(

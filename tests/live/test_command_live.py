@@ -90,6 +90,7 @@ def test_every_run_cleans_up_after_a_failed_preparation(tmp_path: Path, entry: d
     shutil.rmtree(tmp_path / "results")
 
 
+@pytest.mark.long
 def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
     tmp_path: Path, entry: dict[str, Any]
 ) -> None:

@@ -231,6 +231,7 @@ def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped) -> N
         assert records(helped) == []
 
 
+@pytest.mark.long
 @pytest.mark.requires_program("perf")
 def test_a_record_is_roots_and_ends_whatever_becomes_of_its_run(helped: Helped) -> None:
     with tracing_permitted(helped):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from causes import READS_PER_S, THROTTLE, measured, mounted, throttled
+from causes import READS_PER_S, THROTTLE, TRIES, measured, mounted, throttled
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
@@ -19,8 +19,6 @@ from sweeps import TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
-TRIES = 4
-"""A machine that others use may hold a trial back. A check that is wrong is wrong each time."""
 READ = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "32MiB", "time_based": True, "runtime": "2s"}
 
 

@@ -64,6 +64,7 @@ def moved_by_others() -> int:
     return max(seen) - min(seen)
 
 
+@pytest.mark.long
 def test_files_take_their_size_and_a_zram_device_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)
     filesystems = {**MEMORY, "disk": EXT4}

@@ -141,6 +141,7 @@ def interrupt_after(results: Path, trials: int) -> threading.Thread:
     return thread
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on_and_stops_where_it_would_have_stopped(results: Path) -> None:
     """Stopped in the fourth block, when half of its cells have left."""
     workloads = {"steady": entry(results, "steady"), "restless": entry(results, "restless", "0.2")}

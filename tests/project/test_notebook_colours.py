@@ -50,9 +50,8 @@ def wrong_colours(page: str) -> list[object]:
     return [pair for pair in told if pair[1] != EXPECTED[pair[0]]] + strange
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each == "20_report" else pytest.mark.long) for each in OF_A_RUN]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", OF_A_RUN)
 def test_a_notebook_draws_each_file_system_in_its_colour(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

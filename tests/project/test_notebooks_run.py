@@ -127,6 +127,7 @@ def test_how_much_it_can_take_says_what_asks_for_a_search_where_a_run_has_none(k
     assert not [output for output in outputs(executed) if output.output_type == "error"]
 
 
+@pytest.mark.long
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
     text = nbformat.writes(kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth"))
     assert "read_bandwidth under dd-read cache=cold: xfs / tmpfs = " in text

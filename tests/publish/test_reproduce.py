@@ -407,6 +407,7 @@ def test_an_executed_notebook_is_cleaned_of_times_places_and_random_ids() -> Non
 # --- run again --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_box_runs_the_sweeps_again_and_the_two_are_compared(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

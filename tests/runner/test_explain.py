@@ -252,6 +252,7 @@ def test_the_page_does_what_it_says(
     assert len(diagnostic(run)) == 8 * 2
 
 
+@pytest.mark.long
 def test_a_bundle_without_identities_has_no_record_of_perf(run: Path, results_dir: Path) -> None:
     explain(run, blocks=2)
     assert list(run.rglob("kallsyms.gz"))

@@ -378,6 +378,7 @@ def test_a_run_of_an_earlier_version_goes_on_where_its_box_is_the_same(
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_commands_and_the_code_of_the_page_do_what_it_says(
     bench: Bench, results_dir: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,6 @@ from mountlab.runner.explain import explain
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
-from repetition import others_long
 from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive
 from sweeps import TMPFS, Silent
 
@@ -123,7 +122,8 @@ def test_every_block_holds_each_cell_that_still_searches_once(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", others_long([0, 1, 5, 8], kept={5}))
+@pytest.mark.long
+@pytest.mark.parametrize("after", [0, 1, 5, 8])
 def test_a_resumed_search_tries_the_rates_of_the_whole_one(after: int, tmp_path: Path) -> None:
     whole, writer = run(resolved(), tmp_path / "whole")
     plan, stop = planned(resolved()), [0] * after + [lambda: os.kill(os.getpid(), signal.SIGINT)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate, stakes
 from mountlab.stats.capacity_ratios import ratio
+from repetition import others_long
 
 RATES = (100.0, 140.0, 150.0, 160.0, 200.0)
 trials_of_a_search = st.lists(st.builds(RateTrial, st.sampled_from(RATES), st.booleans()), max_size=40)
@@ -296,7 +297,7 @@ def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[in
         assert next_rate(kept, half_width=0.05, start=300.0, left=most - place) == trial.rate
 
 
-@pytest.mark.parametrize(("width", "grows"), [(0.05, 1.0), (0.1, 1.0), (0.01, 2.0)])
+@pytest.mark.parametrize(("width", "grows"), others_long([(0.05, 1.0), (0.1, 1.0), (0.01, 2.0)], kept={(0.1, 1.0)}))
 def test_a_search_that_cannot_be_precise_is_bounded_all_the_same(width: float, grows: float) -> None:
     """Answers are a matter of chance over many rates, or the capacity doubles while it is sought."""
     found = [capacity(searched(noisy(seed, width, grows=grows), most=40)) for seed in range(12)]
