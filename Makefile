@@ -109,6 +109,7 @@ check: env lint ## linters, types and the fast tests: before every commit
 # Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
 test test-all: WORKERS := 5
 test: env style ## linters, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
+	@$(PY) -m mountlab_dev needs
 	@$(PYTEST) -m "not long" $(ARGS)
 
 test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations

@@ -6,10 +6,10 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shutil
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -34,7 +34,6 @@ settings.load_profile("mountlab")
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
-SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 MADE_ONCE = {
     "test_architecture", "test_colours", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run",
     "test_publish", "test_reproduce", "test_compare_many", "test_notebooks", "test_trials",
@@ -47,6 +46,8 @@ OF_THE_MACHINE = {
 }  # fmt: skip
 """Tests on the box that change what a machine has once (huge pages, zram, users, sudo, limits of block I/O), or that
 look at all of it: one after another."""
+NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
+"""What Mountlab and apt say where no package server is within reach."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 
@@ -83,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if workers.MADE_HERE:  # else tests of a test: what the others of its session use is not left behind
         config.pluginmanager.register(LeftoverGuard())
     config.pluginmanager.register(Rows(PAGE if _soak(config) else None))
+    config.pluginmanager.register(SkippedTests())
     config.stash[_old_environment] = dict(os.environ)
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
@@ -145,14 +147,30 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _obstacles(item: pytest.Item) -> Iterator[str]:
     if item.get_closest_marker("requires_root") and os.geteuid() != 0:
         yield "needs root, and this is an ordinary user"
+    from mountlab_dev import needs
+
     for marker in item.iter_markers("requires_program"):
-        if not any(map(find_program, marker.args)):
-            yield f"needs {' or '.join(marker.args)}, which is not installed"
+        if not any(map(needs.find, marker.args)):
+            yield needs.reason(*marker.args)
 
 
-def find_program(name: str) -> str | None:
-    """Where a program is, the administrator's directories included."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+class SkippedTests:
+    """Ends the output with one block: why tests were skipped, and the one command that brings the missing programs."""
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        from mountlab_dev import needs
+
+        skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+        reasons = Counter(reason.removeprefix("Skipped: ") for reason in skipped)
+        if reasons:
+            terminalreporter.section("skipped", sep="-")
+        for reason, count in sorted(reasons.items()):
+            terminalreporter.line(f"{count:5} {reason}")
+        missing = [
+            name for name in needs.missing() if any(re.search(rf"\b{re.escape(name)}\b", why) for why in reasons)
+        ]
+        if missing:
+            terminalreporter.line(f"      all of these programs: {needs.command(missing)}")
 
 
 @pytest.fixture
@@ -170,12 +188,18 @@ def results_dir(tmp_path: Path) -> Path:
 def vm_box() -> Box:
     """The box of params/boxes/vm.yml, built: in the user's cache, where it stays for the next time."""
     from mountlab.box.embedded import guest, here, prepare_here
+    from mountlab.core.errors import BoxError, CommandError
+    from mountlab_dev import needs
 
-    absent = here.missing(guest.BUILDERS)
-    if absent:
-        pytest.skip(f"needs {', '.join(program.name for program in absent)}, which is not installed")
+    for absent in here.missing(guest.BUILDERS):
+        pytest.skip(needs.reason(absent.name))
     box = paths.load_box("vm")
-    prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
+    try:
+        prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
+    except (BoxError, CommandError) as error:
+        if NO_PACKAGES.search(f"{error.what} {error.evidence}"):
+            pytest.skip("needs Debian's packages, from the network, to build the virtual box")
+        raise
     return box
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mountlab.__main__ import main as run_verb
-from mountlab.cli.shared import Arguments, verb
+from mountlab.cli.shared import Arguments, announce, ask, verb
 from mountlab.core import disk
 
 CALIBRATION = Path(__file__).with_name("calibration.md")
@@ -35,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--offline", action="store_true", help="ask no service")
     language = verb(verbs, "language", _language, "words and sentences to rewrite in files and folders")
     language.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all below it")
+    needs = verb(verbs, "needs", _needs, "install the programs that the tests need, after asking")
+    needs.add_argument("--all", action="store_true", help="also PostgreSQL's server; exit code 1 where any is missing")
     mutate = verb(verbs, "mutate", _mutate, "break the product in a few places, and see which tests notice")
     mutate.add_argument("--number", type=int, default=30, help="how many places, one of each room first")
     mutate.add_argument("--seed", type=int, default=19, help="other places with another")
@@ -116,6 +118,18 @@ def _language(arguments: Arguments) -> int:
     ]
     print("\n".join([*found, f"{len(found)} findings"]))
     return 1 if found else 0
+
+
+def _needs(arguments: Arguments) -> int:
+    """Without --all nothing is an error: tests without their programs are skipped."""
+    from mountlab.runner.demo import may_ask
+
+    from mountlab_dev.needs import install
+
+    still_missing = install(by_hand=arguments.all, ask=ask if may_ask() else announce, at_terminal=may_ask())
+    if still_missing:
+        print(still_missing)
+    return 1 if still_missing and arguments.all else 0
 
 
 def _mutate(arguments: Arguments) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -16,6 +15,7 @@ from mountlab.box.ssh import connect
 from mountlab.box.testing import Call, RecordingBox, ReplayBox, UnpreparedCommand
 from mountlab.core.errors import BoxError, CommandError, ParameterError, PlanError
 from mountlab.core.model import Box
+from programs import program
 
 NASTY = (
     "two words", "it's", "back\\slash", "\\0101", "bang!", "new\nline", "%s", "$HOME", "`id`",
@@ -35,9 +35,7 @@ def printed_by(shell: str, words: tuple[str, ...]) -> bytes:
 
 @pytest.mark.parametrize("shell", LOGIN_SHELLS)
 def test_arguments_arrive_as_they_are_whatever_the_login_shell(shell: str) -> None:
-    path = shutil.which(shell)
-    if path is None:
-        pytest.skip(f"{shell} is not installed")
+    path = program(shell)
     assert printed_by(path, NASTY) == "".join(f"{word}|" for word in NASTY).encode()
 
 

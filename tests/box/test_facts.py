@@ -17,6 +17,7 @@ from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.fact_words import FACT_WORDS
 from mountlab.core.model import Box, Program
 from mountlab.filesystems.evidence import unescape
+from programs import program
 
 DATA = Path(__file__).parents[1] / "data" / "box"
 FIO = Program(name="fio", packages={"apt": "fio"}, version=("fio", "--version"))
@@ -149,8 +150,8 @@ def test_programs_with_their_versions(tmp_path: Path) -> None:
     fio, fs_mark = tmp_path / "fio", tmp_path / "fs_mark"
     fio.write_text("#!/bin/sh\necho fio-3.33 >&2\necho more\n")
     fs_mark.write_text("#!/bin/sh\necho 'Usage: fs_mark'\nexit 1\n")
-    for program in (fio, fs_mark):
-        program.chmod(0o755)
+    for path_of in (fio, fs_mark):
+        path_of.chmod(0o755)
     assert run_script(path, FIO, MARKS)["programs"] == {
         "fio": {"path": str(fio), "version": "fio-3.33"},
         "fs_mark": {"path": str(fs_mark), "version": None},
@@ -170,10 +171,10 @@ def test_the_shell_that_samples_is_one_that_waits_for_a_part_of_a_second(
     tmp_path: Path, programs: tuple[str, ...], expected: str | None
 ) -> None:
     """That of Debian, dash, cannot."""
-    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    dash = program("dash")
     (tmp_path / "sh").symlink_to(dash)
     for name in ("sleep", "cat", *programs):
-        (tmp_path / name).symlink_to(shutil.which(name) or pytest.skip(f"{name} is not installed"))
+        (tmp_path / name).symlink_to(program(name))
     script = next(fact.script for fact in facts.FACTS if fact.name == "sampling_shell")
     said = subprocess.run([dash, "-c", script], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
     assert (said.stdout.strip() or None) == expected

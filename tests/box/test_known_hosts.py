@@ -97,7 +97,7 @@ patterns = st.lists(st.text("ab*?!-.", min_size=1, max_size=5), min_size=1, max_
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(KEYGEN is None, reason="needs ssh-keygen, which is not installed")
+@pytest.mark.requires_program("ssh-keygen")
 @settings(max_examples=40, deadline=None)
 @given(patterns, host_names)
 def test_ssh_keygen_finds_the_same(names: str, host: str) -> None:
@@ -110,7 +110,7 @@ def test_ssh_keygen_finds_the_same(names: str, host: str) -> None:
     assert said(line, host).is_trusted(ED, key) is (key in found)
 
 
-@pytest.mark.skipif(KEYGEN is None, reason="needs ssh-keygen, which is not installed")
+@pytest.mark.requires_program("ssh-keygen")
 def test_hashed_names_are_found(tmp_path: Path) -> None:
     key = "AAAAC3NzaC1lZDI1NTE5AAAAIF5O7dCCGIjiqnKtPXzFEHQkXgmZSqyPBnTbSjXAHEUv"
     file = tmp_path / "known_hosts"

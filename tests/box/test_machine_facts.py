@@ -10,6 +10,7 @@ import pytest
 from mountlab.box import facts, machine_scripts
 from mountlab.box import machine_parsers as machine
 from mountlab.core.fact_words import FACT_WORDS, fact_text
+from programs import program
 
 GIB = 1024**3
 NEW = (
@@ -151,10 +152,7 @@ def test_processors_that_are_all_allowed_are_no_list(tmp_path: Path) -> None:
 def test_settings_of_the_kernel_come_whole_in_any_shell(shell: list[str]) -> None:
     """The `read` of busybox takes a file below /proc/sys in bytes, and gets one digit."""
     script = machine_scripts.FUNCTIONS + machine_scripts.VM_SETTINGS
-    try:
-        done = subprocess.run([*shell, "-c", script], capture_output=True, text=True, check=True)
-    except FileNotFoundError:
-        pytest.skip(f"{shell[0]} is not installed")
+    done = subprocess.run([program(shell[0]), *shell[1:], "-c", script], capture_output=True, text=True, check=True)
     expected = Path("/proc/sys/vm/dirty_expire_centisecs").read_text().strip()
     assert machine.parse_values(done.stdout)["dirty_expire_centisecs"] == int(expected)
 

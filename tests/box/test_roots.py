@@ -22,6 +22,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.made import OPEN, roots_script
 from mountlab.sweep.clients import opening
+from programs import program
 from repetition import others_long
 
 RUN, OWNER = "20260101T000000-test-local", "here 1/2 20260101T000000-test-local"
@@ -96,8 +97,7 @@ class Machine:
 
 def machine_of(name: str, path: Path) -> Machine:
     shell = SHELLS[name]
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
+    program(shell[0])
     programs = ""
     if name == "busybox":
         (path / "bin").mkdir()

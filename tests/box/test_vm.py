@@ -399,7 +399,7 @@ def test_without_a_package_of_a_program_the_user_is_told_to_install_it(monkeypat
     monkeypatch.setattr(here, "find_program", lambda name: "/bin/pacman" if name == "pacman" else None)
     only_apt = Program(name="mmdebstrap", packages={"apt": "mmdebstrap"}, version=())
     with pytest.raises(BoxError, match="mmdebstrap: missing, and this machine has no package manager"):
-        here.install(BOX, [only_apt], yes=True, ask=lambda _: True)
+        here.install([only_apt], where="box vm", yes=True, ask=lambda _: True)
     assert here.install_line([only_apt]) == "what your distribution calls mmdebstrap"
 
 

@@ -19,6 +19,7 @@ from mountlab.core import disk
 from mountlab.report import execute, html
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
+from programs import program
 from repetition import others_long
 from synthetic_report import hostile_report
 
@@ -253,8 +254,7 @@ def test_all_text_has_contrast_and_dark_is_dark(desk: Page) -> None:
 @pytest.fixture(scope="module")
 def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The text of each printed page."""
-    if shutil.which("pdftotext") is None:
-        pytest.skip("needs pdftotext (poppler-utils), which is not installed")
+    program("pdftotext")
     pdf = tmp_path_factory.mktemp("print") / "report.pdf"
     with opened(browser, report) as page:
         page.locator("#show-code").check()

@@ -16,6 +16,7 @@ import pytest
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
 from mountlab.core.errors import ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
 from mountlab.sweep.plan import PlannedTrial
+from programs import program
 from repetition import others_long
 from sweep.test_trial_script import Machine, left, opened
 
@@ -28,7 +29,7 @@ LIMIT = "timeout -k 5 75 timeout -k 5 60 "
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """A box whose sh is dash, or where a test asks for it one whose sh and other programs are those of busybox."""
     name = getattr(request, "param", "dash")
-    shell = shutil.which(name) or pytest.skip(f"{name} is not installed")
+    shell = program(name)
     machine = Machine(tmp_path)
     (machine.programs / "sh").symlink_to(shell)
     machine.time_limit_s = 40

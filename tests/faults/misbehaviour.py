@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import find_program
+from mountlab_dev import needs
 
 MARK = 700
 """A tool is asked for the n-th way by this number plus n: of blocks, of files, or of KiB."""
@@ -85,15 +85,9 @@ REPLAYED = {"pg_test_fsync": f'sed "1s/.*/$2 seconds per test/" {RECORDED}'}
 """Tools that would take longer than anybody waits: what they said once, as if they had been asked for this."""
 
 
-def find(tool: str) -> str | None:
-    """Where a tool is, on PATH or where distributions hide it."""
-    hidden = (str(path) for path in Path("/usr/lib").glob(f"postgresql/*/bin/{tool}"))
-    return find_program(tool) or next(hidden, None)
-
-
 def put(directory: Path, tool: str) -> None:
     """A program of the tool's name in `directory`."""
-    real = find(tool)
+    real = needs.find(tool)
     ways = "\n".join(f"{n}) {way.script} ;;" for n, way in enumerate(WAYS))
     program = directory / tool
     asked = REPLAYED.get(tool, f'{real} "$@"')

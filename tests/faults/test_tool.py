@@ -13,9 +13,10 @@ from faults.counting import Count, Kept
 from faults.misbehaviour import MARK, WAYS, Way
 from faults.scenes import TMPFS, Scene, control, scene
 from faults.table import Report
-from mountlab.box.embedded import loopback
 from mountlab.box.embedded.loopback import private_sshd
 from mountlab.core.model import Box
+from mountlab_dev import needs
+from programs import search_path_of_boxes
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -39,17 +40,13 @@ FAILED = 1
 @contextmanager
 def stage(tools: Iterable[str]) -> Iterator[Scene]:
     """A scene whose box finds programs that misbehave before all others."""
-    plain = loopback.configuration
     with scene() as place, pytest.MonkeyPatch.context() as patch:
         programs = place.home / "bin"
         programs.mkdir()
         for tool in tools:
             misbehaviour.put(programs, tool)
 
-        def with_path(*given: Any, **more: Any) -> str:
-            return plain(*given, **more).replace("SHLVL=2", f"SHLVL=2 PATH={programs}:/usr/sbin:/usr/bin:/sbin:/bin")
-
-        patch.setattr(loopback, "configuration", with_path)
+        search_path_of_boxes(patch, programs, "/usr/sbin", "/usr/bin", "/sbin", "/bin")
         with private_sshd(Box(name="local", host="", embedded="loopback")) as endpoint:
             place.put_ssh(endpoint, endpoint.port)
             place.put_box(host="behind")
@@ -84,7 +81,7 @@ def judged(found: Kept, tools: Sequence[str], ways: Sequence[Way]) -> Count:
 
 
 def misbehave(report: Report, tools: Sequence[str], ways: Sequence[Way]) -> None:
-    here = [tool for tool in tools if misbehaviour.find(tool)]
+    here = [tool for tool in tools if needs.find(tool)]
     if not here:
         pytest.skip(f"needs one of {', '.join(tools)}")
     started = time.monotonic()

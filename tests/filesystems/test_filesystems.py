@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import replace
 from importlib.resources import files
@@ -405,7 +404,7 @@ def test_memory_without_a_bound_is_refused(type_: str) -> None:
 SCRIPTS = sorted(Path(str(files("mountlab"))).rglob("*.sh"))
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck, which is not installed")
+@pytest.mark.requires_program("shellcheck")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 @pytest.mark.long
 def test_shellcheck_finds_nothing_in_our_scripts(script: Path) -> None:

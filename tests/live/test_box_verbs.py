@@ -12,6 +12,8 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import roots
 from mountlab.core import disk
 from mountlab.results import paths
+from mountlab.sweep.feasible import all_programs
+from programs import search_path_of_boxes
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
 
@@ -23,9 +25,37 @@ def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rights" in rows
 
 
-def test_prepare_installs_nothing_where_nothing_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+APT_GET = """#!/bin/sh
+echo "$*" >>{calls}
+[ "$1" = update ] || {{ printf '#!/bin/sh\\necho fio-3.33\\n' >{programs}/fio && chmod 755 {programs}/fio; }}
+"""
+"""An apt-get that only brings fio."""
+
+
+@pytest.mark.requires_root
+def test_prepare_installs_what_is_missing_and_then_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs, calls = tmp_path / "programs", tmp_path / "calls"
+    programs.mkdir()
+    for directory in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+        for file in Path(directory).iterdir():
+            if file.name not in ("fio", "apt-get") and not (programs / file.name).is_symlink():
+                (programs / file.name).symlink_to(file)
+    for tool in {program.name for program in all_programs()} - {"fio"}:
+        (programs / tool).is_symlink() or (programs / tool).symlink_to("/bin/true")
+    (programs / "apt-get").write_text(APT_GET.format(calls=calls, programs=programs))
+    (programs / "apt-get").chmod(0o755)
+    search_path_of_boxes(monkeypatch, programs)
+
+    assert __main__.main(["box", "prepare", "local", "--yes"]) == 0
+    assert capsys.readouterr().out == "installed: fio\n"
+    installed = [line for line in calls.read_text().splitlines() if line != "update"]
+    assert installed == ["install -y --no-install-recommends -o DPkg::Lock::Timeout=120 -- fio"]
+
     assert __main__.main(["box", "prepare", "local", "--yes"]) == 0
     assert capsys.readouterr().out == "nothing was installed\n"
+    assert [line for line in calls.read_text().splitlines() if line != "update"] == installed
 
 
 def test_clean_finds_nothing_on_a_clean_box(capsys: pytest.CaptureFixture[str]) -> None:

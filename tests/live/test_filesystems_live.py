@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
+from programs import program
 from sweeps import EXT4, RAMFS, TMPFS, as_is
 from whole_machine import only_session
 
@@ -87,9 +87,8 @@ def run_again(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 
 
 def one_run(place: Path, of: dict[str, dict[str, Any]], fio: dict[str, Any]) -> store.Run:
-    missing = [name for name in ("mkfs.xfs", "mkfs.btrfs") if subprocess.run(["which", name], check=False).returncode]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+    for name in ("mkfs.xfs", "mkfs.btrfs"):
+        program(name)
     with pytest.MonkeyPatch.context() as patch:
         own_box(place, patch)
         directory = place / "elsewhere"

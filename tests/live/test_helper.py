@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import disks
+import own_mounts
 import pytest
 import yaml
 from mountlab.__main__ import main
@@ -104,7 +105,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
 
 def _installed(directory: Path) -> Iterator[Helped]:
     with ordinary_user() as user, scratch_device(directory) as (stable, device):
-        root = Path(f"/var/lib/mountlab-of-{user.name}")
+        root = own_mounts.ON_DISK / f"of-{user.name}"
         scratch = (ScratchDevice(name="data", device=stable),)
         box = Box(name="local", host="", embedded="loopback", mount_root=str(root), scratch=scratch)
         boxes = user.home / "params" / "boxes"

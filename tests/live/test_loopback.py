@@ -26,7 +26,7 @@ from mountlab.box.facts import gather
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, BoxTimeout, HostKeyError, ParameterError, PlanError
 from mountlab.core.model import Box, Program
-from ordinary import Ordinary, ordinary_user
+from ordinary import Ordinary, allow_sudo, ordinary_user
 from processes import is_alive, processes_with, soon
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
@@ -462,8 +462,6 @@ def test_a_locked_password_is_seen(tmp_path: Path) -> None:
 
 # --- an ordinary user -------------------------------------------------------------------------------------------------
 
-USER = "mountlab-test"
-
 
 @pytest.fixture
 def user() -> Iterator[Ordinary]:
@@ -505,9 +503,7 @@ with open_box(Box(name="local", host="", embedded="loopback")) as box:
 @pytest.mark.requires_program("setpriv")
 @pytest.mark.requires_program("sudo")
 def test_sudo_without_a_password_gives_root(user: Ordinary) -> None:
-    rule = Path(f"/etc/sudoers.d/mountlab-test-{user.name}")
-    rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
-    rule.chmod(0o440)
+    allow_sudo(user)
     code = """
 from mountlab.box.embedded import open_box
 from mountlab.core.errors import BoxTimeout
@@ -520,11 +516,8 @@ with open_box(Box(name="local", host="", embedded="loopback", become="sudo")) as
     except BoxTimeout:
         print("stopped")
 """
-    try:
-        command = [*user.python, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-    finally:
-        rule.unlink()
+    command = [*user.python, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     assert done.stderr == ""
     first, second, third = done.stdout.splitlines()
     assert first == "sudo True 0"

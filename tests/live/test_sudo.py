@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 from mountlab.results import store
-from ordinary import ordinary_user
+from ordinary import allow_sudo, ordinary_user
 from sweeps import EXT4, TMPFS, sweep
 
 pytestmark = [
@@ -33,18 +32,13 @@ sys.exit(main(["box", "clean", "local"]))
 
 def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
     with ordinary_user() as user:
-        rule = Path(f"/etc/sudoers.d/mountlab-sudo-{user.name}")
-        rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
-        rule.chmod(0o440)
-        try:
-            parameters = {**sweep(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
-            file = user.home / "x.yml"
-            file.write_text(yaml.safe_dump(parameters))
-            results = f"MOUNTLAB_RESULTS={user.home}/results"
-            command = [*user.python[:-1], results, user.python[-1], "-c", RUN_AND_CLEAN, str(file)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=120)
-        finally:
-            rule.unlink()
+        allow_sudo(user)
+        parameters = {**sweep(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
+        file = user.home / "x.yml"
+        file.write_text(yaml.safe_dump(parameters))
+        results = f"MOUNTLAB_RESULTS={user.home}/results"
+        command = [*user.python[:-1], results, user.python[-1], "-c", RUN_AND_CLEAN, str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=120)
         assert done.returncode == 0, done.stderr
         (path,) = (file.parent for file in (user.home / "results").glob("*/run.json"))
         run = store.load_run(path)

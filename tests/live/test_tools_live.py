@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -15,20 +14,21 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import find_program
 from mountlab import __main__
 from mountlab.box import care
-from mountlab.box.embedded import loopback, open_box
+from mountlab.box.embedded import here, open_box
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Program, Workload
+from mountlab.core.model import Workload
 from mountlab.core.units import MIB
 from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
+from mountlab_dev import needs
 from ownbox import own_box
 from processes import mapped, processes_with
+from programs import program, search_path_of_boxes
 from sweeps import DD_WRITE, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -119,23 +119,16 @@ LIVE: dict[str, Live] = {
 
 def entries(part: str) -> dict[str, dict[str, Any]]:
     """That part of the table for every tool that is installed here: workloads of a sweep, by the names of tools."""
-    return {name: {"tool": name, **getattr(live, part)} for name, live in LIVE.items() if not missing(TOOLS[name])}
-
-
-def missing(tool: Tool) -> list[str]:
-    return [program.name for program in tool.programs if not where_is(program)]
-
-
-def where_is(program: Program) -> list[str]:
-    """Where it is on PATH, or else in the places where distributions hide it."""
-    found = find_program(program.name)
-    hidden = [str(path) for place in program.places for path in Path("/").glob(f"{place[1:]}/{program.name}")]
-    return [found] if found else hidden
+    return {
+        name: {"tool": name, **getattr(live, part)}
+        for name, live in LIVE.items()
+        if not here.missing(TOOLS[name].programs)
+    }
 
 
 def need(tool: Tool) -> None:
-    if lacking := missing(tool):
-        pytest.skip(f"skipped: no {' and no '.join(lacking)} on this box")
+    for lacking in here.missing(tool.programs):
+        pytest.skip(needs.reason(lacking.name))
 
 
 def ran(place: Path, part: str, filesystems: Mapping[str, Any], *, only: Collection[str] = (), **more: Any) -> Run:
@@ -222,9 +215,9 @@ def test_path_and_version_of_its_programs_are_known(run: Run, too_long: Run, too
     """Trap: no tool version, no measurement."""
     need(tool)
     run = too_long if tool.name == SLOW else run
-    for program in tool.programs_for(of(run, tool)):
-        known = run.info["facts"]["programs"][program.name]
-        assert known["path"] in where_is(program)
+    for each in tool.programs_for(of(run, tool)):
+        known = run.info["facts"]["programs"][each.name]
+        assert known["path"] == here.find(each)
         assert any(digit in known["version"] for digit in "0123456789"), known["version"]
 
 
@@ -364,16 +357,11 @@ def test_methods_are_compared_each_with_itself(everywhere: Run) -> None:
 @pytest.fixture
 def busybox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What BusyBox's dd says of a copy. The box of the test finds it before any other dd."""
-    program = shutil.which("busybox") or pytest.skip("skipped: no busybox on this box")
+    path = program("busybox")
     own_box(tmp_path, monkeypatch)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "dd").symlink_to(program)
-    plain = loopback.configuration
-
-    def with_path(*given: Any, **more: Any) -> str:
-        return plain(*given, **more).replace("SHLVL=2", f"SHLVL=2 PATH={tmp_path}/bin:/usr/bin:/bin")
-
-    monkeypatch.setattr(loopback, "configuration", with_path)
+    (tmp_path / "bin" / "dd").symlink_to(path)
+    search_path_of_boxes(monkeypatch, tmp_path / "bin", "/usr/bin", "/bin")
     tried = [tmp_path / "bin" / "dd", "if=/dev/zero", "of=/dev/null", "bs=512", "count=1"]
     return subprocess.run(tried, capture_output=True, text=True, check=True).stderr
 

@@ -11,6 +11,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,15 @@ RUN = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
 TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencies"]["test"]]
 
 ON_CONDA_FORGE = {
-    "duckdb": "python-duckdb", "jupyter-client": "jupyter_client", "lazy-loader": "lazy_loader",
-    "playwright": "playwright-python",
+    "duckdb": "python-duckdb", "jupyter-client": "jupyter_client", "jupyterlab-execute-time": "jupyterlab_execute_time",
+    "lazy-loader": "lazy_loader", "playwright": "playwright-python",
 }  # fmt: skip
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
+NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator"}
+"""No feedstock has these names: pip brings them."""
+FEEDSTOCKS_CHECKED = ("2026-11-26", "d3eca99b")
+"""When every name was last looked up among conda-forge's feedstocks, and a digest of the names that were: a name that
+is added later has to be looked up, too."""
 
 IMPORTED_AS = {
     "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
@@ -61,13 +67,21 @@ def as_pairs(requirements: list[Requirement]) -> set[tuple[str, str]]:
 
 def test_conda_has_the_same_list() -> None:
     entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    conda = {
-        (req.name, str(req.specifier)) for req in (Requirement(entry) for entry in entries if isinstance(entry, str))
-    }
-    expected = {(ON_CONDA_FORGE.get(name, name), constraint) for name, constraint in as_pairs(RUN + TEST)}
-    expected |= {("python", PYPROJECT["project"]["requires-python"]), ("pip", "")}
-    assert conda == expected
-    assert [entry for entry in entries if not isinstance(entry, str)] == [{"pip": ["--editable ."]}]
+    (by_pip,) = (entry["pip"] for entry in entries if not isinstance(entry, str))
+    listed = [Requirement(entry) for entry in entries if isinstance(entry, str)]
+    conda = {(requirement.name, str(requirement.specifier)) for requirement in listed}
+    wanted = as_pairs(RUN + TEST)
+    expected = {(ON_CONDA_FORGE.get(name, name), text) for name, text in wanted if name not in NOT_ON_CONDA_FORGE}
+    assert conda == expected | {("python", PYPROJECT["project"]["requires-python"]), ("pip", "")}
+    assert by_pip[-1] == "--editable ."
+    assert as_pairs(list(map(Requirement, by_pip[:-1]))) == {pair for pair in wanted if pair[0] in NOT_ON_CONDA_FORGE}
+
+
+def test_each_name_was_looked_up_at_conda_forge() -> None:
+    names = sorted(name for name, _ in as_pairs(RUN + TEST))
+    day, digest = FEEDSTOCKS_CHECKED
+    found = sha256(" ".join(names).encode()).hexdigest()[:8]
+    assert found == digest, f"names changed since {day}: look up the new ones, then put {found} here"
 
 
 def test_conda_asks_one_channel() -> None:

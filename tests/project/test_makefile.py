@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mountlab import cli
 from mountlab_dev.__main__ import parser
+from programs import program
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -367,10 +368,7 @@ KERNEL = {"name": "python3", "display_name": "Mountlab (.venv)", "language": "py
 @pytest.fixture
 def checkout(built: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of git in which `make env` is done, with an environment that can strip."""
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("needs git, which is not installed")
-    (built.bin / "git").symlink_to(git)
+    (built.bin / "git").symlink_to(program("git"))
     monkeypatch.setenv("HOME", str(built.bin.parent))
     shutil.copy(ROOT / ".gitattributes", built.project)
     subprocess.run(["git", "init", "--quiet"], cwd=built.project, check=True)

@@ -437,7 +437,7 @@ def test_jobs_of_one_log_that_differ_state_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
+@pytest.mark.requires_program("fio")
 @pytest.mark.parametrize(
     "size", ["4k", "4kib", "8192b", *(pytest.param(size, marks=pytest.mark.long) for size in OTHER_SIZES)]
 )
@@ -454,7 +454,7 @@ def test_sizes_are_read_as_the_installed_fio_reads_them(size: str, kb_base: str,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("fio") is None, reason="skipped: fio is not installed")
+@pytest.mark.requires_program("fio")
 def test_a_size_in_kib_units_is_not_taken_for_a_run_that_stopped(tmp_path: Path) -> None:
     """To fio 8MiB are 8,000,000 bytes: all of them were written."""
     words = ("--name=j", "--rw=write", "--bs=4k", "--size=8MiB", "--filename=f", "--output-format=json")

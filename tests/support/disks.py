@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import struct
 import subprocess
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from programs import program
 
 MIB = 2**20
 SECTOR, SWAP_HEADER = 512, 4096
@@ -32,10 +32,7 @@ PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 
 def command(*argv: str, stdin: str = "") -> str:
     """Run a program and give what it printed; an error that names it where it fails or is not there."""
-    program = shutil.which(argv[0], path=PATH)
-    if program is None:
-        pytest.skip(f"needs {argv[0]}, which is not installed")
-    done = subprocess.run([program, *argv[1:]], input=stdin, capture_output=True, text=True, check=False)
+    done = subprocess.run([program(argv[0]), *argv[1:]], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{argv}: {done.stderr}"
     return done.stdout.strip()
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Protocol
 
 import pytest
-from conftest import SBIN
+from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import AGAIN
 

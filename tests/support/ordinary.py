@@ -9,16 +9,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import mountlab
+import own_mounts
 import pytest
+import workers
+from processes import soon
 
-LOCKED_S = 120.0
+_number = count()
 
 
 @dataclass(frozen=True)
@@ -32,27 +35,35 @@ class Ordinary:
 
 @contextmanager
 def ordinary_user() -> Iterator[Ordinary]:
-    """A new user, removed again afterwards. Skips where no Python of our version is for everybody to run."""
-    name = f"mlab{os.getpid()}"
-    _patiently("useradd", "--create-home", "--shell", "/bin/sh", name)
-    try:
-        account = pwd.getpwnam(name)
-        places = [Path(mountlab.__file__).parents[2], Path(sysconfig.get_path("purelib")), Path(sys.prefix, "share")]
-        with reachable(places) as (repository, packages, share):
-            yield Ordinary(
-                name, Path(account.pw_dir), (*_become(account), *_python(account, repository / "lib", packages, share))
-            )
-    finally:
-        _patiently("userdel", "--remove", name)
+    """A new user, whom only this session knows. Skips where the session has no mounts of its own, or where no Python of
+    our version is for everybody to run."""
+    if not own_mounts.is_separate():
+        pytest.skip(own_mounts.NEEDED)
+    name = f"mlab{os.getpid()}n{next(_number)}"
+    homes = workers.PLACE / "homes"
+    homes.mkdir(exist_ok=True)
+    add = ["useradd", "--create-home", "--base-dir", str(homes), "--shell", "/bin/sh", name]
+    done: list[subprocess.CompletedProcess[str]] = []
+
+    def added() -> bool:
+        """Whether it came about: another worker may be writing the list of users."""
+        done.append(subprocess.run(add, capture_output=True, text=True, check=False))
+        assert not done[-1].returncode or "lock" in done[-1].stderr, done[-1].stderr
+        return done[-1].returncode == 0
+
+    assert soon(added), done[-1].stderr
+    account = pwd.getpwnam(name)
+    places = [Path(mountlab.__file__).parents[2], Path(sysconfig.get_path("purelib")), Path(sys.prefix, "share")]
+    with reachable(places) as (repository, packages, share):
+        python = _python(account, repository / "lib", packages, share)
+        yield Ordinary(name, Path(account.pw_dir), (*_become(account), *python))
 
 
-def _patiently(*argv: str) -> None:
-    """Again, as long as somebody else is writing the list of users, or the user's last process is ending."""
-    until = time.monotonic() + LOCKED_S
-    while (done := subprocess.run(argv, capture_output=True, text=True, check=False)).returncode:
-        assert "lock" in done.stderr or "currently used by process" in done.stderr, done.stderr
-        assert time.monotonic() < until, done.stderr
-        time.sleep(0.5)
+def allow_sudo(user: Ordinary) -> None:
+    """Let the user become root without a password, as only this session sees."""
+    rule = Path(f"/etc/sudoers.d/{user.name}")
+    rule.write_text(f"{user.name} ALL=(ALL) NOPASSWD: ALL\n")
+    rule.chmod(0o440)
 
 
 @contextmanager

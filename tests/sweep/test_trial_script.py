@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -25,6 +24,7 @@ from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.made import made
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
 from mountlab.tools.parsing import parsed
+from programs import program
 from sweep.test_plan import BOX, FACTS
 from sweeps import DIR, TMPFS, sweep
 
@@ -289,7 +289,7 @@ def started(machine: Machine, argv: tuple[str, ...]) -> list[str]:
 def test_a_trial_starts_no_process_that_it_can_do_without(machine: Machine, in_memory: str, most: int) -> None:
     """To start one takes longer than all that the shell does itself. There used to be 19, and 39 with a file system in
     memory. Another shell than dash may fork more often."""
-    dash = shutil.which("dash") or pytest.skip("dash is not installed")
+    dash = program("dash")
     (machine.programs / "sh").symlink_to(dash)
     (planned,) = opened(machine).trials
     script = planned.argv[4].replace("in_memory=''", f"in_memory={in_memory}").replace(CGROUPS, f"{CGROUPS}/none")
@@ -341,7 +341,7 @@ def samplers(machine: Machine) -> list[str]:
 @pytest.mark.parametrize("shell", ["bash", "busybox sh"])
 def test_the_counters_are_read_while_the_tool_runs(machine: Machine, shell: str) -> None:
     """Ten times a second, in the right order of magnitude: what is written appears on the way."""
-    shutil.which(shell.split()[0]) or pytest.skip(f"{shell} is not installed")
+    program(shell.split()[0])
     files, status, _ = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 1))
     assert status == "ok"
     found = over_time({name: data.decode() for name, data in files.items()})
@@ -426,7 +426,7 @@ def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(mach
     """The files are 128 KiB while the tool has run, and gone in the last reading; elsewhere nothing is read."""
     plan = opened(machine, workloads={"r": READ})
     if programs == "busybox":
-        busybox = shutil.which("busybox") or pytest.skip("busybox is not installed")
+        busybox = program("busybox")
         for name in ("find", "awk", "stat", "tar", "head", "tail", "rm", "mkdir", "sh"):
             (machine.programs / name).symlink_to(busybox)
     files, status, _ = machine.trial(plan.trials[0], plan.trials[0].argv[4].replace("in_memory=''", "in_memory=yes"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -146,7 +145,7 @@ def test_the_command_is_given_the_names_of_the_options_of_its_workloads() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio, which is not installed")
+@pytest.mark.requires_program("fio")
 def test_the_fio_that_is_installed_here_answers_in_the_same_form() -> None:
     argv = (*Fio.box_help[:-1], "rw", "rwmixread", "ioengine")
     text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout

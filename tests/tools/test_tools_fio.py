@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,7 +171,7 @@ def test_a_workload_that_would_do_nothing_is_refused(options: dict[str, Scalar])
         Fio().check(workload(**options).options, where="w")
 
 
-@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio, which is not installed")
+@pytest.mark.requires_program("fio")
 def test_fio_itself_accepts_every_option_that_is_named_here() -> None:
     listed = subprocess.run(["fio", "--cmdhelp=all"], capture_output=True, text=True, check=False).stdout
     known = {line.split(":")[0].strip() for line in listed.splitlines()}

@@ -346,7 +346,7 @@ def _os_release() -> dict[str, str]:
 
 def _check_programs(box: Box, *, yes: bool, ask: Ask) -> None:
     needs = BUILDERS if os.geteuid() == 0 else (*BUILDERS, UIDMAP)
-    here.install(box, needs, yes=yes, ask=ask)
+    here.install(needs, where=f"box {box.name}", yes=yes, ask=ask)
     absent = here.missing(needs)
     if absent:
         raise BoxError(

@@ -7,11 +7,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
 from mountlab.box.care import Ask, install_argv, install_words
 from mountlab.core.errors import BoxError, CommandError
-from mountlab.core.model import Box, Program
+from mountlab.core.model import Program
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper", "pacman": "pacman"}
@@ -41,12 +42,18 @@ def run(argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> sub
     return subprocess.run(argv, stdin=stdin, capture_output=True, text=True, check=False)
 
 
+def find(program: Program) -> str | None:
+    """Return the path of a program on PATH, among the administrator's, or in one of its own places; None elsewhere."""
+    own = (path for place in program.places for path in Path("/").glob(f"{place.lstrip('/')}/{program.name}"))
+    return find_program(program.name) or next(map(str, own), None)
+
+
 def missing(programs: Sequence[Program]) -> list[Program]:
     """Return those of `programs` that this machine has not."""
-    return [program for program in programs if find_program(program.name) is None]
+    return [program for program in programs if find(program) is None]
 
 
-def install(box: Box, programs: Sequence[Program], *, yes: bool, ask: Ask) -> tuple[str, ...]:
+def install(programs: Sequence[Program], *, where: str, yes: bool, ask: Ask) -> tuple[str, ...]:
     """Install what is missing of `programs`; gives the packages, () if none or if the answer was no.
 
     Asks first unless `yes`. An ordinary user's sudo may ask for a password in the terminal. Raises BoxError where
@@ -59,7 +66,7 @@ def install(box: Box, programs: Sequence[Program], *, yes: bool, ask: Ask) -> tu
     if not packages:
         raise BoxError(
             f"{_names(absent)}: missing, and this machine has no package manager that we know a package of",
-            where=f"box {box.name}",
+            where=where,
             allowed=", ".join(MANAGERS),
             next_step="install by hand; no system service is needed",
         )
@@ -69,7 +76,7 @@ def install(box: Box, programs: Sequence[Program], *, yes: bool, ask: Ask) -> tu
     argv = [*_as_root(), *install_argv(manager() or "", packages)]
     done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
-        raise CommandError(f"`{line}` failed", where=f"box {box.name}", evidence=done.stdout)
+        raise CommandError(f"`{line}` failed", where=where, evidence=done.stdout)
     return packages
 
 

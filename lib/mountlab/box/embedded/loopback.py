@@ -82,7 +82,7 @@ def _needed(box: Box, program: Program) -> str:
 
 def install_sshd(box: Box, *, yes: bool, ask: Ask) -> tuple[str, ...]:
     """Install sshd on this machine, without which there is no box to prepare. See `here.install`."""
-    return here.install(box, NEEDS, yes=yes, ask=ask)
+    return here.install(NEEDS, where=f"box {box.name}", yes=yes, ask=ask)
 
 
 # --- the configuration ------------------------------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""Programs of this machine that tests use: where they are, and why a test without one is skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.box.embedded import loopback
+from mountlab_dev import needs
+
+
+def program(name: str) -> str:
+    """Return where a program is; skip the test where this machine does not have it."""
+    return needs.find(name) or pytest.skip(needs.reason(name))
+
+
+def search_path_of_boxes(patch: pytest.MonkeyPatch, *directories: Path | str) -> None:
+    """Have the boxes `local` that are started from now on find programs in these directories only."""
+    plain = loopback.configuration
+
+    def with_path(*given: Any, **more: Any) -> str:
+        return plain(*given, **more).replace("SHLVL=2", f"SHLVL=2 PATH={':'.join(map(str, directories))}")
+
+    patch.setattr(loopback, "configuration", with_path)
