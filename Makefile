@@ -14,7 +14,9 @@ FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
 # As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py).
 WORKERS := 2
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet
-NOT_FAST := box or browser or slow or long
+# Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
+CHECKED := not (box or browser or long) and (repository or not slow)
+TESTED := not (long or repository)
 
 # $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)
@@ -102,19 +104,19 @@ calibrate: env ## simulate how often the statistics are right, and write docs/ca
 docs: env ## make docs/reference again from the code
 	@$(PY) -m mountlab_dev docs $(ARGS)
 
-check: env lint ## linters, types and the fast tests: before every commit
-	@$(PYTEST) -m "not ($(NOT_FAST))" --ignore=tests/live --ignore=tests/browser $(ARGS)
+check: env lint ## linters, types, the fast tests, and those of the repository itself: before every commit
+	@$(PYTEST) -m "$(CHECKED)" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
 # Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
 # Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
 test test-all: WORKERS := 5
-test: env style ## linters, and all that a change can break: boxes, the virtual machine, browser and JupyterLab too
+test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
-	@$(PYTEST) -m "not long" $(ARGS)
+	@$(PYTEST) -m "$(TESTED)" $(ARGS)
 
-test-all: test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
-	@$(PYTEST) -m "long and not alone" $(ARGS)
-	@$(PY) -m pytest --quiet -m "long and alone" $(ARGS)
+test-all: check test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
+	@MOUNTLAB_TESTS_PART=long $(PYTEST) -m "long and not alone" $(ARGS)
+	@MOUNTLAB_TESTS_PART=alone $(PY) -m pytest --quiet -m "long and alone" $(ARGS)
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes
 	@$(PYTEST) --hypothesis-profile=fuzz tests/fuzz $(ARGS)

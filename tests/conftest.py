@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import last_result
 import pytest
 import workers  # first: the library reads where its box files are when it is imported
 from faults.table import PAGE, Rows
@@ -48,6 +49,8 @@ OF_THE_MACHINE = {
 look at all of it: one after another."""
 NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
 """What Mountlab and apt say where no package server is within reach."""
+OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
+"""What of tests/project runs the program: the notebooks, and the commands of the documents."""
 SETTLE_S = 5.0
 """How long the kernel and dying processes may take to let go after the last test."""
 
@@ -85,6 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(LeftoverGuard())
     config.pluginmanager.register(Rows(PAGE if _soak(config) else None))
     config.pluginmanager.register(SkippedTests())
+    if part := os.environ.pop(last_result.PART, ""):
+        config.pluginmanager.register(last_result.LastResult(part))
     config.stash[_old_environment] = dict(os.environ)
     # Caches (fonts of matplotlib, wheels of uv) are not settings, and filling them again would take a minute.
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
@@ -111,6 +116,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     Here, and not when collection is over: by then xdist has read the groups.
     """
+    if item.path.parent.name in ("dev", "project") and item.path.stem not in OF_THE_PROGRAM:
+        item.add_marker(pytest.mark.repository)
     for reason in _obstacles(item):
         item.add_marker(pytest.mark.skip(reason=reason))
     if not item.config.pluginmanager.hasplugin("xdist"):

@@ -21,7 +21,7 @@ NASTY = (
     "two words", "it's", "back\\slash", "\\0101", "bang!", "new\nline", "%s", "$HOME", "`id`",
     "", "*", "~", "é", '"', "^", ";",
 )  # fmt: skip
-LOGIN_SHELLS = ("sh", "bash", "dash", "zsh", "tcsh", "csh", "fish", "ksh")
+LOGIN_SHELLS = ("sh", "bash", "dash", "zsh", "tcsh", "fish", "ksh")
 
 
 def printed_by(shell: str, words: tuple[str, ...]) -> bytes:

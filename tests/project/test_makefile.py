@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import last_result
 import pytest
 from mountlab import cli
 from mountlab_dev.__main__ import parser
@@ -413,12 +415,28 @@ def test_scripts_can_be_executed() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in (".ci/run", "lib/env.sh"))
 
 
-def test_ci_runs_the_tests_that_the_readme_names_and_then_the_rest() -> None:
-    assert re.search(r"^make test test-all\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+def test_ci_runs_the_tests_that_the_readme_names() -> None:
+    assert re.search(r"^make check test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize(("long", "alone"), [(False, False), (True, False), (True, True)])
-def test_every_test_is_in_one_part_of_test_all(long: bool, alone: bool) -> None:
+MARKS = ("alone", "long", "repository", "slow", "box", "browser")
+
+
+def test_every_test_is_in_a_part_of_test_all() -> None:
+    """And in one part only, but for the fast ones, which `make check` and `make test` have in common."""
     parts = re.findall(r'-m "([^"]+)"', make("-n", "test-all").stdout)
-    assert len(parts) == 3
-    assert [eval(part, {"long": long, "alone": alone}) for part in parts].count(True) == 1
+    assert len(parts) == 4
+    for marked in product((False, True), repeat=len(MARKS)):
+        marks = dict(zip(MARKS, marked, strict=True))
+        if marks["alone"] > marks["long"] or (marks["repository"] and (marks["box"] or marks["browser"])):
+            continue  # no test has these marks
+        fast = not any(marks[name] for name in ("long", "repository", "slow", "box", "browser"))
+        assert [bool(eval(part, dict(marks))) for part in parts].count(True) == (2 if fast else 1), marks
+
+
+def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = "| part | commit |\n|---|---|\n| `long` | old | 1 |\n| `alone` | old | 1 |\n"
+    assert last_result.put(page, "long", ["new", "2"]) == page.replace("| `long` | old | 1 |", "| `long` | new | 2 |")
+    with pytest.raises(ValueError, match="0 rows of part slow"):
+        last_result.put(page, "slow", ["new", "2"])
+    assert {"long", "alone"} <= set(re.findall(r"^\| `(\w+)` \|", last_result.PAGE.read_text(), re.MULTILINE))

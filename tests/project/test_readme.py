@@ -18,7 +18,7 @@ COVERED_BY = [
     # command, as a regular expression; where it is run; a text in there that runs it
     (r"git clone \S+( \S+)?", ".ci/run", "fresh clone"),
     (r"cd \S+", ".ci/run", "cd "),
-    (r"make test", ".ci/run", "make test"),
+    (r"make test", ".ci/run", "make check test"),
     (r"make check", "Makefile", "check: env lint"),
     (r"make lab", "tests/project/test_makefile.py", '"lab"'),
     (r"make demo", "tests/live/test_demo.py", '"demo", "--yes"'),
