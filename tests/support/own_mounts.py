@@ -77,7 +77,8 @@ def _overlay(place: Path) -> bool:
 
 def _hide(names: Sequence[str]) -> None:
     for name in names:
-        for directory in f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin".split(":"):
+        directories = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin".split(":")
+        for directory in (*directories, *Path("/usr/lib/postgresql").glob("*/bin")):
             program = Path(directory, name)
             if program.resolve().is_relative_to("/usr"):
                 program.unlink(missing_ok=True)
