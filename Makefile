@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PY := .venv/bin/python
 SCRIPTS := .ci/run lib/env.sh
 # Sent to the box with their variables set in front of them, which shellcheck cannot know (SC2154).
-FRAGMENTS := $(shell find lib/mountlab -name '*.sh')
+FRAGMENTS := $(shell find lib/mountlab lib/mountlab_dev -name '*.sh')
 # As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py).
 WORKERS := 2
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet

@@ -43,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     mutate.add_argument("--tree", type=Path, default=disk.ROOT, help="another tree, whose last commit is judged")
     mutate.add_argument("--workers", type=int, default=2, help="tests at a time")
     mutate.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="what takes longer is caught")
+    mutate.add_argument(
+        "--live", action="store_true", help="ask tests on the box and in the browser, too, for the rest"
+    )
     mutate.add_argument("--record", type=Path, help="also write what is found here, a line of JSON each")
     mutate.add_argument("--again", type=Path, metavar="RECORD", help="only what was caught according to this record")
     return made
@@ -135,24 +138,28 @@ def _needs(arguments: Arguments) -> int:
 def _mutate(arguments: Arguments) -> int:
     import tempfile
 
-    from mountlab_dev.mutate import Copy, Mutation, judge_all, note, places, read, sample
+    from mountlab_dev.mutate import STAGES, Copy, Mutation, judge_all, note, once, places, read, sample
 
     def say(judged: Mutation) -> None:
         print(judged, flush=True)
         if arguments.record:
             note(judged, arguments.record)
 
-    with tempfile.TemporaryDirectory(prefix="mountlab-mutate-") as place:
+    before = once()
+    with tempfile.TemporaryDirectory(prefix="mutate-") as place:
         copy = Copy(Path(place), arguments.workers, arguments.limit)
         copy.prepare(arguments.tree)
         found = places(copy.tree)
         drawn = read(arguments.again) if arguments.again else sample(found, arguments.number, arguments.seed)
-        if not arguments.again:
-            copy.look(drawn)
-        print("| place | mutation | change | caught by |\n|---|---|---|---|", flush=True)
-        missed = judge_all(judge_all(drawn, copy, say), copy, say, slow=True)
+        print("| place | mutation | change | stage | caught by |\n|---|---|---|---|---|", flush=True)
+        missed = judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], say)
     for test in sorted(copy.fails_anyway):
         print(f"fails without a mutation, too, and was not asked: {test}")
+    for device in copy.left:
+        print(f"was left, and is detached: {device}")
+    for name, now in once().items():
+        if now != before[name]:
+            print(f"differs from before, by a mutation or by another program: {name}: {before[name]!r}, now {now!r}")
     print(f"{len(drawn)} mutations of {sum(map(len, found.values()))} possible ones, {len(missed)} not caught")
     return 1 if missed else 0
 

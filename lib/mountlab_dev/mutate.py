@@ -1,32 +1,43 @@
 """Mutations: break the product in a few places, one at a time, and see which test fails. A sample, drawn from a seed.
 
-It works on a clone of the tree, with the rest of the machine read-only: a mutated product may remove what it should
-keep. mutmut and cosmic-ray mutate all places or those of one path, no scripts of the shell, and draw no sample.
+It works on a clone of the tree, closed off from the rest of the machine (closed_off.sh): a mutated product may remove
+what it should keep. mutmut and cosmic-ray mutate all places or those of one path, no scripts of the shell, and draw
+no sample.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import random
 import re
+import secrets
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mountlab.core.errors import CommandError, UnsafeError
 
-ALL, FAST = "not (box or browser or long)", "not (box or browser or long or slow)"
-SLOW = "slow and not (box or browser or long)"
+STAGES = {
+    "fast": "not (box or browser or long or slow)",
+    "slow": "slow and not (box or browser or long)",
+    "live": "(box or browser) and not long",
+}
+"""Marks of the tests that are asked, stage by stage: only for mutations that no earlier stage has caught."""
+ANY = "not long"
 ROOMS, SCRIPTS = Path("lib/mountlab"), "scripts"
 _OF_OTHERS = ("MOUNTLAB_", "PYTEST_")
 """Variables that would lead the tests of the copy to places outside of it."""
-_NOT_JUDGES = ("tests/live", "tests/browser", "tests/project/test_architecture.py")
-"""Tests that need a box or a browser, and those that read the source: they see a mutation, and not what it does."""
+_NOT_JUDGES = ("tests/project/test_architecture.py",)
+"""Tests that read the source: they see a mutation, and not what it does."""
+GONE = "the place is gone"
 _TURNED: dict[type[Any], type[Any]] = {
     ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -39,53 +50,63 @@ _SHELL = (
     ("removed line", r"(?<=^)[ \t]*(?!(?:if|then|else|elif|fi|for|while|until|do|done|case|esac|return|local|in)\b)"
                      r"[a-z_]+(?: [^(){};\\|&]*)?$", ":"),
 )  # fmt: skip
-_CLOSED_OFF = """grep -o ' /[^ ]*mountlab[^ ]* ' /proc/self/mountinfo | xargs -r umount -l
-mount --bind "$0" "$0" && mount -o remount,bind,ro / && exec "$@"
-"""
-"""In namespaces of its own: it holds no mounts of others, sees none of their processes, and may write one directory."""
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
+_CLOSED_OFF = (
+    *("unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child", "--propagation=slave"),
+    *("sh", str(Path(__file__).with_name("closed_off.sh"))),
+)
+_PROBE = Path(__file__).with_name("mutate_probe.py")
+_FAILED = re.compile(
+    r"^(?:FAILED|ERROR) (tests/\S+?\.py(?:::.+?)?|nothing is left behind)(?:@\w+)?(?: - .*)?$", re.MULTILINE
+)
+"""Without the group that pytest-xdist adds to the name of a test."""
 _FEW = 8
 """Files of tests that one process has run before two have started."""
-PROBE = """
-import contextlib, os
-seen = set()
-def hit(number):
-    hit = f"{number} {os.environ.get('PYTEST_CURRENT_TEST', '').partition('::')[0]}"
-    if hit not in seen:
-        seen.add(hit)
-        with contextlib.suppress(OSError), open(%r, "a") as file:
-            print(hit, file=file)
-"""
-"""Writes down which file of tests reaches a place; '' while tests are collected."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """Lines of a file, and what stands there instead. `test` is the first that failed; '' where all passed."""
+    """Lines of a file, and what stands there instead.
+
+    `test` is the first that failed; '' where all passed. `stages` has the same for each stage that was asked.
+    """
 
     path: str
     line: int
     kind: str
     was: str
     becomes: str
-    test: str = ""
+    test: str = field(default="", compare=False)
+    stages: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def room(self) -> str:
         """The room whose tests are asked first."""
         return Path(self.path).relative_to(ROOMS).parts[0]
 
-    def put(self, source: str) -> str | None:
-        """Return the mutated source; None where it no longer has those lines; the nearest where it has them twice."""
+    @property
+    def stage(self) -> str:
+        """The last stage that was asked: the one that caught it, where one did."""
+        return next(reversed(self.stages), "")
+
+    def start(self, source: str) -> int | None:
+        """Return where its lines begin: the nearest place where the source has them twice, None where it has them no
+        more."""
         starts = [match.start() for match in re.finditer(re.escape(self.was), source)]
-        if not starts:
-            return None
-        start = min(starts, key=lambda at: abs(source.count("\n", 0, at) + 1 - self.line))
-        return source[:start] + self.becomes + source[start + len(self.was) :]
+        return min(starts, key=lambda at: abs(_line(source, at) - self.line), default=None)
+
+    def put(self, source: str) -> str | None:
+        """Return the mutated source; None where it no longer has those lines."""
+        start = self.start(source)
+        return None if start is None else source[:start] + self.becomes + source[start + len(self.was) :]
 
     def __str__(self) -> str:
         was, becomes = (" ".join(text.split())[:100] for text in (self.was, self.becomes))
-        return f"| {self.path}:{self.line} | {self.kind} | `{was}` → `{becomes}` | {self.test or 'NOT CAUGHT'} |"
+        caught = f"{self.stage} | {self.test or 'NOT CAUGHT'}"
+        return f"| {self.path}:{self.line} | {self.kind} | `{was}` → `{becomes}` | {caught} |"
+
+
+def _line(source: str, at: int) -> int:
+    return source.count("\n", 0, at) + 1
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -194,25 +215,41 @@ def sample(found: dict[str, list[Mutation]], number: int, seed: int) -> list[Mut
 
 
 def probed(source: str, lines: dict[int, int]) -> tuple[str, set[int]]:
-    """Return a module that reports when a place is reached, and the places that it reports: those inside functions."""
-    written, noticed = source.splitlines(keepends=True), set[int]()
+    """Return a module that reports when a place is reached, and the places outside of functions, for which each of its
+    functions reports. `lines`: number of the place to its line."""
+    written, outside = source.splitlines(keepends=True), set[int]()
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    entries = [_begin(each) for each in (_code(function) for function in functions) if each]
     inside = {node for function in functions for each in function.body for node in ast.walk(each)}
-    starts = sorted((node.lineno, node.end_lineno or 0) for node in inside if isinstance(node, ast.stmt))
+    statements = sorted((_begin(node), node.end_lineno or 0) for node in inside if isinstance(node, ast.stmt))
     probes: list[tuple[int, str]] = []
     for number, line in lines.items():
-        around = [first for first, last in starts if first <= line <= last and _begins(written[first - 1])]
-        if around:
-            indent = re.match(r" *", written[around[-1] - 1])
-            probes.append((around[-1] - 1, f"{indent and indent[0]}__import__('mountlab_probe').hit({number})\n"))
-            noticed.add(number)
+        around = [first for first, last in statements if first <= line <= last and _may_follow(written[first - 1])]
+        if not around:
+            outside.add(number)
+        for first in around[-1:] or entries:
+            indent = re.match(r" *", written[first - 1])
+            probes.append((first - 1, f"{indent and indent[0]}__import__('mountlab_probe').hit({number})\n"))
     for at, text in sorted(probes, reverse=True):
         written.insert(at, text)
-    return "".join(written), noticed
+    return "".join(written), outside
 
 
-def _begins(line: str) -> bool:
-    return not re.match(r" *(elif|@)", line)
+def _code(function: ast.FunctionDef) -> ast.stmt | None:
+    """Return the first statement behind the docstring."""
+    body = function.body
+    return next(
+        (each for each in body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))), None
+    )
+
+
+def _begin(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _may_follow(line: str) -> bool:
+    return not line.lstrip().startswith("elif")
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
@@ -226,7 +263,15 @@ class Copy:
     workers: int
     limit_s: int
     fails_anyway: set[str] = field(default_factory=set)
-    reached: dict[Mutation, list[str]] = field(default_factory=dict)
+    reached: dict[Mutation, set[str]] = field(default_factory=dict)
+    """Files of tests, of the stage that was looked at last."""
+    outside: set[Mutation] = field(default_factory=set)
+    """No function holds them, so more tests may reach them than those that were seen."""
+    left: list[str] = field(default_factory=list)
+    """Loop devices that tests have left, by their files. They are detached."""
+    word: str = field(default_factory=lambda: secrets.token_hex(4))
+    """In the path of all temporary files, as the kernel shows it when the namespace is gone."""
+    took_s: float = 0.0
 
     @property
     def tree(self) -> Path:
@@ -241,122 +286,186 @@ class Copy:
             ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--shared", str(origin), str(self.tree)],
             check=True,
         )
-        (self.place / "tmp").mkdir()
+        self.place.chmod(0o755)  # tests as another user read below it
+        for name, mode in (("changes", 0o700), ("var", 0o1777), (self.word, 0o1777)):
+            (self.place / name).mkdir()
+            (self.place / name).chmod(mode)
+        shutil.copy(_PROBE, self.tree / "lib" / "mountlab_probe.py")
         said = self._run(
             [sys.executable, "-c", "import mountlab, mountlab_dev; print(mountlab.__file__)"], self.limit_s
         )
         if not said.stdout.startswith(str(self.tree)):
             raise CommandError("the tests would import another library", evidence=said.stdout + said.stderr)
 
-    def look(self, mutations: list[Mutation]) -> None:
-        """Run the fast tests once, to see which files of them reach which mutation."""
-        reached, noticed = self.place / "reached", set[int]()
-        (self.tree / "lib" / "mountlab_probe.py").write_text(PROBE % str(reached))
-        numbered = dict(enumerate(mutations))
-        for path in {each.path for each in mutations if each.path.endswith(".py")}:
+    def look(self, mutations: list[Mutation], stage: str) -> None:
+        """Run the tests of a stage once, to see which files of them reach which mutation, and which tests fail without
+        one."""
+        hits, of_scripts = self.place / "hits", self.place / "hits-of-scripts"
+        for file in (hits, of_scripts):
+            file.write_text("")
+            file.chmod(0o666)  # the product runs as other users, too
+        self.outside = set()
+        for path in {each.path for each in mutations if (self.tree / each.path).exists()}:
             file = self.tree / path
-            lines = {number: each.line for number, each in numbered.items() if each.path == path}
-            text, found = probed(file.read_text(), lines)
+            source = file.read_text()
+            starts = {number: each.start(source) for number, each in enumerate(mutations) if each.path == path}
+            lines = {number: _line(source, at) for number, at in starts.items() if at is not None}
+            if path.endswith(".py"):
+                text, outside = probed(source, lines)
+            else:
+                text = "".join(f"{{ echo {each} >>{of_scripts}; }} 2>/dev/null || :\n" for each in lines) + source
+                outside = set(lines)
             file.write_text(text)
-            noticed |= found
-        self._pytest(["tests"], FAST, limit_s=None)
+            self.outside |= {mutations[number] for number in outside}
+        began = time.monotonic()
+        said = self._pytest(["tests"], STAGES[stage], limit_s=None)
+        self.took_s = time.monotonic() - began
         subprocess.run(["git", "checkout", "--quiet", "."], cwd=self.tree, check=True)
-        hits = [line.split(" ") for line in reached.read_text().splitlines()] if reached.exists() else []
-        for number in noticed:
-            files = {file for hit, file in hits if int(hit) == number}
-            while_collected = {f"tests/{mutations[number].room}"} if "" in files else set()
-            self.reached[mutations[number]] = sorted(files - {""} | while_collected)
+        self.reached = {each: set() for each in mutations}
+        for number, test in (line.split(" ") for line in hits.read_text().splitlines()):
+            if test:
+                self.reached[mutations[int(number)]].add(test)
+            else:  # while tests are collected
+                self.outside.add(mutations[int(number)])
+        self.leave_out(set(_FAILED.findall(said.stdout)))
 
-    def judge(self, mutation: Mutation, *, slow: bool = False) -> Mutation:
-        """With the first test that fails by it: of the files that reach it, else of its room and then of all."""
+    def judge(self, mutation: Mutation, stage: str) -> Mutation:
+        """With the first test of a stage that fails by it."""
         path = self.tree / mutation.path
-        source = path.read_text()
+        source = path.read_text() if path.exists() else ""
         mutated = mutation.put(source)
         if mutated is None:
-            return replace(mutation, test="the place is gone")
+            return replace(mutation, test=GONE, stages={})
         path.write_text(mutated)
         try:
-            asked = (self._first_failure(*stage) for stage in self._stages(mutation, slow=slow))
-            return replace(mutation, test=next(filter(None, asked), ""))
+            asked = (self._first_failure(tests, stage) for tests in self._groups(mutation, stage))
+            test = next(filter(None, asked), "")
         finally:
             path.write_text(source)
+        earlier = list(STAGES)[: list(STAGES).index(stage)]
+        stages = {each: mutation.stages[each] for each in earlier if each in mutation.stages}
+        return replace(mutation, test=test, stages=stages | {stage: test})
 
     def leave_out(self, tests: set[str]) -> set[str]:
         """Return which of these tests fail without a mutation, too: they are asked no more."""
         functions = {name: name.partition("[")[0] for name in tests if ".py" in name}
-        said = self._pytest(sorted(set(functions.values())), ALL, limit_s=None).stdout if functions else ""
+        said = self._pytest(sorted(set(functions.values())), ANY, limit_s=None).stdout if functions else ""
         wrong = {name.partition("[")[0] for name in _FAILED.findall(said)}
         self.fails_anyway |= wrong
         return {name for name, function in functions.items() if function in wrong}
 
-    def _stages(self, mutation: Mutation, *, slow: bool) -> Iterator[tuple[list[str], str]]:
-        """Yield which tests to ask, one after the other: first the one that caught it before."""
-        room = [f"tests/{mutation.room}"]
-        if slow:
-            yield room, SLOW
-            return
-        before = mutation.test.partition("::")[0]
-        if before.endswith(".py") and (self.tree / before).exists():
-            yield [before], ALL
-        if mutation in self.reached:
-            files = self.reached[mutation]
-            yield from [(files, FAST)] if files else []
-        else:
-            yield room, FAST
-            yield ["tests"], FAST
+    def _groups(self, mutation: Mutation, stage: str) -> list[list[str]]:
+        """Return the files of tests to ask, one list after the other: first the file that caught it before."""
+        before = mutation.stages.get(stage, "").partition("::")[0]
+        groups = [sorted(self.reached[mutation], key=lambda file: (file != before, file))]
+        room = f"tests/{mutation.room}"
+        if mutation in self.outside and (self.tree / room).exists():
+            groups.append([room])
+        if mutation in self.outside and stage == "fast":
+            groups.append(["tests"])
+        return [each for each in groups if each]
 
-    def _first_failure(self, tests: list[str], marks: str) -> str:
+    def _first_failure(self, tests: list[str], stage: str) -> str:
+        limit_s = self.limit_s + 2 * self.took_s
         try:
-            said = self._pytest(tests, marks, "-x", limit_s=self.limit_s)
+            said = self._pytest(tests, STAGES[stage], "-x", limit_s=limit_s)
         except subprocess.TimeoutExpired:
-            return f"does not end within {self.limit_s} s"
+            return f"does not end within {limit_s:.0f} s"
         failed = _FAILED.search(said.stdout)
         return failed[1] if failed else "" if said.returncode in (0, 5) else f"pytest ends with {said.returncode}"
 
     def _pytest(
-        self, tests: list[str], marks: str, *more: str, limit_s: int | None
+        self, tests: list[str], marks: str, *more: str, limit_s: float | None
     ) -> subprocess.CompletedProcess[str]:
         left_out = [f"--ignore={name}" for name in _NOT_JUDGES] + [f"--deselect={name}" for name in self.fails_anyway]
         few = len(tests) <= _FEW and all(".py" in name for name in tests)
-        workers = [] if few else [f"-n{self.workers}", "--dist=loadgroup"]
-        options = ["-q", "-rfE", "-p", "no:cacheprovider", *workers, *left_out, "-m", marks]
+        workers = self.workers * (2 if marks == STAGES["live"] else 1)  # tests on a box mostly wait
+        spread = [] if few else [f"-n{workers}", "--dist=loadgroup"]
+        options = ["-q", "-rfE", "-p", "no:cacheprovider", "-p", "mountlab_probe", *spread, *left_out, "-m", marks]
         return self._run([sys.executable, "-m", "pytest", *options, *more, *tests], limit_s)
 
-    def _run(self, command: list[str], limit_s: int | None) -> subprocess.CompletedProcess[str]:
-        closed = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--propagation=slave"]
-        own = {"PYTHONPATH": str(self.tree / "lib"), "TMPDIR": str(self.place / "tmp"), "PYTHONDONTWRITEBYTECODE": ""}
-        return subprocess.run(
-            [*closed, "sh", "-c", _CLOSED_OFF, str(self.place), *command],
-            cwd=self.tree,
-            env={name: value for name, value in os.environ.items() if not name.startswith(_OF_OTHERS)} | own,
-            timeout=limit_s,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def _run(self, command: list[str], limit_s: float | None) -> subprocess.CompletedProcess[str]:
+        own = {
+            "PYTHONPATH": str(self.tree / "lib"),
+            "TMPDIR": str(self.place / self.word),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        try:
+            return subprocess.run(
+                [*_CLOSED_OFF, str(self.place), *command],
+                cwd=self.tree,
+                env={name: value for name, value in os.environ.items() if not name.startswith(_OF_OTHERS)} | own,
+                stdin=subprocess.DEVNULL,
+                timeout=limit_s,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            self._detach()
+
+    def _detach(self) -> None:
+        """Detach the loop devices on files of these tests. Mounts and processes ended with their namespaces."""
+        sessions = self.place / "sessions"
+        names = {self.word, *(sessions.read_text().split() if sessions.exists() else ())}
+        for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+            with contextlib.suppress(OSError):  # it was detached meanwhile
+                file = backing.read_text().strip()
+                if any(name in file for name in names):
+                    device = f"/dev/{backing.parts[3]}"
+                    self.left.append(f"{device} on {file}")
+                    for argv in (
+                        ("swapoff", device, *map(str, Path("/dev").glob(f"{device[5:]}p*"))),
+                        ("partx", "--delete", device),
+                        ("losetup", "--detach", device),
+                    ):
+                        subprocess.run(argv, capture_output=True, check=False)
+
+
+def once() -> dict[str, str]:
+    """Return what a machine has once, and a mutated product may have changed: other programs may have, too."""
+    cgroups = Path("/sys/fs/cgroup").glob("**/mountlab-*")
+    pages = Path("/proc/sys/vm/nr_hugepages")
+    return {
+        "huge pages": pages.read_text().strip() if pages.exists() else "",
+        "zram devices": " ".join(sorted(path.name for path in Path("/sys/block").glob("zram*"))),
+        "cgroups": " ".join(sorted(str(path) for path in cgroups)),
+    }
 
 
 def read(record: Path) -> list[Mutation]:
     """Return the mutations of an earlier run that were caught. What was judged twice counts as it was judged last."""
     judged = [Mutation(**json.loads(line)) for line in record.read_text().splitlines()]
-    last = {replace(each, test=""): each for each in judged}
-    return [each for each in last.values() if each.test]
+    return [each for each in {each: each for each in judged}.values() if each.test]
 
 
 def judge_all(
-    mutations: list[Mutation], copy: Copy, say: Callable[[Mutation], None], *, slow: bool = False
+    mutations: list[Mutation], copy: Copy, stages: Sequence[str], say: Callable[[Mutation], None]
 ) -> list[Mutation]:
-    """Say each as soon as it is judged, and again where its test fails without it, too; return those not caught."""
+    """Say each as soon as a test has caught it, and again where that test fails without it, too; at last those that no
+    stage has caught, which are returned."""
+    left = mutations
+    for stage in stages if mutations else ():
+        copy.look(left, stage)
+        left = _judge(left, copy, stage, say)
+    for each in left:
+        say(each)
+    return left
+
+
+def _judge(mutations: list[Mutation], copy: Copy, stage: str, say: Callable[[Mutation], None]) -> list[Mutation]:
+    """Return those that a stage has not caught, as judged."""
     missed: list[Mutation] = []
     left = mutations
     while left:
-        judged: dict[Mutation, Mutation] = {}
+        judged: list[Mutation] = []
         for each in left:
-            judged[each] = copy.judge(each, slow=slow)
-            say(judged[each])
-        wrong = copy.leave_out({found.test for found in judged.values()})
-        missed += [each for each, found in judged.items() if not found.test]
-        left = [each for each, found in judged.items() if found.test in wrong]
+            judged.append(copy.judge(each, stage))
+            if judged[-1].test:
+                say(judged[-1])
+        wrong = copy.leave_out({each.test for each in judged})
+        missed += [each for each in judged if not each.test]
+        left = [each for each in judged if each.test in wrong]
     return missed
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mountlab_dev.mutate import Copy, Mutation, judge_all, places, probed, python_mutations, sample, shell_mutations
+from mountlab_dev.mutate import (
+    Copy,
+    Mutation,
+    judge_all,
+    note,
+    places,
+    probed,
+    python_mutations,
+    read,
+    sample,
+    shell_mutations,
+)
 
 SOURCE = '''"""A docstring with 3 and a == b."""
 from typing import TYPE_CHECKING, Literal
@@ -76,42 +88,129 @@ def test_lines_that_have_moved_are_found_and_those_that_are_gone_are_not() -> No
 
 
 def test_a_place_in_a_function_tells_that_it_is_reached() -> None:
-    text, noticed = probed(SOURCE, {7: 3, 8: 13, 9: 15})
-    assert noticed == {8, 9}, "a line of the module is reached by all"
+    text, outside = probed(SOURCE, {7: 3, 8: 13, 9: 15})
+    assert outside == {7}
     hits = [line for line in text.splitlines() if "hit" in line]
-    assert hits == [f"    __import__('mountlab_probe').hit({number})" for number in (8, 9)]
-    ast.parse(text)
+    assert hits == [f"    __import__('mountlab_probe').hit({number})" for number in (7, 8, 9)], "7: by each function"
+    assert ast.get_docstring(ast.parse(text).body[-1]) == "Not 2."  # type: ignore[arg-type]
+
+
+def test_a_record_has_the_test_of_each_stage_and_gives_what_was_caught_as_judged_last(tmp_path: Path) -> None:
+    caught, missed = (Mutation("lib/mountlab/core/x.py", line, "k", "a\n", "b\n") for line in (1, 2))
+    stages = {"fast": "", "live": "tests/x.py::test_y"}
+    for each in (
+        replace(caught, test="tests/wrong.py::test_z", stages={"fast": "tests/wrong.py::test_z"}),
+        missed,
+        replace(caught, test="tests/x.py::test_y", stages=stages),
+    ):
+        note(each, tmp_path / "record")
+    (again,) = read(tmp_path / "record")
+    assert (again, again.test, again.stages, again.stage) == (caught, "tests/x.py::test_y", stages, "live")
+    assert str(again).endswith("| live | tests/x.py::test_y |")
+
+
+FILES = {
+    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["box", "browser", "long", "slow"]\n',
+    "lib/mountlab/__init__.py": "",
+    "lib/mountlab_dev/__init__.py": "",
+    "lib/mountlab/core/__init__.py": "",
+    "lib/mountlab/core/x.py": """
+def seen(a):
+    return a + 1
+
+
+def unseen(a):
+    return a - 1
+
+
+def boxed(a):
+    return a * 3
+""",
+    "tests/core/test_x.py": """
+from mountlab.core.x import seen
+
+
+def test_fails():
+    assert 0
+
+
+def test_sees():
+    assert seen(1) == 2
+""",
+    "tests/live/test_box.py": """
+import os, stat, subprocess
+from pathlib import Path
+import pytest
+from mountlab.core.x import boxed
+
+pytestmark = pytest.mark.box
+
+
+def test_can_change_only_what_goes_with_it(tmp_path):
+    assert not [path for path in ("/", "/usr", "/dev", "/proc/sys/vm/swappiness") if os.access(path, os.W_OK)]
+    for path in ("/etc/mutated", "/run/mutated", "/var/tmp/mutated", "/dev/shm/mutated"):
+        Path(path).touch()
+    disks = [path.name for path in Path("/dev").rglob("*") if stat.S_ISBLK(path.lstat().st_mode)]
+    assert all(name.startswith(("loop", "zram")) for name in disks)
+    (tmp_path / "image").write_bytes(bytes(2**20))
+    subprocess.run(["losetup", "--find", str(tmp_path / "image")], check=True)
+
+
+def test_sees_on_the_box():
+    assert boxed(2) == 6
+""",
+}
+STAGES = ("fast", "live")
+
+
+def commit(origin: Path, *words: str) -> None:
+    user = ("-c", "user.name=x", "-c", "user.email=x@y")
+    for each in (words, ("add", "."), (*user, "commit", "-qm", "x")):
+        subprocess.run(["git", "-C", str(origin), *each], check=True)
 
 
 @pytest.mark.long
 @pytest.mark.requires_root
-@pytest.mark.requires_program("git", "unshare")
-def test_the_test_that_notices_is_named(tmp_path: Path) -> None:
-    """A tree of one room, one of whose two functions has a test; a test that fails in any case is not asked."""
+@pytest.mark.requires_program("git")
+@pytest.mark.requires_program("unshare")
+@pytest.mark.requires_program("losetup")
+def test_the_test_that_notices_is_named_stage_by_stage_and_again_when_tests_have_moved(tmp_path: Path) -> None:
+    """A tree with one room and three functions: one has a test, one has a test on the box, one has none. A test that
+    fails in any case is not asked. A loop device that a test leaves is detached."""
     origin = tmp_path / "origin"
-    files = {
-        "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["box", "browser", "long", "slow"]\n',
-        "lib/mountlab/__init__.py": "",
-        "lib/mountlab_dev/__init__.py": "",
-        "lib/mountlab/core/__init__.py": "",
-        "lib/mountlab/core/x.py": "def seen(a):\n    return a + 1\n\n\ndef unseen(a):\n    return a - 1\n",
-        "tests/core/test_x.py": "from mountlab.core.x import seen\n\n\ndef test_fails():\n    assert 0\n\n\n"
-        "def test_sees():\n    assert seen(1) == 2\n",
-    }
-    for name, text in files.items():
+    for name, text in FILES.items():
         (origin / name).parent.mkdir(parents=True, exist_ok=True)
         (origin / name).write_text(text)
-    user = ("-c", "user.name=x", "-c", "user.email=x@y")
-    for words in (("init", "-q"), ("add", "."), (*user, "commit", "-qm", "x")):
-        subprocess.run(["git", "-C", str(origin), *words], check=True)
-    (tmp_path / "copy").mkdir()
-    copy = Copy(tmp_path / "copy", workers=1, limit_s=120)
-    copy.prepare(origin)
-    sums = [each for each in places(copy.tree)["core"] if each.kind == "arithmetic turned"]
-    copy.look(sums)
-    assert [copy.reached[each] for each in sums] == [["tests/core/test_x.py"], []]
+    commit(origin, "init", "-q")
+    copy = copy_of(origin, tmp_path / "copy")
+    places_of = {each.becomes.strip(): each for each in places(copy.tree)["core"] if each.kind == "arithmetic turned"}
+    seen, unseen, boxed = places_of.values()
     said: list[Mutation] = []
-    assert judge_all(sums, copy, said.append) == sums[1:]
-    assert said[-1].test == "tests/core/test_x.py::test_sees"
+    assert judge_all([seen, unseen, boxed], copy, STAGES, said.append) == [unseen]
+    found = {each: each.stages for each in said}
+    sees, on_the_box = "tests/core/test_x.py::test_sees", "tests/live/test_box.py::test_sees_on_the_box"
+    assert copy.reached == {unseen: set(), boxed: {"tests/live/test_box.py"}}
+    assert found == {
+        seen: {"fast": sees},
+        boxed: {"fast": "", "live": on_the_box},
+        unseen: {"fast": "", "live": ""},
+    }
     assert copy.fails_anyway == {"tests/core/test_x.py::test_fails"}
-    assert (origin / "lib/mountlab/core/x.py").read_text() == files["lib/mountlab/core/x.py"]
+    assert (origin / "lib/mountlab/core/x.py").read_text() == FILES["lib/mountlab/core/x.py"]
+    assert copy.left
+    assert all(each.endswith("/image") for each in copy.left)
+    listed = subprocess.run(["losetup", "--list", "--output", "BACK-FILE"], capture_output=True, text=True, check=True)
+    assert copy.word not in listed.stdout
+    assert not Path("/etc/mutated").exists()
+
+    commit(origin, "mv", "tests/live/test_box.py", "tests/core/test_y.py")
+    caught, again = [each for each in said if each.test], list[Mutation]()
+    assert judge_all(caught, copy_of(origin, tmp_path / "moved"), STAGES, again.append) == []
+    assert [each.test for each in again] == [sees, "tests/core/test_y.py::test_sees_on_the_box"]
+
+
+def copy_of(origin: Path, place: Path) -> Copy:
+    place.mkdir()
+    copy = Copy(place, workers=1, limit_s=120)
+    copy.prepare(origin)
+    return copy
