@@ -254,6 +254,14 @@ def test_bins_that_are_not_fios_are_refused(section: dict[str, Any], what: str) 
     assert caught.value.where == "fio.json: read.clat_ns.bins"
 
 
+def test_bins_in_another_order_or_with_leading_zeros_are_the_same_histogram() -> None:
+    written = read_bins({"bins": {"100": 3, "127": 0, "129": 5}}, where="w")
+    otherwise = read_bins({"bins": {"129": 5, "0100": 3, "127": 0}}, where="w")
+    assert written is not None
+    assert otherwise is not None
+    assert list(written.counts.items()) == list(otherwise.counts.items()) == [(100, 3), (127, 0), (129, 5)]
+
+
 @pytest.mark.parametrize("section", [{}, {"bins": {}}, {"bins": None}, {"N": 0}])
 def test_a_section_without_bins_has_no_histogram(section: dict[str, Any]) -> None:
     assert read_bins(section, where="w") is None

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate
+from functools import cache, cached_property
+from itertools import accumulate, compress
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -49,12 +49,12 @@ class Histogram:
     @cached_property
     def filled(self) -> list[int]:
         """The bins that hold I/Os."""
-        return [ns for ns, number in self.counts.items() if number]
+        return list(compress(self.counts, self.counts.values()))
 
     @cached_property
     def ranks(self) -> list[int]:
         """How many I/Os lie before each of these bins, and at last how many there are."""
-        return list(accumulate((number for number in self.counts.values() if number), initial=0))
+        return list(accumulate(filter(None, self.counts.values()), initial=0))
 
 
 def bin_of(ns: int) -> tuple[int, int]:
@@ -86,9 +86,8 @@ def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
     bins = section.get("bins")
     if not isinstance(bins, dict) or not bins:
         return None
-    counts = {_bin(key, where): _count(number, where) for key, number in bins.items()}
-    found = _sorted(counts)
-    if len(counts) != len(bins) or found.total != section.get("N", found.total):
+    found = _as_fio_writes(bins) or _sorted({_bin(key, where): _count(number, where) for key, number in bins.items()})
+    if len(found.counts) != len(bins) or found.total != section.get("N", found.total):
         raise ParseError(
             "the bins of the histogram are not whole",
             where=f"{where}.bins",
@@ -98,9 +97,31 @@ def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
     return _bounded(found, section.get("min"), section.get("max"))
 
 
+def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
+    """Return the histogram of bins in rising order; None where one has another name, order or count than fio gives.
+
+    A report has hundreds of bins: to check each by itself took most of the time of reading a log.
+    """
+    names, counts = _names(), bins.values()
+    ns = [names.get(key, -1) for key in bins]
+    if -1 in ns or ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
+        return None
+    return Histogram(dict(zip(ns, counts, strict=True)))
+
+
+@cache
+def _names() -> dict[str, int]:
+    """All bins of the scale: the text that names each, and its nanoseconds."""
+    names, ns = dict[str, int](), 0
+    while ns < _MOST_NS:
+        names[str(middle(ns))] = middle(ns)
+        ns += bin_of(ns)[1]
+    return names
+
+
 def _bounded(found: Histogram, least: object, most: object) -> Histogram:
     """With the shortest and the longest latency, where they are those of the first and the last bin."""
-    filled = [ns for ns, number in found.counts.items() if number]
+    filled = found.filled
     if not filled or not isinstance(least, int) or not isinstance(most, int):
         return found
     known = 0 <= least <= most and (middle(least), middle(most)) == (filled[0], filled[-1])
@@ -240,7 +261,7 @@ def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
 
 
 def _sorted(counts: Mapping[int, int], least: float = -math.inf, most: float = math.inf) -> Histogram:
-    return Histogram({ns: counts[ns] for ns in sorted(counts)}, least, most)
+    return Histogram(dict(sorted(counts.items())), least, most)
 
 
 def _bin(key: object, where: str) -> int:

@@ -243,8 +243,9 @@ def _percentiles(metric: str, section: Mapping[str, Any], place: str) -> Iterato
     are switched off are missing, and those that too few I/Os give."""
     merged = section.get("merged") or histograms.read_bins(section, where=f"{FILE}: {place}")
     own = mapping(section, "percentile", place) if "percentile" in section else {}
+    ios = number_of(section, "N", place)
     for name, key in PERCENTILES.items():
-        given = histograms.enough(number_of(section, "N", place), float(key)) and (merged or key in own)
+        given = histograms.enough(ios, float(key)) and (merged or key in own)
         value, step = _percentile(merged, key, own, place) if given else (0.0, 0.0)
         if value:
             yield Measurement(metric=f"{metric}_{name}", value=value / NS_PER_S, unit="s", step=step / NS_PER_S)
