@@ -228,6 +228,15 @@ def test_two_groups_far_apart_are_two_modes() -> None:
     assert two_modes([1.0, 1.1, 1.2, 1.05, 1.15, 1.12, 1.08, 1.13, 1.06, 1.11]) > 0.5
 
 
+@pytest.mark.parametrize("n", [9, 10, 25])
+@pytest.mark.parametrize("limit", [0.0, 0.05, 0.5, 1.0])
+def test_two_modes_are_found_where_p_is_below_the_limit(n: int, limit: float) -> None:
+    rng = np.random.default_rng(n)
+    smooth = rng.normal(size=(40, n)) + rng.choice([0, 5], (40, n)) * rng.choice([0, 1], (40, 1))
+    rows = np.vstack([smooth, smooth.round(), np.ones((2, n))])
+    assert shape.has_two_modes(rows, limit).tolist() == (shape.two_modes_p(rows) < limit).tolist()
+
+
 # --- what holds for all of them ---------------------------------------------------------------------------------------
 
 

@@ -69,7 +69,7 @@ def _of_pairs(ours: Floats, theirs: Floats, least: Floats) -> Sources:
         "few blocks": outlying,
         "drift": (by_drift > DOMINANT) & (by_drift > by_step),
         "step": by_step > DOMINANT,
-        "two modes": shape.two_modes_p(ratios) < limits["two_modes"],
+        "two modes": shape.has_two_modes(ratios, limits["two_modes"]),
     }
     return np.select(list(cases.values()), list(cases), default=_of_sides(ours, theirs)).astype(object)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from mountlab.core.findings import Comparison, NoiseSource, Verdict
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.model import Workload
@@ -60,27 +62,29 @@ def comparisons_of(
     it does not depend on whether they are paired. `noise`: places of ratios that no sensible number of blocks decides
     to what their noise comes from.
     """
-    columns = [getattr(together, name).tolist() for name in _COLUMNS]
     censored = [0] * len(ratios.n) if late is None else late
-    first = (ratios.ratio.tolist(), ratios.n.tolist(), ratios.paired.tolist(), censored)
-    made = []
-    for about, ratio, n, paired, own_late, *values in zip(sides, *first, *columns, strict=True):
-        used = SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
-        found = {"ratio": ratio, "n": n, "method": used, "censored": own_late}
-        made.append(_comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level))
-    noisy = [place for place, each in enumerate(made) if not math.isnan(each.reduce)]
+    methods = [
+        SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
+        for own_late, paired in zip(censored, ratios.paired.tolist(), strict=True)
+    ]
+    over_boxes = np.array([used == OVER_BOXES_METHOD for used in methods], dtype=bool)
+    too_many = np.where(over_boxes, together.needed > MOST_BOXES, power.too_many(together.needed, ratios.n))
+    together = replace(together, reduce=np.where(too_many, together.reduce, math.nan))
+    noisy = np.flatnonzero(~np.isnan(together.reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
-    yield from (replace(each, noise=sources.get(place, "")) for place, each in enumerate(made))
+    columns = [getattr(together, name).tolist() for name in _COLUMNS]
+    first = (ratios.ratio.tolist(), ratios.n.tolist(), methods, censored, too_many.tolist())
+    for place, (about, ratio, n, used, own_late, over, *values) in enumerate(zip(sides, *first, *columns, strict=True)):
+        found = {"ratio": ratio, "n": n, "method": used, "censored": own_late, "noise": sources.get(place, "")}
+        yield _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level, too_many=over)
 
 
 MOST_BOXES = 20
 """The most boxes that are named as what would decide: few sweeps have as many."""
 
 
-def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
+def _comparison(about: Sides, found: dict[str, Any], level: float, *, too_many: bool) -> Comparison:
     p_same, needed, ratio = found.pop("p_equivalent_adjusted"), found.pop("needed"), found.pop("ratio")
-    over = needed > MOST_BOXES if found["method"] == OVER_BOXES_METHOD else power.too_many(needed, found["n"])
-    found["reduce"] = found["reduce"] if over else math.nan
     p, more = found["p_adjusted"], higher_is_better(about.metric, about.better)
     said = verdict(ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=level, more_is_better=more)
     return Comparison(
@@ -89,7 +93,7 @@ def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison
         ratio=math.nan if ratio in (0.0, math.inf) else ratio,
         level=level,
         verdict=said,
-        needed=None if math.isnan(needed) or over else int(needed),
+        needed=None if math.isnan(needed) or too_many else int(needed),
     )
 
 
