@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -21,6 +20,7 @@ import workers  # first: the library reads where its box files are when it is im
 from faults.table import PAGE, Rows
 from hypothesis import settings
 from mountlab.results import paths
+from waiting import happens
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
     from mountlab.box.connection import BoxConnection
@@ -51,8 +51,6 @@ NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporar
 """What Mountlab and apt say where no package server is within reach."""
 OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
 """What of tests/project runs the program: the notebooks, and the commands of the documents."""
-SETTLE_S = 5.0
-"""How long the kernel and dying processes may take to let go after the last test."""
 
 _old_environment = pytest.StashKey[dict[str, str]]()
 
@@ -297,9 +295,14 @@ class LeftoverGuard:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _wait(self, ours: Sequence[str]) -> list[str]:
-        deadline = time.monotonic() + SETTLE_S
-        while (left := leftovers(ours)) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        left: frozenset[str] = frozenset()
+
+        def nothing() -> bool:
+            nonlocal left
+            left = leftovers(ours)
+            return not left
+
+        happens(nothing)
         return sorted(left)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,7 +21,7 @@ from mountlab.core.errors import KeepError, ParameterError, StoreError
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels, own_loop
 from mountlab.results import paths
-from processes import soon
+from waiting import LIMIT_S, wait_until
 
 NOW = "2026-11-20T10:00:00+00:00"
 
@@ -205,7 +205,7 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
     assert [each.name for each in results_dir.iterdir()] == [path.name]
     holder = next(pid for pid in Path("/proc").glob("[0-9]*") if _runs(pid, str(results_dir)))
     subprocess.run(["kill", "-9", holder.name], check=True)
-    assert soon(lambda: _free(made, results_dir))
+    wait_until("a batch that no process has", lambda: _free(made, results_dir))
     _, view = run_batch(made, results=results_dir, execute=Fake("done"))
     assert view.name == path.name, "what a killed process began is gone on with"
 
@@ -345,9 +345,9 @@ def test_a_running_cell_is_interrupted_from_outside(tmp_path: Path) -> None:
     assert not kernels.interrupt(), "nothing is running yet"
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(_execute, path, tmp_path / "o" / "o.ipynb", kernels)
-        assert soon((tmp_path / "up").exists, timeout_s=300)
+        wait_until("the cell", (tmp_path / "up").exists)
         assert kernels.interrupt()
-        problem = future.exception(timeout=300)
+        problem = future.exception(timeout=LIMIT_S)
     assert "KeyboardInterrupt" in str(problem)
     assert not kernels.interrupt(), "its kernel is gone"
 

@@ -20,7 +20,8 @@ from mountlab.box.steady import JobAnswer, SteadyBox, _Heart, beat_s, lease_argv
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.sweep.clients import opening
-from processes import is_alive, soon
+from processes import is_alive
+from waiting import LIMIT_S, wait_until
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 LOST = BoxLost("the connection was lost", where="box b", got="reset by peer")
@@ -294,7 +295,7 @@ def test_a_command_that_still_runs_when_the_connection_is_back_is_waited_for(
 
     def cut_short(self: LocalTalk, timeout_s: float) -> bytes:
         if not killed.is_set():
-            assert soon((tmp_path / "ran").exists)
+            wait_until("the command", (tmp_path / "ran").exists)
             (shell,) = children(self.process.pid)
             os.kill(shell, signal.SIGKILL)
             killed.set()
@@ -313,7 +314,7 @@ def told(lease: Lease, *asked: bytes) -> bytes:
     """What a new shell on the box answers."""
     text = resource("job.sh").encode() + b"".join(asked)
     argv = ("sh", "-s", lease.output_dir, "END")
-    return subprocess.run(argv, input=text, capture_output=True, timeout=20, check=False).stdout
+    return subprocess.run(argv, input=text, capture_output=True, timeout=LIMIT_S, check=False).stdout
 
 
 def test_a_late_asking_for_an_earlier_command_runs_nothing(
@@ -473,9 +474,9 @@ def test_while_it_holds_something_the_box_hears_of_us_and_at_the_end_no_more(
 ) -> None:
     monkeypatch.setattr("mountlab.box.steady.BEAT_S", 0.01)
     with steady.holding(lease, lambda: False):
-        assert soon(lambda: machine.heard[0].lines > 2)
+        wait_until("three signs of life", lambda: machine.heard[0].lines > 2)
     assert machine.heard[0].closed
-    assert soon(lambda: not [thread for thread in threading.enumerate() if thread.name == "mountlab-lease"])
+    wait_until("no thread", lambda: "mountlab-lease" not in [thread.name for thread in threading.enumerate()])
 
 
 def test_on_a_new_connection_the_box_hears_of_us_at_once(steady: SteadyBox, machine: Machine, lease: Lease) -> None:
@@ -483,7 +484,7 @@ def test_on_a_new_connection_the_box_hears_of_us_at_once(steady: SteadyBox, mach
     with steady.holding(lease, lambda: False):
         machine.before = [LOST]
         steady.run(("true",))
-        assert soon(lambda: len(machine.heard) == 2)
+        wait_until("a second lease", lambda: len(machine.heard) == 2)
 
 
 def test_signs_of_life_come_ten_times_in_the_grace_and_every_half_minute() -> None:
@@ -504,15 +505,16 @@ def test_who_is_asked_to_stop_waits_no_longer(steady: SteadyBox, machine: Machin
 class TheBoxAlone:
     """lease.sh as a process of its own, with the end of its standard input in our hand."""
 
-    def __init__(self, lease: Lease, grace_s: float, lock: str = "") -> None:
+    def __init__(self, lease: Lease, grace_s: float, lock: str = "", path: str = "") -> None:
         shutil.rmtree(lease.output_root)
         subprocess.run(opening(lease).argv, check=True)
         for root in (lease.mount_root, lease.output_root) if lock else ():
             (Path(root) / "lock").write_text(lock)
         argv = lease_argv(lease, grace_s, str(os.getuid()))
         self.lease = lease
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE)
-        assert soon(lambda: self.watcher() > 0)
+        environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment)
+        wait_until("a watcher", self.watcher)
 
     def watcher(self) -> int:
         file = Path(self.lease.output_dir) / "lease"
@@ -525,10 +527,10 @@ class TheBoxAlone:
 @pytest.mark.slow
 def test_without_a_sign_of_life_the_box_ends_what_runs_and_cleans_itself(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 2)
-    load = subprocess.Popen(("sleep", "60"), env={"MOUNTLAB_RUN": lease.run_id}, cwd=lease.output_dir)
+    load = subprocess.Popen(("sleep", "900"), env={"MOUNTLAB_RUN": lease.run_id}, cwd=lease.output_dir)
     alone.process.communicate()
-    assert soon(alone.gone)
-    assert load.wait(60) == -15
+    wait_until("a clean box", alone.gone)
+    assert load.wait(LIMIT_S) == -15
 
 
 @pytest.mark.slow
@@ -541,7 +543,7 @@ def test_signs_of_life_keep_it(lease: Lease) -> None:
         threading.Event().wait(0.25)
     assert Path(lease.output_dir).exists()
     alone.process.communicate()
-    assert soon(alone.gone)
+    wait_until("a clean box", alone.gone)
 
 
 @pytest.mark.slow
@@ -549,7 +551,7 @@ def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
     alone = TheBoxAlone(lease, 1, lock="somebody 3/4 else\n")
     watcher = alone.watcher()
     alone.process.communicate()
-    assert soon(lambda: not is_alive(watcher))
+    wait_until("the end of the watcher", lambda: not is_alive(watcher))
     assert Path(lease.output_dir).exists()
 
 
@@ -575,15 +577,18 @@ def holders(lease: Lease) -> list[str]:
 
 
 @pytest.mark.slow
-def test_close_ends_the_lease_at_once_though_the_connection_is_not_known_to_be_lost(lease: Lease) -> None:
+def test_close_ends_the_lease_though_the_connection_is_not_known_to_be_lost(lease: Lease, tmp_path: Path) -> None:
     """A link that was reset on one side only: the box's sshd keeps the other one for minutes. Nothing comes, nothing
-    ends; and the watcher looks once in half a minute: 15 s tell the two apart on a busy machine."""
-    alone = TheBoxAlone(lease, 600)
+    ends, and the watcher never wakes: its `sleep` does not end."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sleep").write_text(f"#!/bin/sh\nexec {shutil.which('sleep')} infinity\n")
+    (tmp_path / "bin" / "sleep").chmod(0o755)
+    alone = TheBoxAlone(lease, 600, path=str(tmp_path / "bin"))
     watcher = alone.watcher()
     closed(lease)
-    assert soon(lambda: alone.process.poll() is not None, 15)
-    assert soon(lambda: not is_alive(watcher), 15)
-    assert soon(lambda: holders(lease) == [], 15)
+    alone.process.wait(LIMIT_S)
+    wait_until("the end of the watcher", lambda: not is_alive(watcher))
+    wait_until("no process of the lease", lambda: holders(lease) == [])
     assert alone.gone()
     alone.process.communicate()
 
@@ -593,7 +598,7 @@ def test_a_lease_that_comes_after_the_end_of_its_run_holds_nothing(lease: Lease)
     TheBoxAlone(lease, 600).process.communicate()
     closed(lease)
     late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
-    assert soon(lambda: late.poll() is not None, 15)
+    late.wait(LIMIT_S)
     late.communicate()
     assert holders(lease) == []
     assert not Path(lease.output_root).exists()
@@ -610,9 +615,9 @@ def test_a_lease_that_begins_while_its_run_ends_holds_nothing(milliseconds: rang
         threading.Event().wait(number / 1000)
         closed(lease)
         for process in filter(None, (late, alone and alone.process)):
-            assert soon(lambda process=process: process.poll() is not None, 15)  # type: ignore[misc]
+            process.wait(LIMIT_S)
             process.communicate()
-        assert soon(lambda: holders(lease) == [], 15)
+        wait_until("no process of the lease", lambda: holders(lease) == [])
         assert not Path(lease.output_root).exists()
 
 
@@ -623,13 +628,13 @@ def test_a_lease_that_is_made_anew_while_its_run_ends_is_closed(lease: Lease) ->
     def attend() -> Any:
         if made:
             again.set()
-            over.wait(60)  # the run ends while the connection is made
+            over.wait(LIMIT_S)  # the run ends while the connection is made
         made.append(Heard(deaf=not made))
         return made[-1]
 
     heart = _Heart(attend, 0.01)
     heart.begin()
-    assert again.wait(60)
+    assert again.wait(LIMIT_S)
     heart.stop()
     over.set()
-    assert soon(lambda: len(made) == 2 and made[1].closed)
+    wait_until("the end of the new lease", lambda: len(made) == 2 and made[1].closed)

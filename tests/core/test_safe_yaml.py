@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -15,24 +14,21 @@ from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.sweep_file import parse_override
 from repetition import others_long
 from sweeps import DIR, sweep
+from waiting import no_hang
 
 
 def refusal(text: str) -> ParameterError:
-    started = time.process_time()
-    with pytest.raises(ParameterError) as caught:
+    with no_hang(), pytest.raises(ParameterError) as caught:
         parse_yaml(text, where="s.yml")
-    assert time.process_time() - started < 5
     assert caught.value.where.startswith("s.yml")
     return caught.value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", others_long(range(len(BOMBS)), kept=range(0, len(BOMBS), 4)))
-def test_bombs_are_read_or_refused_soon(number: int) -> None:
-    started = time.process_time()
-    with suppress(ParameterError):  # and nothing else
+def test_bombs_are_read_or_refused(number: int) -> None:
+    with no_hang(), suppress(ParameterError):  # and nothing else
         parse_yaml(BOMBS[number], where="s.yml")
-    assert time.process_time() - started < 5
 
 
 def test_aliases_are_counted_as_written_out() -> None:
@@ -142,12 +138,10 @@ def levels(many: int) -> list[str]:
         (of_dd(bs=levels(101)), {"repeats": 10_000, "warmup": 0}, "too many trials for one sweep"),
     ],
 )
-def test_a_sweep_without_end_is_refused_soon(workloads: dict[str, Any], design: dict[str, Any], what: str) -> None:
-    started = time.process_time()
-    with pytest.raises(ParameterError) as caught:
+def test_a_sweep_without_end_is_refused(workloads: dict[str, Any], design: dict[str, Any], what: str) -> None:
+    with no_hang(), pytest.raises(ParameterError) as caught:
         sweep(filesystems={"d": DIR}, workloads=workloads, design=design)
     assert caught.value.what == what
-    assert time.process_time() - started < 3
 
 
 def test_a_large_sweep_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SETTLE_S = 60.0
+from waiting import LIMIT_S, happens
+
 """How long processes that were told to go may take: what a killed Mountlab started is ended by a watchdog."""
 CHANGES = {"started_at", "elapsed_s", "status", "reason"}
 """Fields of a trial that may differ from one execution of the same trial to another."""
@@ -144,15 +144,18 @@ def witnessed(file: Path) -> Counter[str]:
 # --- what is left behind ----------------------------------------------------------------------------------------------
 
 
-def left_behind(places: Sequence[Path], *, but: Iterable[int] = (), patience_s: float = SETTLE_S) -> tuple[str, ...]:
+def left_behind(places: Sequence[Path], *, but: Iterable[int] = (), patience_s: float = LIMIT_S) -> tuple[str, ...]:
     """Mounts, loop devices, processes and files of a scene, whose directories `places` are nobody else's. Waits for
     what is going away. Processes of the test itself, and those in `but`, are no finding."""
-    deadline = time.monotonic() + patience_s
-    while True:
+    found: tuple[str, ...] = ()
+
+    def nothing() -> bool:
+        nonlocal found
         found = (*_mounts(places), *_loops(places), *_processes(places, {*but}), *_files(places))
-        if not found or time.monotonic() > deadline:
-            return found
-        time.sleep(0.1)
+        return not found
+
+    happens(nothing, patience_s)
+    return found
 
 
 def _names(places: Sequence[Path]) -> tuple[str, ...]:

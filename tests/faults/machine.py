@@ -17,6 +17,7 @@ from mountlab.box.embedded.guest import Guest
 from mountlab.box.embedded.keys import known_hosts
 from mountlab.box.ssh import Endpoint
 from mountlab.core.model import Box
+from waiting import LIMIT_S
 
 BOOT_S = 60.0
 ATTEMPTS = 3
@@ -74,7 +75,7 @@ class Machine:
         """The power goes, and comes back."""
         self._say("quit")
         assert self._process is not None
-        self._process.wait(30)
+        self._process.wait(LIMIT_S)
         self.on()
 
     def off(self) -> None:

@@ -14,6 +14,7 @@ from faults import counting, table
 from faults.counting import Count, Kept
 from faults.scenes import scene
 from faults.table import Row
+from waiting import LIMIT_S
 
 NAMES = ("t0001", "t0002", "t0003")
 TRIAL = {key: key for key in counting.WHAT_COUNTS} | {"status": "ok", "reason": "", "started_at": "now"}
@@ -131,8 +132,8 @@ def test_a_scene_that_ends_takes_all_of_it_along() -> None:
         subprocess.run(["losetup", "--find", image], check=True)
         process = subprocess.Popen(["sleep", "60"], cwd=place.mount_root)
         assert len(counting.left_behind([place.mount_root], patience_s=0)) == 5
-    assert process.wait(5) < 0
-    assert counting.left_behind([place.home], patience_s=20) == ()
+    assert process.wait(LIMIT_S) < 0
+    assert counting.left_behind([place.home]) == ()
 
 
 def test_without_an_undisturbed_run_each_trial_is_wanted_once_and_ok(tmp_path: Path) -> None:

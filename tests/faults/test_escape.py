@@ -19,6 +19,7 @@ from faults.table import Report
 from mountlab.box import care
 from mountlab.results import paths
 from mountlab.runner import workflow
+from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -101,11 +102,10 @@ def test_cleaning_ends_what_a_dead_trial_left_in_its_cgroup(
         (group / "cgroup.type").write_text("threaded")
     enter = f"echo 0 >{group}/{door}; exec env -i sleep 300"
     with subprocess.Popen(["sh", "-c", enter], start_new_session=True) as daemon:
-        while not (group / door).read_text():
-            time.sleep(0.01)
+        wait_until("a member of the group", (group / door).read_text)
         which = run if mode == "kill" else ""
         argv = ["sh", "-c", care.resource("care_clean.sh"), "clean", mode, "0", which, str(root), "", ""]
         said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-        assert daemon.wait(60) == -signal.SIGKILL
+        assert daemon.wait(LIMIT_S) == -signal.SIGKILL
     assert f"cgroup\t1\t{group}\t" in said
     assert not group.exists()

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from faults.scenes import EXT4, TMPFS, Scene, control, linked, scene
-from processes import is_alive, processes_with, program_of, soon
+from processes import is_alive, processes_with, program_of
+from waiting import wait_until
 
 pytestmark = [
     pytest.mark.box,
@@ -47,7 +48,7 @@ def trials(run: Path) -> dict[str, dict[str, Any]]:
 
 def traced(place: Scene) -> int:
     """The number of the perf that records now, once it does."""
-    assert soon(lambda: any(place.output_root.glob("*/x*.trace/looking")))
+    wait_until("a perf that records", lambda: any(place.output_root.glob("*/x*.trace/looking")))
     return next(pid for pid in processes_with(place.output_root.name) if program_of(pid) == "perf")
 
 
@@ -95,7 +96,7 @@ def test_a_killed_control_machine_and_a_killed_perf_leave_nothing_and_cost_no_tr
         perf = traced(place)
         os.kill(pid, signal.SIGKILL)
         machine.wait()
-        assert soon(lambda: not is_alive(perf)), "the box gives everything back by itself"
+        wait_until("the box gives everything back by itself", lambda: not is_alive(perf))
         (run,) = place.runs
         machine.start("resume", run)
         os.kill(traced(place), signal.SIGKILL)

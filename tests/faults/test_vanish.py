@@ -13,14 +13,13 @@ from faults.counting import Count
 from faults.proxy import Link
 from faults.scenes import Control, Scene, control, linked
 from faults.table import Report
-from processes import soon
+from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 GRACE_S = 5
-CLEANED_S = 20.0
-"""After the grace time: to see that it is over, to end what runs, to unmount."""
-LOAD_S = 120.0
+LOAD_S = 2 * LIMIT_S
+"""The tool does not end by itself while the box is waited for."""
 
 
 def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
@@ -28,13 +27,13 @@ def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
     keys = place.keys(repeats=1)
     keys["workloads"] = {"long": place.seen(LOAD_S)}
     pid = host.start("run", place.put_sweep(**keys))
-    assert soon(place.witness.exists, 60), host.said()
+    wait_until("the tool", place.witness.exists, ended=lambda: host.ended(0) and host.said())
     time.sleep(after_s)
     wire.stall()
     os.kill(pid, signal.SIGKILL)
     host.wait()
     roots = (place.mount_root, place.output_root)
-    held = counting.left_behind(roots, patience_s=GRACE_S + CLEANED_S)
+    held = counting.left_behind(roots)
     waits = tuple(each for each in held if not each.startswith("process") or "sleep" in each)
     wire.flow()
     wire.reset()  # only now the sshd learns that nobody is there

@@ -17,7 +17,7 @@ from faults.machine import Machine, machine, over_ssh
 from faults.scenes import DD, TMPFS, Control, control, scene, undisturbed
 from faults.table import Report
 from mountlab.core.model import Box
-from processes import soon
+from waiting import happens
 
 pytestmark = [
     pytest.mark.box,
@@ -125,7 +125,7 @@ def test_one_press_of_the_button(vm_box: Box, report: Report) -> None:
 
 def begun(button: Button) -> bool:
     """Waits for the first trial to be in the journal."""
-    return soon(lambda: any(button.control.scene.results.glob("[!.]*/trials.jsonl")), timeout_s=120)
+    return happens(lambda: any(button.control.scene.results.glob("[!.]*/trials.jsonl")))
 
 
 @pytest.mark.soak

@@ -14,8 +14,9 @@ import pytest
 import yaml
 from faults.scenes import Control, Scene, control, scene
 from mountlab.results import info
-from processes import processes_with, soon
+from processes import processes_with
 from sweeps import DIR
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -45,7 +46,7 @@ BATCH = {
 def interrupt(host: Control, number: signal.Signals, *, after: int) -> int:
     """Begin or go on, send a signal once so many trials are in the journal; gives the exit status."""
     running = host.type(*BEGIN, directory=host.scene.home)
-    assert soon(lambda: len(trials(host.scene)) >= after or host.ended(0), timeout_s=180)
+    wait_until(f"{after} trials", lambda: len(trials(host.scene)) >= after, ended=lambda: host.ended(0) and host.said())
     os.kill(running, number)
     return host.wait()
 
@@ -68,7 +69,7 @@ def host() -> Iterator[Control]:
 def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control, stopped: bool) -> None:
     place = host.scene
     assert interrupt(host, signal.SIGKILL, after=2) == -signal.SIGKILL
-    assert soon(lambda: not processes_with(str(place.results)), timeout_s=60), "its kernel goes with it"
+    wait_until("the end of its kernel", lambda: not processes_with(str(place.results)))
     before = trials(place)
     if stopped:
         assert interrupt(host, signal.SIGINT, after=len(before) + 2) == 130

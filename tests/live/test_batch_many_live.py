@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 from mountlab.results import info
-from processes import soon
 from rack import Rack, rack, scheduler, worker
 from sweeps import DIR
+from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.faults, pytest.mark.requires_program("sshd")]
 
 BOXES = ("db1", "db2", "db3", "db4")
 LOST, HANGS = "db3", "db4"
-WAIT_S = 240.0
 """For what takes ten seconds where nobody else is at work."""
 BLOCKS = 5
 SWEEP = {
@@ -55,7 +54,7 @@ def place() -> Iterator[Rack]:
             yield made
             for box in made.sshds:
                 made.answer(box)
-            assert soon(lambda: not left(made), timeout_s=30), left(made)
+            wait_until("a rack with nothing left", lambda: not left(made))
     finally:
         shutil.rmtree(home)
 
@@ -81,7 +80,7 @@ def outcomes(place: Rack) -> list[dict[str, Any]]:
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, said = running.communicate(timeout=WAIT_S)
+    out, said = running.communicate(timeout=LIMIT_S)
     return running.returncode, out, said
 
 
@@ -97,8 +96,8 @@ def test_a_lost_box_and_one_that_hangs_delay_no_other(place: Rack) -> None:
     file = place.put_batch({"title": "Four", "groups": {"each": EACH, "any": ANY}})
     running = place.begin("batch", str(file))
     struck = {LOST: place.lose, HANGS: place.hang}
-    assert soon(lambda: not strike(place, struck), timeout_s=WAIT_S), running.poll()
-    assert soon(lambda: len(outcomes(place)) == 4, timeout_s=WAIT_S), outcomes(place)
+    wait_until("both boxes in the middle", lambda: not strike(place, struck), ended=lambda: running.poll() is not None)
+    wait_until("four outcomes", lambda: len(outcomes(place)) == 4, ended=lambda: running.poll() is not None)
     assert len(trials(place, HANGS)) < 2 * BLOCKS, "all others are through with it, and this one still hangs"
     place.answer(HANGS)
     code, out, said = ended(running)
@@ -140,7 +139,8 @@ def test_a_worker_is_killed_and_another_goes_on_with_its_runs(place: Rack) -> No
     file = place.put_batch({"title": "Two", "groups": {"each": {**EACH, "box": list(BOXES[:2])}}})
     with scheduler(place) as address, worker(place, address), worker(place, address) as second:
         running = place.begin("batch", str(file), "--scheduler", address)
-        assert soon(lambda: all(len(trials(place, box)) >= 2 for box in BOXES[:2]), timeout_s=WAIT_S), running.poll()
+        both = lambda: all(len(trials(place, box)) >= 2 for box in BOXES[:2])  # noqa: E731
+        wait_until("both runs", both, ended=lambda: running.poll() is not None)
         second.kill()
         code, out, said = ended(running)
     assert code == 0, said + out

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -20,8 +19,8 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from processes import soon
 from sweeps import as_is
+from waiting import happens, wait_until
 from whole_machine import only_session
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
@@ -82,7 +81,7 @@ def changed(before: dict[str, str], place: Path) -> dict[str, str]:
 
 def given_back(before: dict[str, str], place: Path) -> bool:
     """Whether all is as it was. Whoever else has borrowed huge pages gives them back too."""
-    return soon(lambda: not changed(before, place))
+    return happens(lambda: not changed(before, place))
 
 
 @pytest.fixture
@@ -149,11 +148,8 @@ def test_settings_are_given_back_by_box_clean_after_kill_9(
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 180
-        while not any((tmp_path / "mountlab-root").glob("*/mnt/*/t0*")):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "no trial began within three minutes"
-            time.sleep(0.1)
+        begun = lambda: any((tmp_path / "mountlab-root").glob("*/mnt/*/t0*"))  # noqa: E731
+        wait_until("a trial", begun, ended=lambda: process.poll() is not None)
         assert changed(before, tmp_path).keys() >= {str(HUGE), "zram"}
     finally:
         os.kill(process.pid, signal.SIGKILL)

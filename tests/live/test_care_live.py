@@ -18,7 +18,7 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.testing import RecordingBox
 from mountlab.core.model import Box, Program
-from processes import soon
+from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -215,7 +215,7 @@ def test_kill_run_ends_the_processes_of_that_run_only(local: BoxConnection) -> N
     one, two = sleeper(ONE), sleeper(TWO)
     try:
         kill_run(local, ONE)
-        assert one.wait(60) == -signal.SIGTERM
+        assert one.wait(LIMIT_S) == -signal.SIGTERM
         assert two.poll() is None
         kill_run(local, ONE)
     finally:
@@ -226,7 +226,7 @@ def test_kill_run_ends_children_and_those_that_ignore_sigterm(local: BoxConnecti
     stubborn = sleeper(ONE, "(sleep 61) & while :; do sleep 0.1; done", first="trap '' TERM;")
     try:
         kill_run(local, ONE)
-        assert stubborn.wait(60) == -signal.SIGKILL
+        assert stubborn.wait(LIMIT_S) == -signal.SIGKILL
         assert not any(f"MOUNTLAB_RUN={ONE}\0".encode() in environment for environment in environments())
     finally:
         end(stubborn)
@@ -257,7 +257,7 @@ def test_clean_ends_processes_of_runs_in_our_roots_and_of_no_others(
         } | {str(child) for parent in (ours, inside) for child in children(parent.pid)}
         assert ours.poll() is None
         assert all(left.removed for left in clean(local))
-        assert (ours.wait(60), inside.wait(60), others.poll()) == (-signal.SIGTERM, -signal.SIGTERM, None)
+        assert (ours.wait(LIMIT_S), inside.wait(LIMIT_S), others.poll()) == (-signal.SIGTERM, -signal.SIGTERM, None)
     finally:
         end(ours, inside, others)
         kill_run(local, OTHER)
@@ -344,12 +344,12 @@ def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
     def hold_for_a_moment() -> None:
         with open(loop, "rb"):
             opened.set()
-            assert soon(lambda: asked.read_text() == "1\n")
+            wait_until("a detach", lambda: asked.read_text() == "1\n")
             time.sleep(0.5)
 
     opened, holder = threading.Event(), threading.Thread(target=hold_for_a_moment)
     holder.start()
-    assert opened.wait(60)
+    assert opened.wait(LIMIT_S)
     found = clean(local)
     holder.join()
     assert {left.name for left in found if left.kind == "loop"} == {f"{loop} ({image})"}

@@ -24,8 +24,9 @@ from mountlab.filesystems.directory import Directory
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from mountlab.tools import fio_clients
-from processes import processes_with, soon
+from processes import processes_with
 from sweeps import as_is
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
 
@@ -137,7 +138,7 @@ def test_a_server_listens_at_a_socket_that_only_its_user_reaches() -> None:
     with open_box(paths.load_box("a")) as connection:
         script = script_argv("serve.sh", "serve", directory, "30", connection._connection.user)
         heard = connection.attend(script)  # it goes with the last word of it
-        assert soon(lambda: Path(directory).is_dir())
+        wait_until("a server", Path(directory).is_dir)
         assert connection.run(script_argv("serve.sh", "wait", directory)).ok
         assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
         servers = with_servers()
@@ -148,7 +149,7 @@ def test_a_server_listens_at_a_socket_that_only_its_user_reaches() -> None:
         for table in ("tcp", "tcp6", "udp", "udp6", "raw"):
             lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
             assert not inodes & {line.split()[9] for line in lines}
-    assert soon(lambda: heard.ended and not with_servers())
+    wait_until("no server", lambda: heard.ended and not with_servers())
     shutil.rmtree(Path(directory).parent)
 
 
@@ -169,13 +170,13 @@ def test_a_client_that_is_lost_in_the_middle_fails_the_trial_and_nothing_is_left
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("client b was lost")
     assert not with_servers(), "those of the client that is there are ended, those of the other end by themselves"
-    assert soon(lambda: not any(path.exists() for path in own_roots()), 90.0), "the lost box cleans itself"
+    wait_until("the lost box cleans itself", lambda: not any(path.exists() for path in own_roots()))
 
 
 def kill_sshd(opened: dict[str, SshBox], name: str) -> list[int]:
     """Kill a box's sshd, and its sessions, when its client measures."""
-    assert soon(lambda: len(with_servers()) >= 2 and name in opened, 60.0)
-    assert soon(lambda: any(is_measuring(pid, name) for pid in with_servers()), 60.0)
+    wait_until("two servers", lambda: len(with_servers()) >= 2 and name in opened)
+    wait_until("a client that measures", lambda: any(is_measuring(pid, name) for pid in with_servers()))
     endpoint = opened[name]._endpoint
     assert endpoint is not None
     (listener, *_) = processes_with(str(endpoint.log.parent / "sshd_config"))

@@ -16,8 +16,8 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from processes import soon
 from sweeps import EXT4, TMPFS, as_is
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -205,13 +205,13 @@ mount -o remount,ro "${1%/*}" && mount -o remount,rw "${1%/*}" && echo 1
 
 def hold(named: Path, let_go: list[str]) -> None:
     """Open the loop device that `named` names, as udev does, and close it 2 s after somebody has asked to detach it."""
-    assert soon(named.exists)
+    wait_until("a loop device", named.exists)
     device = Path(named.read_text().strip())
     with device.open("rb"):
         Path(f"{named}.held").touch()
-        if soon(lambda: Path(f"/sys/block/{device.name}/loop/autoclear").read_text() == "1\n"):
-            time.sleep(2)
-            let_go.append(device.name)
+        wait_until("a detach", lambda: Path(f"/sys/block/{device.name}/loop/autoclear").read_text() == "1\n")
+        time.sleep(2)
+        let_go.append(device.name)
 
 
 def test_a_loop_device_that_somebody_else_has_open_is_waited_for(

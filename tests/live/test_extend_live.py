@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from mountlab.runner.extend import extend
 from mountlab.sweep.sweep_file import resolve
 from ownbox import own_box
 from sweeps import DD_WRITE, EXT4, TMPFS
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd", "mkfs.ext4", "dd")]
 
@@ -100,8 +100,7 @@ def test_an_extension_that_is_interrupted_is_resumed(run: Path) -> None:
     count = len(read_journal(run))
 
     def stop() -> None:
-        while len(read_journal(run)) < count + 3:
-            time.sleep(0.02)
+        wait_until("three more trials", lambda: len(read_journal(run)) >= count + 3)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=stop, daemon=True).start()

@@ -20,6 +20,7 @@ from mountlab.tools import wml
 from ownbox import own_box
 from processes import mapped
 from sweeps import as_is
+from waiting import wait_until
 
 pytestmark = [
     pytest.mark.box,
@@ -224,9 +225,7 @@ def test_one_that_is_killed_gives_no_figures_and_leaves_nothing(tmp_path: Path, 
     killed: list[int] = []
 
     def kill() -> None:
-        deadline = time.monotonic() + 120
-        while not filebenches(tmp_path) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until("filebench", lambda: filebenches(tmp_path))
         time.sleep(phase)
         for pid in filebenches(tmp_path):
             os.kill(pid, signal.SIGKILL)

@@ -25,8 +25,9 @@ from mountlab.results.info import read_info
 from mountlab.results.writer import RunWriter, going_on
 from mountlab.runner import workflow
 from ownbox import own_box
-from processes import processes_with, soon
+from processes import processes_with
 from sweeps import DIR, TMPFS, as_is
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -150,7 +151,7 @@ def test_a_run_whose_kernel_is_killed_is_gone_on_with(
     with ThreadPoolExecutor(1) as pool:
         notebook, executed = paths.NOTEBOOKS / "10_run_sweep.ipynb", tmp_path / "out.ipynb"
         running = pool.submit(execute, notebook, executed, {**text, "box": "local"})
-        assert soon(lambda: any(map(journal.read_journal, results_dir.glob("2*"))) or running.done(), 240)
+        wait_until("a trial", lambda: any(map(journal.read_journal, results_dir.glob("2*"))), ended=running.done)
         (path,) = results_dir.glob("2*")
         holder = going_on(path).split()
         os.kill(int(holder[holder.index("(process") + 1]), signal.SIGKILL)
@@ -190,7 +191,7 @@ def test_a_flood_is_ended_and_does_not_fill_the_memory(
     assert caught.value.got.startswith("more than 8 MiB from: sh -c 'exec head")
     assert caught.value.exit_code == 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000, "kB"
-    assert soon(lambda: not processes_with(size)), "the box's side has ended too"
+    wait_until("the end of the box's side", lambda: not processes_with(size))
     assert local.run(("echo", "again")).text == "again\n"
 
 

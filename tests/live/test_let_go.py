@@ -13,7 +13,7 @@ import pytest
 from disks import Disks, command, ext4
 from mountlab.box.containment import OFFERS
 from mountlab.box.steady import script_argv
-from processes import soon
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
@@ -42,7 +42,7 @@ def server(made: Disks) -> None:
     """fio as a server of a run with several clients."""
     place = str(made.directory / "server")
     made.process(*script_argv("serve.sh", "serve", place, "60", "root"))
-    assert soon(Path(place).exists, 30)
+    wait_until("a server", Path(place).exists)
     subprocess.run(script_argv("serve.sh", "wait", place), check=True)
 
 
@@ -66,7 +66,7 @@ def test_a_disk_is_free_as_soon_as_it_is_unmounted(hold: Hold, made: Disks) -> N
     command("umount", str(place))
     try:
         # A namespace of ours would hold it until this test ends, one of another worker's test for a moment.
-        assert soon(lambda: is_free(device), 20)
+        wait_until("a disk that is free", lambda: is_free(device))
     finally:
         command("mount", device, str(place))
 

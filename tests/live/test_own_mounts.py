@@ -10,7 +10,7 @@ from pathlib import Path
 
 import own_mounts
 import pytest
-from processes import soon
+from waiting import wait_until
 
 pytestmark = [pytest.mark.requires_root, pytest.mark.requires_program("useradd")]
 SESSION = """
@@ -68,4 +68,4 @@ def test_a_session_that_is_killed_leaves_no_user_no_rule_and_no_file_of_the_mach
         session.send_signal(signal.SIGKILL)
         session.communicate()
     assert seen_here(name) == []
-    assert soon(lambda: place not in Path("/proc/self/mountinfo").read_text())
+    wait_until("no mount of it", lambda: place not in Path("/proc/self/mountinfo").read_text())

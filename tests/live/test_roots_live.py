@@ -25,8 +25,8 @@ from mountlab.results import info, paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from ownbox import own_box
-from processes import soon
 from sweeps import EXT4, TMPFS, as_is
+from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -155,9 +155,9 @@ def test_what_a_user_puts_there_while_a_run_goes_on_stays_and_the_run_is_complet
 def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself(tmp_path: Path) -> None:
     with linked("5s") as (place, wire), control(place) as host:
         keys = place.keys(repeats=1)
-        keys["workloads"] = {"long": place.seen(60.0)}
+        keys["workloads"] = {"long": place.seen(2 * LIMIT_S)}
         pid = host.start("run", place.put_sweep(**keys))
-        assert soon(place.witness.exists, 60), host.said()
+        wait_until("a trial", place.witness.exists, ended=lambda: host.ended(0) and host.said())
         (run,) = (each for each in place.mount_root.iterdir() if each.is_dir())
         put = [place.mount_root / "mine", run / "mine", run / "img" / "mine.img", place.output_root / run.name / "mine"]
         for each in put:
@@ -165,7 +165,8 @@ def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself
         wire.stall()
         os.kill(pid, signal.SIGKILL)
         host.wait()
-        assert soon(lambda: not (run / "img" / "ext4.img").exists() and not (run / "mnt").exists(), 40)
+        gone = lambda: not (run / "img" / "ext4.img").exists() and not (run / "mnt").exists()  # noqa: E731
+        wait_until("a box that cleans itself", gone)
         wire.flow()
         wire.reset()
         assert {each.read_bytes() for each in put} == {PRECIOUS}
@@ -174,7 +175,7 @@ def test_a_users_file_survives_a_kill_of_mountlab_and_the_box_that_cleans_itself
             left = counting.left_behind((place.mount_root,), patience_s=0)
             return {each for each in left if not each.startswith("file ")}
 
-        assert soon(lambda: held() == set(), 20), held()
+        wait_until("a box that holds nothing", lambda: held() == set())
 
 
 # --- roots that are mount points, or lie below a link -----------------------------------------------------------------
@@ -249,9 +250,9 @@ def meanwhile(resolved: Any, results: Path) -> Iterator[Path]:
     ended: list[Path] = []
     thread = threading.Thread(target=lambda: ended.append(workflow.run(resolved, box="local", results=results)))
     thread.start()
-    assert soon(lambda: any(results.glob("2*/trials.jsonl")) or not thread.is_alive(), 60)
+    wait_until("a trial", lambda: any(results.glob("2*/trials.jsonl")), ended=lambda: not thread.is_alive())
     yield next(results.glob("2*"))
-    thread.join(120)
+    thread.join(LIMIT_S)
     (path,) = ended
     assert set(store.load_run(path).trials["status"]) == {"ok"}
 
@@ -309,12 +310,12 @@ def test_no_lease_outlives_its_run_whatever_became_of_the_connection(fault: str)
         keys = place.keys(repeats=2)
         keys["workloads"] = {"seen": place.seen(1.0)}
         host.start("run", place.put_sweep(**keys))
-        assert soon(place.witness.exists, 60), host.said()
+        wait_until("a trial", place.witness.exists, ended=lambda: host.ended(0) and host.said())
         assert leases(place.results) != [], "it is there while the run goes on"
         getattr(wire, fault)()
         if fault == "stall":
             threading.Event().wait(3)
             wire.flow()
         assert host.wait() == 0, host.said()
-        assert soon(lambda: leases(place.results) == [], 60), leases(place.results)
+        wait_until("no lease", lambda: leases(place.results) == [])
         assert place.left().left == ()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
 from mountlab.runner import workflow
 from sweeps import EXT4, TMPFS
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -46,13 +46,6 @@ def sweep_file(host: Control) -> Path:
     return host.scene.put_sweep(**keys)
 
 
-def wait_for(condition: Callable[[], bool], host: Control) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert not host.ended(0.05), host.said()
-        assert time.monotonic() < deadline, "waited for a minute"
-
-
 def journal(results: Path) -> list[str]:
     return [trial.trial_id for path in results.glob("*") for trial in read_journal(path)]
 
@@ -73,7 +66,8 @@ def running_tool(results: Path) -> list[int]:
 def in_the_second_trial(host: Control, sweep_file: Path) -> int:
     """A run whose second trial is at work, or on a busy machine the third; the number of its process."""
     number, results = host.type("run", str(sweep_file)), host.scene.results
-    wait_for(lambda: bool(journal(results)) and bool(running_tool(results)), host)
+    at_work = lambda: journal(results) and running_tool(results)  # noqa: E731
+    wait_until("the second trial", at_work, ended=lambda: host.ended(0) and host.said())
     return number
 
 
@@ -119,7 +113,8 @@ def test_while_a_run_goes_on_a_second_one_and_box_clean_are_refused(
     """Two runs on one box would measure each other, and cleaning would end the first."""
     results = host.scene.results
     first = host.type("run", str(sweep_file), "-p", "repeats=20")
-    wait_for(lambda: bool(host.scene.runs) and bool(running_tool(results)), host)
+    at_work = lambda: host.scene.runs and running_tool(results)  # noqa: E731
+    wait_until("a trial", at_work, ended=lambda: host.ended(0) and host.said())
     (path,) = host.scene.runs
     on_this_box, to_this_run = f"run {path.name} is running on this box", "another process is writing to this run"
     for arguments, said in (

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved, resolve
 from ownbox import own_box
 from sweeps import DD_WRITE, TMPFS
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -128,13 +128,9 @@ def interrupt_after(results: Path, trials: int) -> threading.Thread:
     """Sends this process a SIGINT once the journal holds so many trials."""
 
     def watch() -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            lines = [line for path in results.glob("*/trials.jsonl") for line in path.read_bytes().splitlines()]
-            if len(lines) >= trials:
-                os.kill(os.getpid(), signal.SIGINT)
-                return
-            time.sleep(0.01)
+        journals = lambda: [path.read_bytes() for path in results.glob("*/trials.jsonl")]  # noqa: E731
+        wait_until(f"{trials} trials", lambda: sum(text.count(b"\n") for text in journals()) >= trials)
+        os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -22,7 +22,8 @@ from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem
 from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
-from processes import processes_with, soon
+from processes import processes_with
+from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -73,7 +74,7 @@ def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnectio
 def test_processes_that_nobody_waits_for_are_reaped(vm_connection: BoxConnection) -> None:
     sh(vm_connection, "for i in 1 2 3; do (sleep 0.1 &) ; done")
     counted = "grep -l '^State:.Z' /proc/[0-9]*/status | wc -l"
-    assert soon(lambda: sh(vm_connection, counted).strip() == "0")
+    wait_until("no zombie", lambda: sh(vm_connection, counted).strip() == "0")
 
 
 # --- DAX --------------------------------------------------------------------------------------------------------------
@@ -190,8 +191,8 @@ def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -
             sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
         sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
         connection.close()
-        assert soon(lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2, timeout_s=150)
-        assert soon(lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S), timeout_s=60)
+        wait_until("a second start", lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2)
+        wait_until("its sshd", lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S))
         connection = connect(vm_box, endpoint)
         assert not connection.run(("test", "-e", "/run/before")).ok
         assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
@@ -218,8 +219,8 @@ with virtual_box(paths.load_box("vm")) as endpoint:
         directory = Path(process.stdout.readline().strip())
         assert len(processes_with(str(directory))) == 2  # QEMU and the watchdog
         process.kill()
-    assert soon(lambda: not directory.exists())
-    assert soon(lambda: not processes_with(str(directory)))
+    wait_until("no directory", lambda: not directory.exists())
+    wait_until("no process", lambda: not processes_with(str(directory)))
 
 
 @pytest.mark.parametrize(

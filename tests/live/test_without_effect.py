@@ -24,8 +24,8 @@ from mountlab.sweep.plan_text import foreseen
 from option_bench import IMAGE, MAKE, Bench, local, parse, patiently, refine
 from ownbox import own_box
 from pages import Page
-from processes import soon
 from sweeps import as_is
+from waiting import happens
 
 pytestmark = [
     pytest.mark.box,
@@ -163,7 +163,7 @@ def writes_times(disk: Disk) -> bool:
         time.sleep(0.25)
         return disk.written() > before
 
-    return soon(written_after_a_read, PATIENCE_S)
+    return happens(written_after_a_read, PATIENCE_S)
 
 
 def changes_the_inode(disk: Disk) -> bool:
@@ -198,7 +198,7 @@ def writes_replaced_files(disk: Disk) -> bool:
         (disk.mountpoint / "new").write_bytes(b"q" * 65536)
         (disk.mountpoint / "new").rename(disk.mountpoint / "file")
     # The rename starts the writes and does not wait for them; by itself ext4 writes after 5 s.
-    return soon(lambda: disk.sectors() - before >= 5 * 128, 4.0)
+    return happens(lambda: disk.sectors() - before >= 5 * 128, 4.0)
 
 
 def asks_for_large_io(disk: Disk) -> bool:

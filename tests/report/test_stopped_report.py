@@ -23,8 +23,8 @@ from mountlab.results import info
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from results.test_store import BEFORE, create, the_plan, written
+from waiting import LIMIT_S, wait_until
 
-PATIENCE_S = 300
 CONNECTION = ".20_report.kernel.json"
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
@@ -72,11 +72,8 @@ def started(run: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Po
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert process.poll() is None, "".join(process.communicate())
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+    ended = lambda: process.poll() is not None and "".join(process.communicate())  # noqa: E731
+    wait_until("a part of the report", condition, ended=ended)
 
 
 def left(run: Path) -> list[str]:
@@ -114,7 +111,7 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
     process = started(long_cell(run))
     wait_for((run / begun).exists, process)
     os.kill(process.pid, number)
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, said = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, said
     assert f"make report RUN={run}" in said
     assert "all measurements are kept" in said
@@ -137,7 +134,7 @@ def test_a_report_that_is_killed_leaves_nothing_once_it_is_written(
         assert [name for name in left(run) if name in (".owner", ".reporting", ".deriving")] == []
     assert left(run) != [], "a kill leaves something"
     last = started("1 + 1")
-    assert last.wait(PATIENCE_S) == 0, last.communicate()
+    assert last.wait(LIMIT_S) == 0, last.communicate()
     assert left(run) == []
 
 
@@ -207,7 +204,7 @@ def test_each_stop_reaches_the_work_once() -> None:
 
     def work() -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        assert reached.wait(10)
+        assert reached.wait(LIMIT_S)
         time.sleep(3 * signals._TICK_S)
 
     with pytest.raises(KeyboardInterrupt):

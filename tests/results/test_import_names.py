@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Any
 
 import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.results.import_file import Layout, layout, read_import
 from mountlab.results.import_names import ways
+from waiting import no_hang
 
 
 def placed(names: list[str], **raw: Any) -> Layout:
@@ -125,9 +125,9 @@ def test_the_way_in_which_a_name_was_made_is_among_those_found(seed: int) -> Non
 
 
 @pytest.mark.slow
-def test_a_hostile_name_takes_no_time() -> None:
-    start = time.process_time()
-    ways("*-*-*-{a}-{b}-{c}-{d}-{e}.log", "-".join(["a"] * 100) + ".log")
-    ways("{a}{b}{c}{d}{e}{f}", "a" * 250)
-    ways("{a}-{b}-{c}-{d}-{e}-{f}y{g}.log", "a-y" + "-a" * 120 + ".log")
-    assert time.process_time() - start < 30, "where each way were tried it would be years"
+def test_a_hostile_name_does_not_hang() -> None:
+    """Where each way were tried it would be years."""
+    with no_hang():
+        ways("*-*-*-{a}-{b}-{c}-{d}-{e}.log", "-".join(["a"] * 100) + ".log")
+        ways("{a}{b}{c}{d}{e}{f}", "a" * 250)
+        ways("{a}-{b}-{c}-{d}-{e}-{f}y{g}.log", "a-y" + "-a" * 120 + ".log")

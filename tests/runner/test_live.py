@@ -28,9 +28,9 @@ from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import as_trial
 from mountlab.sweep.plan import Plan
-from processes import soon
 from sweep.test_plan import BOX, FACTS, make_plan
 from sweeps import DD_WRITE, RAMFS, TMPFS, sweep
+from waiting import wait_until
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SWEEP = sweep(filesystems={"tmpfs": TMPFS, "ramfs": RAMFS}, design={"repeats": 3}).sweep
@@ -237,7 +237,7 @@ def test_the_view_is_drawn_once_a_tick_whatever_happens_meanwhile(
     with view:
         view.begin(the_plan.trials[0])
         had = len(seen(view).shown)
-        assert soon(lambda: len(seen(view).shown) >= had + 3)
+        wait_until("three ticks", lambda: len(seen(view).shown) >= had + 3)
     assert seen(view).shown[0]["now"] == "Now: a file system is made or undone"
     assert {shown["now"] for shown in seen(view).shown[1:]} <= {"Now: block 1, t/w", seen(view).shown[0]["now"]}
     assert seen(view).shown[-1]["now"] == "Now: block 1, t/w"

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from sweeps import sweep
+from waiting import wait_until
 
 THROTTLE = Path("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")
 THROTTLE_BYTES = THROTTLE.with_name("blkio.throttle.read_bps_device")
@@ -138,11 +138,8 @@ def slow_image(place: Path, flush_s: float) -> Iterator[Path]:
         file.truncate(256 * MIB)
     served = subprocess.Popen([sys.executable, slow_flush.__file__, str(mount), str(backing), str(flush_s)])
     try:
-        deadline = time.monotonic() + 20
-        while not Path(f"{backing}.ready").exists():
-            assert served.poll() is None, "the file system has ended"
-            assert time.monotonic() < deadline, "the file system does not begin"
-            time.sleep(0.02)
+        ended = lambda: served.poll() is not None and "it has ended"  # noqa: E731
+        wait_until("the file system", Path(f"{backing}.ready").exists, ended=ended)
         yield mount / slow_flush.FILE
     finally:
         subprocess.run(["umount", str(mount)], check=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import playwright
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from waiting import LIMIT_S, wait_until
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = (
@@ -24,31 +24,24 @@ PHONE = {"width": 320, "height": 640}
 needs_chromium = pytest.mark.requires_program("chromium", "chromium-browser", "google-chrome")
 
 
-PATIENCE_MS = 300_000
-"""How long is waited at most for a page or a part of it: on an idle machine it takes less than a second."""
-
-
 @contextmanager
 def window(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
     """A window of its own, offline, that is patient."""
     with browser.new_context(offline=True, **options) as context:
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(LIMIT_S * 1000)
         yield context
 
 
 def wait_for_first_frame(page: Page) -> None:
     """Chromium drops keys that come before it, and a page has loaded earlier."""
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while not page.evaluate("performance.getEntriesByType('paint').length"):
-        assert time.monotonic() < deadline, "no frame was drawn"
-        page.wait_for_timeout(20)
+    wait_until("a frame", lambda: page.evaluate("performance.getEntriesByType('paint').length"))
 
 
 @contextmanager
 def started() -> Iterator[Browser]:
     """A browser; skips the test where Playwright's driver does not start here."""
     node = Path(playwright.__file__).parent / "driver" / "node"
-    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    probe = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if probe.returncode != 0:
         pytest.skip(f"Playwright's driver does not start: {probe.stderr.strip()}")
     with sync_playwright() as driver:

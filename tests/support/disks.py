@@ -6,7 +6,6 @@ import hashlib
 import os
 import struct
 import subprocess
-import time
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from programs import program
+from waiting import LIMIT_S, wait_until
 
 MIB = 2**20
 SECTOR, SWAP_HEADER = 512, 4096
 ELSEWHERE = ("unshare", "-m", "--propagation", "slave")
 """A mount namespace of its own, which lets go of what is unmounted here."""
-BUSY_S = 60.0
 SIZE = 64 * MIB
 BTRFS_SIZE = 128 * MIB
 XFS_SIZE = 300 * MIB
@@ -163,15 +162,17 @@ def _data_after(descriptor: int, at: int) -> int | None:
 
 def _without_partitions(device: str) -> None:
     """Until the kernel knows none: one that was mounted elsewhere, or held open, is busy for a moment after that."""
-    name, until = Path(device).name, time.monotonic() + BUSY_S
-    while left := [path.name for path in Path("/sys/block", name).glob(f"{name}p*")]:
-        assert time.monotonic() < until, f"still busy: {left}"
+    name = Path(device).name
+
+    def none() -> bool:
         subprocess.run(["partx", "--delete", device], capture_output=True, check=False)
-        time.sleep(0.02)
+        return not any(Path("/sys/block", name).glob(f"{name}p*"))
+
+    wait_until(f"no partition of {device}", none)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    process.communicate(timeout=10)
+    process.communicate(timeout=LIMIT_S)
 
 
 def write(device: str, data: bytes, at: int = 0) -> None:

@@ -15,9 +15,10 @@ import nbformat
 from mountlab.jupyter import lab
 from mountlab.results import paths
 from playwright.sync_api import Page
+from waiting import LIMIT_S, wait_until
 
 WINDOW = {"width": 1280, "height": 900}
-START_S, CELL_S, END_S = 300.0, 600.0, 60.0
+CELL_S = 600.0
 """How long is waited at most: on an idle machine it takes seconds."""
 POLL_MS = 200
 """How often a page is asked. Playwright would ask at every frame, which keeps a processor busy while it waits."""
@@ -80,17 +81,15 @@ def jupyterlab(root: Path, **environment: str) -> Iterator[Server]:
         yield Server(root.resolve(), f"http://127.0.0.1:{port}", str(info["token"]))
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(END_S)
+        process.wait(LIMIT_S)
 
 
 def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapping[str, Any]:
     """What the server says of itself, as soon as it answers."""
-    from time import monotonic, sleep
     from urllib.error import URLError
     from urllib.request import urlopen
 
-    deadline = monotonic() + START_S
-    while monotonic() < deadline and process.poll() is None:
+    def answer() -> Mapping[str, Any]:
         for file in runtime.glob("jpserver-*.json"):
             try:
                 info = json.loads(file.read_text())
@@ -99,8 +98,9 @@ def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapp
                 continue
             assert isinstance(info, dict)
             return info
-        sleep(0.1)
-    raise AssertionError(f"JupyterLab did not start:\n{log.read_text()}")
+        return {}
+
+    return wait_until("JupyterLab", answer, ended=lambda: process.poll() is not None and log.read_text())
 
 
 class OpenNotebook:

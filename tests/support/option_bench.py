@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Protocol
@@ -13,6 +12,7 @@ import pytest
 from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import AGAIN
+from waiting import wait_until
 
 ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
 IMAGE = 640 * 2**20
@@ -81,17 +81,20 @@ class Machine(Protocol):
 
 
 BUSY = re.compile("in use|busy", re.IGNORECASE)
-PATIENCE_S = 400.0
 
 
 def patiently(run: Machine, *argv: str) -> str:
     """Run a mkfs, again as long as its device is busy: a process that entered a mount namespace of its own while the
     device was mounted (a build of the virtual box, in another worker) holds it until it ends."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (done := run(*argv)).status and BUSY.search(done.error) and time.monotonic() < deadline:
-        time.sleep(1)
-    assert done.status == 0, f"{' '.join(argv)}: {done.error}"
-    return done.out
+
+    def done() -> Done | None:
+        answer = run(*argv)
+        return None if answer.status and BUSY.search(answer.error) else answer
+
+    answer = wait_until(f"{' '.join(argv)}: a device that is not busy", done)
+    assert answer is not None
+    assert answer.status == 0, f"{' '.join(argv)}: {answer.error}"
+    return answer.out
 
 
 @dataclass

@@ -19,7 +19,7 @@ import mountlab
 import own_mounts
 import pytest
 import workers
-from processes import soon
+from waiting import wait_until
 
 _number = count()
 
@@ -51,7 +51,7 @@ def ordinary_user() -> Iterator[Ordinary]:
         assert not done[-1].returncode or "lock" in done[-1].stderr, done[-1].stderr
         return done[-1].returncode == 0
 
-    assert soon(added), done[-1].stderr
+    wait_until(f"user {name}", added)
     account = pwd.getpwnam(name)
     places = [Path(mountlab.__file__).parents[2], Path(sysconfig.get_path("purelib")), Path(sys.prefix, "share")]
     with reachable(places) as (repository, packages, share):

@@ -14,7 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-CLONE_NEWNS, MS_BIND, MS_REC, MS_SLAVE, MS_SHARED, MNT_DETACH, LOOP = 0x20000, 1 << 12, 1 << 14, 1 << 19, 1 << 20, 2, 7
+CLONE_NEWNS, MS_BIND, MS_REC, MNT_DETACH, LOOP = 0x20000, 1 << 12, 1 << 14, 2, 7
+MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 18, 1 << 19, 1 << 20
 """Of sched.h, mount.h and major.h; Python has no mount."""
 OVERLAID = ("/etc", "/usr", "/var")
 ON_DISK = Path("/var/lib/mountlab-tests")
@@ -68,6 +69,8 @@ def _overlay(place: Path) -> bool:
     for point, descriptor in kept.items():
         _mount(f"/proc/self/fd/{descriptor}", point, MS_BIND | MS_REC)
         os.close(descriptor)
+        for kind in (MS_PRIVATE, MS_SHARED):  # else each mount below it would be there twice: also below the overlay
+            _mount(None, point, MS_REC | kind)
     _libc.umount2(str(layers).encode(), MNT_DETACH)  # the overlays hold it
     if done:
         ON_DISK.mkdir(parents=True, exist_ok=True)

@@ -1,20 +1,8 @@
-"""Processes that a test watches: whether they are there, and whether they go."""
+"""Processes that a test watches: whether they are there, and what they are."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-
-
-def soon(condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
-    """Whether `condition` comes true within `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def is_alive(pid: int) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -28,11 +27,10 @@ from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.sweep_file import Resolved
 from sweep.test_plan import FACTS
+from waiting import no_hang
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE", "150"))
 few_and_many = pytest.mark.parametrize("many", [30, pytest.param(MANY, marks=pytest.mark.long)])
-SLOWEST_S = 30.0
-"""Of a processor, with room for a machine that is busy."""
 MOST_MIB = 600
 WATCHED: list[str] = []
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -75,22 +73,6 @@ def test_what_touches_a_file_is_seen(tmp_path: Path) -> None:
         Path(__file__).read_text()
 
 
-def _too_long(*_: object) -> None:
-    raise AssertionError("it takes too long")
-
-
-@contextmanager
-def soon() -> Iterator[None]:
-    """Fails what takes a processor for longer than SLOWEST_S: others on the machine do not count."""
-    before = signal.signal(signal.SIGPROF, _too_long)
-    signal.setitimer(signal.ITIMER_PROF, SLOWEST_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def planned(resolved: Resolved) -> Plan:
     """As `make plan` does, on a box that has all that the sweep names."""
     programs = {**FACTS["programs"], **{each.name: {} for each in needed_programs(resolved.sweep)}}
@@ -126,7 +108,7 @@ def plans(seed: int, many: int, place: Path) -> Iterator[tuple[str, Plan | Mount
         text = hostile.sweep()
         path = write(place / "hostile.yml", text)
         try:
-            with nothing_is_touched(), soon():
+            with nothing_is_touched(), no_hang():
                 outcome = plan_of(path)
         except BaseException as error:
             raise AssertionError(f"{error!r} for:\n{text[:3000]!a}") from error
@@ -139,7 +121,7 @@ def test_hostile_box_files_are_read_or_refused(many: int, tmp_path: Path) -> Non
     for _ in range(many):
         text = hostile.box()
         path = write(tmp_path / "hostile.yml", text)
-        with nothing_is_touched(), soon():
+        with nothing_is_touched(), no_hang():
             try:
                 box = parse_box(
                     parse_yaml(paths.read_text(path, "box file", ""), where="b.yml"), name="b", where="b.yml"

@@ -7,8 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +25,7 @@ from mountlab.tools.parsing import parsed
 from programs import program
 from sweep.test_plan import BOX, FACTS
 from sweeps import DIR, TMPFS, sweep
+from waiting import wait_until
 
 WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
 READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
@@ -394,22 +393,15 @@ def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str)
     argv = (*planned.argv[:4], sampling(planned, "bash", 5), *planned.argv[5:])
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     trial = subprocess.Popen(argv, env=machine.environment, start_new_session=True, **quiet)
-    within(20, lambda: len(samplers(machine)) == 1)
+    wait_until("a sampler", lambda: len(samplers(machine)) == 1)
     os.kill(trial.pid, signal.SIGKILL) if victim == "its shell" else os.killpg(trial.pid, signal.SIGKILL)
     trial.wait()
-    within(20, lambda: samplers(machine) == [])
-    within(20, lambda: not is_there(trial.pid))
+    wait_until("no sampler", lambda: samplers(machine) == [])
+    wait_until("the end of the group", lambda: not is_there(trial.pid))
     for place, names, _ in os.walk(CGROUPS):  # it bears what other workers remove meanwhile
         for name in names:
             if re.fullmatch(rf"mountlab-r1\..*\.{trial.pid}", name):  # which the next trial would have removed
                 os.rmdir(os.path.join(place, name))
-
-
-def within(seconds: float, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def is_there(group: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from mountlab.tools import TOOLS
 from mountlab.tools.logs import FORMATS, Output, decoded, read_log, read_one
 from mountlab.tools.logs.frame import tidy
 from mountlab.tools.logs.view import as_json, as_table
+from waiting import no_hang
 
 DATA = Path(__file__).parents[1] / "data"
 KIB, MIB = 1024, 1024**2
@@ -483,12 +483,14 @@ def test_of_what_was_overwritten_the_last_stays(data: bytes, text: str) -> None:
     assert decoded(data) == text
 
 
-@pytest.mark.parametrize("line", [b"x" * 300_000, b"x" * 300_000 + b"\r", b"x\r" * 150_000 + b"y"])
-def test_long_lines_take_no_longer_than_short_ones(line: bytes) -> None:
-    """Half a minute, when each character was tried as the beginning of what was overwritten."""
-    begin = time.process_time()
-    decoded(line + b"\nz\r\n")
-    assert time.process_time() - begin < 1
+MANY = 3_000_000
+
+
+@pytest.mark.parametrize("line", [b"x" * MANY, b"x" * MANY + b"\r", b"x\r" * MANY + b"y"])
+def test_a_long_line_does_not_hang(line: bytes) -> None:
+    """Most of an hour, when each character was tried as the beginning of what was overwritten."""
+    with no_hang():
+        decoded(line + b"\nz\r\n")
 
 
 def test_a_file_that_cannot_be_read_leaves_the_others_their_output(
@@ -564,7 +566,7 @@ def test_a_table_shows_metric_label_value_with_unit_and_line() -> None:
     assert "line 4" in second["error"]
 
 
-LONG = 50_000
+LONG = 200_000
 LONG_LINES = {
     "blanks": " " * LONG + "x", "blanks and tabs": " \t" * LONG + "{", "words": "a " * LONG, "digits": "1" * LONG,
     "numbers": "1.0 " * LONG, "quote marks": "> " * LONG, "a mark and blanks": "#" + " " * LONG + "x",
@@ -576,8 +578,6 @@ LONG_LINES = {
 @pytest.mark.parametrize("tool", sorted(FORMATS))
 @pytest.mark.parametrize("kind", LONG_LINES)
 def test_a_line_of_any_length_is_read_in_bounded_time(tool: str, kind: str) -> None:
-    """A pattern that tries every pair of places takes minutes over such a line, and hours over a megabyte."""
-    began = time.process_time()
-    with suppress(ParameterError, TrialError):
+    """A pattern that tries every pair of places takes ten minutes over such a line."""
+    with no_hang(), suppress(ParameterError, TrialError):
         read_log(tool, LONG_LINES[kind])
-    assert time.process_time() - began < 10
