@@ -155,8 +155,9 @@ def _obstacles(item: pytest.Item) -> Iterator[str]:
     from mountlab_dev import needs
 
     for marker in item.iter_markers("requires_program"):
-        if not any(map(needs.find, marker.args)):
-            yield needs.reason(*marker.args)
+        for alternatives in (name.split("|") for name in marker.args):
+            if not any(map(needs.find, alternatives)):
+                yield needs.reason(*alternatives)
 
 
 class SkippedTests:
@@ -171,11 +172,8 @@ class SkippedTests:
             terminalreporter.section("skipped", sep="-")
         for reason, count in sorted(reasons.items()):
             terminalreporter.line(f"{count:5} {reason}")
-        missing = [
-            name for name in needs.missing() if any(re.search(rf"\b{re.escape(name)}\b", why) for why in reasons)
-        ]
-        if missing:
-            terminalreporter.line(f"      all of these programs: {needs.command(missing)}")
+        if any("(apt-get" in reason for reason in reasons):
+            terminalreporter.line(f"      all programs that tests need: {needs.command(needs.missing())}")
 
 
 @pytest.fixture

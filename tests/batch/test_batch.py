@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -204,7 +206,7 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
         assert path.name in str(raised.value)
     assert [each.name for each in results_dir.iterdir()] == [path.name]
     holder = next(pid for pid in Path("/proc").glob("[0-9]*") if _runs(pid, str(results_dir)))
-    subprocess.run(["kill", "-9", holder.name], check=True)
+    os.kill(int(holder.name), signal.SIGKILL)
     wait_until("a batch that no process has", lambda: _free(made, results_dir))
     _, view = run_batch(made, results=results_dir, execute=Fake("done"))
     assert view.name == path.name, "what a killed process began is gone on with"

@@ -500,7 +500,9 @@ def test_a_run_that_shares_one_root_is_refused_and_gives_back_the_other(machine:
 @pytest.mark.requires_root
 def test_without_room_for_a_lock_the_other_is_given_back(machine: Machine) -> None:
     machine.output_root.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "mountlab-test", machine.output_root], check=True)
+    subprocess.run(
+        [program("mount"), "-t", "tmpfs", "-o", "size=16k", "mountlab-test", machine.output_root], check=True
+    )
     try:
         (machine.output_root / ".mountlab").write_text("found\n")
         with suppress(OSError):

@@ -21,6 +21,7 @@ from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, Co
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.sweep.clients import opening
 from processes import is_alive
+from programs import program
 from waiting import LIMIT_S, wait_until
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -422,7 +423,7 @@ def full(tmp_path: Path) -> Iterator[Lease]:
     """A box whose directory for output has no room left."""
     room = tmp_path / "full"
     room.mkdir()
-    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
+    subprocess.run((program("mount"), "-t", "tmpfs", "-o", "size=64k", "mountlab-test", room), check=True)
     (room / "R").mkdir()
     (room / "R" / "alive").touch()
     subprocess.run(("dd", "if=/dev/zero", f"of={room}/filler", "bs=4k"), check=False, stderr=subprocess.DEVNULL)

@@ -79,7 +79,7 @@ def tracefs() -> list[str]:
 
 @pytest.mark.box
 @pytest.mark.requires_root
-@pytest.mark.requires_program("perf", "setpriv")
+@pytest.mark.requires_program("perf", "setpriv", "mount")
 @pytest.mark.parametrize(
     ("lost", "words"),
     [

@@ -234,7 +234,7 @@ def test_of_a_trial_that_left_nothing_nothing_is_collected(machine: Machine) -> 
 def small(machine: Machine) -> Iterator[Machine]:
     """Its directory for output lies on a file system of a few pages."""
     place = machine.output_root.parent
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "mountlab-test", place], check=True)
+    subprocess.run([program("mount"), "-t", "tmpfs", "-o", "size=256k", "mountlab-test", place], check=True)
     yield machine
     assert subprocess.run(["umount", place], capture_output=True, check=False).stderr == b""
 

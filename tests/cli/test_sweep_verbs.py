@@ -123,6 +123,7 @@ def test_boxes_are_listed_with_the_way_to_them(params: Path, capsys: pytest.Capt
 
 @pytest.mark.box
 @pytest.mark.requires_root
+@pytest.mark.requires_program("sshd", "fio", "mount", "losetup")
 def test_a_new_sweep_plans_on_the_local_box(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["sweep", "new", "mine"])
     assert main(["plan", "mine"]) == 0

@@ -14,6 +14,7 @@ from faults import counting, table
 from faults.counting import Count, Kept
 from faults.scenes import scene
 from faults.table import Row
+from programs import program
 from waiting import LIMIT_S
 
 NAMES = ("t0001", "t0002", "t0003")
@@ -111,7 +112,7 @@ def test_a_mount_and_a_loop_device_are_left_behind(tmp_path: Path) -> None:
     place.mkdir()
     with image.open("wb") as file:
         file.truncate(2**20)
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    subprocess.run([program("mount"), "-t", "tmpfs", "tmpfs", place], check=True)
     loop = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True).stdout
     try:
         found = counting.left_behind([tmp_path], patience_s=0)
@@ -128,7 +129,7 @@ def test_a_scene_that_ends_takes_all_of_it_along() -> None:
         (place.mount_root / "m").mkdir(parents=True)
         with image.open("wb") as file:
             file.truncate(2**20)
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", image.with_name("m")], check=True)
+        subprocess.run([program("mount"), "-t", "tmpfs", "tmpfs", image.with_name("m")], check=True)
         subprocess.run(["losetup", "--find", image], check=True)
         process = subprocess.Popen(["sleep", "60"], cwd=place.mount_root)
         assert len(counting.left_behind([place.mount_root], patience_s=0)) == 5

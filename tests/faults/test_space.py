@@ -19,6 +19,7 @@ from faults import counting
 from faults.counting import Count
 from faults.scenes import Control, control, scene
 from faults.table import Report
+from programs import program
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -33,7 +34,7 @@ MOST_PAGES = 60
 def small(place: Path, size: str) -> Iterator[None]:
     """A file system of this size on a directory."""
     place.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes=0", "tmpfs", place], check=True)
+    subprocess.run([program("mount"), "-t", "tmpfs", "-o", f"size={size},nr_inodes=0", "tmpfs", place], check=True)
     try:
         yield
     finally:

@@ -23,7 +23,8 @@ def test_every_program_that_a_test_names_has_a_package() -> None:
         name
         for file in TESTS.rglob("*.py")
         for call in calls.findall(file.read_text())
-        for name in re.findall(r'"([^"]+)"', call)
+        for names in re.findall(r'"([^"]+)"', call)
+        for name in names.split("|")
     }
     assert len(named) > 20
     assert named - set(needs.PROGRAMS) - OF_NO_PACKAGE == set()
@@ -33,14 +34,14 @@ def test_every_program_that_a_test_names_has_a_package() -> None:
 def test_a_test_without_its_program_names_the_package(
     name: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Asked of each test of this session that says it needs the program alone."""
+    """Asked of each test of this session that says it needs the program."""
     plain = here.find
     monkeypatch.setattr(here, "find", lambda program: None if program.name == name else plain(program))
     assert needs.missing().count(name) == 1
     expected = f"needs {name} (apt-get install {needs.PACKAGES[name]})"
     assert needs.reason(name) == expected
     for item in request.session.items:
-        if name in [mark.args[0] for mark in item.iter_markers("requires_program") if len(mark.args) == 1]:
+        if any(name in mark.args for mark in item.iter_markers("requires_program")):
             assert expected in list(conftest._obstacles(item)), item.nodeid
 
 

@@ -21,7 +21,7 @@ ARGUMENTS = (
 )  # fmt: skip
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PHONE = {"width": 320, "height": 640}
-needs_chromium = pytest.mark.requires_program("chromium", "chromium-browser", "google-chrome")
+needs_chromium = pytest.mark.requires_program("chromium|chromium-browser|google-chrome")
 
 
 @contextmanager

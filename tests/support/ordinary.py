@@ -19,6 +19,7 @@ import mountlab
 import own_mounts
 import pytest
 import workers
+from programs import program
 from waiting import wait_until
 
 _number = count()
@@ -77,7 +78,7 @@ def reachable(directories: Sequence[Path]) -> Iterator[list[Path]]:
         for directory, name in zip(directories, names, strict=True):
             name.mkdir()
             undo.callback(name.rmdir)
-            subprocess.run(["mount", "--bind", "-o", "ro", str(directory), str(name)], check=True)
+            subprocess.run([program("mount"), "--bind", "-o", "ro", str(directory), str(name)], check=True)
             undo.callback(subprocess.run, ["umount", str(name)], check=True)
         yield names
 
