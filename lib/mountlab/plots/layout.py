@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis, Tick, YAxis
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from mountlab.plots.style import SMALL_PT, TEXT_PT, WIDTH_IN
 from mountlab.plots.texts import LINE, distinct, one_line, width_pt, wrapped
@@ -24,6 +29,8 @@ _FEWEST_IN = 0.7
 """A panel is at least so wide, whatever stands beside it."""
 _TITLE_LINES, _LABEL_LINES = 3, 3
 _BESIDE_NOTE_PT = 8.0
+_AIR_PT = 3.0
+"""Above a panel without a title."""
 
 
 def title_panel(axes: Axes, title: str, *, note: str = "") -> None:
@@ -79,12 +86,52 @@ class _Overhang:
 
     @staticmethod
     def of(axes: Axes) -> _Overhang:
-        box, whole = axes.bbox, axes.get_tightbbox(for_layout_only=True)
-        if whole is None:
+        """Measure the texts, and the marks that are not clipped. `Axes.get_tightbbox` finds the same, but it places the
+        ticks a dozen times for it."""
+        figure = axes.get_figure(root=True)
+        if figure is None:
             return _Overhang()
-        dpi = axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-        beyond = (box.x0 - whole.x0, whole.x1 - box.x1, box.y0 - whole.y0, whole.y1 - box.y1)
-        return _Overhang(*(_SLACK * max(0.0, float(part)) / dpi for part in beyond))
+        panel, renderer, texts = axes.bbox, _renderer(figure.dpi), list(axes.texts)
+        titles = [child for child in axes.get_children() if isinstance(child, Text) and child not in texts]
+        marks = [line for line in axes.lines if not line.get_clip_on()]
+        boxes = [
+            *(each.get_tightbbox(renderer) for each in (*texts, *marks) if each.get_in_layout()),
+            *_boxes_of(axes.xaxis, renderer, figure.dpi / _PT),
+            *_boxes_of(axes.yaxis, renderer, figure.dpi / _PT),
+        ]
+        whole = Bbox.union([panel, *(box for box in boxes if box is not None and (box.width or box.height))])
+        top = max([whole.y1, *(title.get_window_extent(renderer).y1 for title in titles if title.get_text())])
+        beyond = (panel.x0 - whole.x0, whole.x1 - panel.x1, panel.y0 - whole.y0, top - panel.y1)
+        return _Overhang(*(_SLACK * max(0.0, float(part)) / figure.dpi for part in beyond))
+
+
+@lru_cache
+def _renderer(dpi: float) -> RendererAgg:
+    """Return what measures texts, the same for all figures: it remembers how wide they are."""
+    return RendererAgg(1, 1, dpi)
+
+
+def _boxes_of(axis: Axis, renderer: RendererAgg, point: float) -> list[Bbox]:
+    """Return where the texts of an axis at the left or at the bottom lie; its marks and its name reach as far along it
+    as the panel, whatever they say. `point`: in pixels."""
+    panel, upright = axis.axes.bbox, isinstance(axis, YAxis)
+    axis.get_majorticklabels()  # puts the ticks where they will be drawn
+    ticks = [tick for tick in axis.get_major_ticks() if _is_inside(tick, axis)]
+    labels = [tick.label1.get_window_extent(renderer) for tick in ticks if tick.label1.get_visible()]
+    marked = max((float(tick.tick1line.get_markersize()) for tick in ticks if tick.tick1line.get_visible()), default=0)
+    end = min(
+        [(panel.x0 if upright else panel.y0) - point * marked, *(box.x0 if upright else box.y0 for box in labels)]
+    )
+    if axis.label.get_text():
+        name = axis.label.get_window_extent(renderer)
+        end -= point * axis.labelpad + (name.width if upright else name.height)
+    return [*labels, Bbox([[end, panel.y0], panel.max] if upright else [[panel.x0, end], panel.max])]
+
+
+def _is_inside(tick: Tick, axis: Axis) -> bool:
+    low, high = sorted(map(float, axis.get_view_interval()))
+    slack = 1e-9 * (high - low)
+    return low - slack <= float(tick.get_loc()) <= high + slack
 
 
 def lay_out(figure: Figure, panel_in: float) -> None:

@@ -63,6 +63,8 @@ class FittingLocator(Locator):
     def __init__(self, choices: Choices, text: Callable[[float], str]):
         """`text`: that of a tick."""
         self._choices, self._text = choices, text
+        self._last: tuple[object, list[float]] = (None, [])
+        """The ticks that were found last, and for what: Matplotlib asks a dozen times for each drawing."""
 
     def __call__(self) -> list[float]:
         low, high = sorted(map(float, self._axis().get_view_interval()))
@@ -70,58 +72,42 @@ class FittingLocator(Locator):
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
         """Return the first choice that fits; where none does the last."""
-        inside: list[float] = []
-        slack = 1e-9 * abs(vmax - vmin)
-        for ticks in self._choices(vmin, vmax):
-            found = self._without_overhang([tick for tick in ticks if vmin - slack <= tick <= vmax + slack])
-            if found and self._fit(found):
-                return found
-            inside = found or inside
-        return inside[:1]
+        axis = self._axis()
+        size = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
+        asked = (vmin, vmax, axis.get_scale(), _length_pt(axis), size)
+        if self._last[0] != asked:
+            self._last = asked, self._chosen(vmin, vmax, _length_pt(axis), size)
+        return self._last[1]
 
     def _axis(self) -> Axis:
         if not isinstance(self.axis, Axis):
             raise ValueError("a locator has an axis")
         return self.axis
 
-    def _places_pt(self, ticks: Sequence[float]) -> list[float]:
-        """Return how far each tick stands from the end of the axis where it begins, in points."""
-        axis = self._axis()
+    def _chosen(self, low: float, high: float, length_pt: float, size_pt: float) -> list[float]:
+        axis, inside, slack = self._axis(), list[float](), 1e-9 * abs(high - low)
+        across = isinstance(axis, XAxis)
         change = axis.get_transform().transform
-        low, high = (float(change(end)) for end in axis.get_view_interval())
-        return [self._length_pt() * (float(change(tick)) - low) / (high - low) for tick in ticks]
+        first, last = float(change(low)), float(change(high))
+        for choice in self._choices(low, high):
+            spans = {}
+            for tick in (tick for tick in choice if low - slack <= tick <= high + slack):
+                place = length_pt * (float(change(tick)) - first) / (last - first)
+                half = width_pt(self._text(tick), size_pt) / 2 if across else LINE * size_pt / 2
+                # At the ends of an axis from left to right there is only so much room for a text.
+                if not across or (place - half >= -OVERHANG_PT and place + half <= length_pt + OVERHANG_PT):
+                    spans[tick] = place - half, place + half
+            between = _BETWEEN_PT if across else 0.0
+            if spans and all(after[0] - before[1] >= between for before, after in pairwise(sorted(spans.values()))):
+                return list(spans)
+            inside = list(spans) or inside
+        return inside[:1]
 
-    def _length_pt(self) -> float:
-        axis = self._axis()
-        inside, figure = axis.axes.get_position(), axis.axes.get_figure(root=True)
-        wide, high = figure.get_size_inches() if figure is not None else (1.0, 1.0)
-        return float(72 * (inside.width * wide if isinstance(axis, XAxis) else inside.height * high))
 
-    def _halves_pt(self, ticks: Sequence[float]) -> list[float]:
-        """Return half of what each text takes along the axis."""
-        axis = self._axis()
-        size = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
-        if isinstance(axis, XAxis):
-            return [width_pt(self._text(tick), size) / 2 for tick in ticks]
-        return [LINE * size / 2] * len(ticks)
-
-    def _without_overhang(self, ticks: list[float]) -> list[float]:
-        """Without those at the ends of an axis from left to right whose texts would stand beyond it."""
-        if not isinstance(self._axis(), XAxis):
-            return ticks
-        length, kept = self._length_pt(), []
-        for tick, place, half in zip(ticks, self._places_pt(ticks), self._halves_pt(ticks), strict=True):
-            if place - half >= -OVERHANG_PT and place + half <= length + OVERHANG_PT:
-                kept.append(tick)
-        return kept
-
-    def _fit(self, ticks: Sequence[float]) -> bool:
-        between = _BETWEEN_PT if isinstance(self._axis(), XAxis) else 0.0
-        spans = sorted(
-            (place - half, place + half)
-            for place, half in zip(self._places_pt(ticks), self._halves_pt(ticks), strict=True)
-        )
-        return all(after[0] - before[1] >= between for before, after in pairwise(spans))
+def _length_pt(axis: Axis) -> float:
+    inside, figure = axis.axes.get_position(), axis.axes.get_figure(root=True)
+    wide, high = figure.get_size_inches() if figure is not None else (1.0, 1.0)
+    return float(72 * (inside.width * wide if isinstance(axis, XAxis) else inside.height * high))
 
 
 def _set(
