@@ -21,6 +21,7 @@ from faults.table import PAGE, Rows
 from hypothesis import settings
 from mountlab.results import paths
 from waiting import happens
+from whole_machine import only_session
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
     from mountlab.box.connection import BoxConnection
@@ -41,12 +42,6 @@ MADE_ONCE = {
 }  # fmt: skip
 """Tests whose pages, bundles, syntax trees and types take seconds: one worker makes them and runs all of a file. Groups
 begin first, so that what takes long does not begin last."""
-OF_THE_MACHINE = {
-    "test_borrow", "test_capacity_live", "test_factors_live", "test_filesystems_live", "test_helper", "test_load_live",
-    "test_memory_live", "test_sudo",
-}  # fmt: skip
-"""Tests on the box that change what a machine has once (huge pages, zram, users, sudo, limits of block I/O), or that
-look at all of it: one after another."""
 NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
 """What Mountlab and apt say where no package server is within reach."""
 OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
@@ -131,7 +126,7 @@ def _box_of(item: pytest.Item) -> str:
     virtual box; and those that change what the machine has only once."""
     if _on_the_vm(item):
         return "vm"
-    return "machine" if item.path.stem in OF_THE_MACHINE else item.path.stem
+    return "machine" if item.get_closest_marker("machine") else item.path.stem
 
 
 def _on_the_vm(item: pytest.Item) -> bool:
@@ -182,6 +177,13 @@ def results_dir(tmp_path: Path) -> Path:
     path = tmp_path / "results"
     path.mkdir()
     return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Of all sessions on this machine one at a time changes what it has once."""
+    with only_session() if item.get_closest_marker("machine") else nullcontext():
+        return (yield)
 
 
 # --- the virtual box --------------------------------------------------------------------------------------------------

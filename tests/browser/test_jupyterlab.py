@@ -129,10 +129,10 @@ SWEEP: dict[str, Any] = {
             "runtime": "1s",
         }
     },
-    "design": {"repeats": 8, "warmup": 1, "seed": 7},
+    "design": {"repeats": 5, "warmup": 1, "seed": 7, "drop_caches": False},
     "baseline": "disk",
 }
-TRIALS = 2 * 9
+TRIALS = 2 * 6
 LAST_BEFORE_RUN = "else mountlab.run(sweep)"
 SHOWS_TRIALS = "the_run = mountlab.load_result(run_path)"
 UNSAVED = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current.jp-mod-dirty"
@@ -201,6 +201,7 @@ def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenN
         assert care.clean(connection, dry_run=True) == []
 
 
+@pytest.mark.long
 @on_the_box
 def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
@@ -210,7 +211,6 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
     assert notebook.errors() == []
 
 
-@pytest.mark.long
 @on_the_box
 def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
     before = read_journal(run_path)

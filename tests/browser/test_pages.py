@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -25,6 +25,7 @@ from mountlab.report.page import page as framed
 from mountlab.results import store, tables, writer
 from mountlab.results.entries import IndexEntry
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from repetition import others_long
 from synthetic_report import HOSTILE, executed_here
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -32,6 +33,8 @@ pytestmark = [pytest.mark.browser, needs_chromium]
 
 LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
+SHOWN = ("report", "index")
+"""Of every element of a page one; the others are `long`."""
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 
 
@@ -49,23 +52,32 @@ def made_up(name: str, seed: int, **facts: str) -> SyntheticRun:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """One page of each kind, by kind."""
-    directory = tmp_path_factory.mktemp("pages")
-    runs = {
-        name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(("one", "two", "three"))
-    }
-    told = {
-        "report": (execute.NOTEBOOK, {"run": "one"}),
-        "two runs": (execute.COMPARISON, {"runs": ["one", "two"]}),
-        "many runs": (execute.COMPARISON, {"runs": list(runs)}),
-    }
-    found = {}
-    for kind, (notebook, parameters) in told.items():
-        executed = executed_here(notebook, parameters, runs, directory)
-        found[kind] = directory / f"{kind}.html"
-        found[kind].write_text(execute.export(executed, title=f"{kind} {HOSTILE}"))
-    return {**found, "index": an_index(directory / "results"), "bundle": a_bundle(directory / "bundle.html")}
+    return Pages(tmp_path_factory.mktemp("pages"))
+
+
+class Pages(dict[str, Path]):
+    """Each page is made when a test asks for it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def __missing__(self, kind: str) -> Path:
+        self[kind] = self.make(kind)
+        return self[kind]
+
+    def make(self, kind: str) -> Path:
+        path = self.directory / f"{kind}.html"
+        if kind == "index":
+            return an_index(self.directory / "results")
+        if kind == "bundle":
+            return a_bundle(path)
+        names = {"report": ["one"], "two runs": ["one", "two"], "many runs": ["one", "two", "three"]}[kind]
+        runs = {name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(names)}
+        told = (execute.COMPARISON, {"runs": names}) if names[1:] else (execute.NOTEBOOK, {"run": "one"})
+        path.write_text(execute.export(executed_here(*told, runs, self.directory), title=f"{kind} {HOSTILE}"))
+        return path
 
 
 def a_bundle(path: Path) -> Path:
@@ -157,21 +169,21 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def on_a_desk(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
+def on_a_desk(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Callable[[str], Opened]]:
     """The page of a kind in a wide light window."""
     with window(browser, viewport=WIDE, color_scheme="light") as context:
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 
 @pytest.fixture(scope="module")
-def on_a_phone(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[[str], Opened]]:
+def on_a_phone(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Callable[[str], Opened]]:
     """The page of a kind in a narrow dark window."""
     with window(browser, viewport=NARROW, color_scheme="dark") as context:
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 
 @pytest.fixture(scope="module")
-def once(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
+def once(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
     """The report, opened once."""
     with opened(browser, pages["report"], color_scheme="light") as page:
         yield page
@@ -185,14 +197,14 @@ def report(once: Page) -> Page:
     return once
 
 
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize("kind", others_long(KINDS, kept=SHOWN))
 
 
 # ── whole and safe ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @each_kind
-def test_it_is_valid_html(kind: str, pages: dict[str, Path]) -> None:
+def test_it_is_valid_html(kind: str, pages: Mapping[str, Path]) -> None:
     """No error of the parser that the HTML standard describes, and every id once."""
     document = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(pages[kind].read_text())
     ids = [node.get("id") for node in document.iter() if node.get("id")]
@@ -205,7 +217,7 @@ def test_it_is_valid_html(kind: str, pages: dict[str, Path]) -> None:
 
 @each_kind
 def test_hostile_text_is_shown_and_does_nothing(
-    kind: str, on_a_desk: Callable[[str], Opened], pages: dict[str, Path]
+    kind: str, on_a_desk: Callable[[str], Opened], pages: Mapping[str, Path]
 ) -> None:
     opened = on_a_desk(kind)
     assert opened.page.title() != "taken"
@@ -216,7 +228,7 @@ def test_hostile_text_is_shown_and_does_nothing(
     assert opened.complaints == []
 
 
-def test_no_other_script_may_run(browser: Browser, pages: dict[str, Path]) -> None:
+def test_no_other_script_may_run(browser: Browser, pages: Mapping[str, Path]) -> None:
     """Were one to get in all the same: the page's policy stops it."""
     with opened(browser, pages["index"]) as page:
         page.evaluate(
@@ -232,16 +244,13 @@ def violations(opened: Opened) -> list[tuple[str, str]]:
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind == "many runs" else kind for kind in KINDS]
-)
+@pytest.mark.parametrize("kind", others_long(KINDS, kept=["report"]))
 def test_axe_finds_nothing_on_a_desk(kind: str, on_a_desk: Callable[[str], Opened]) -> None:
     assert violations(on_a_desk(kind)) == []
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind == "index" else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_nothing_on_a_phone_at_night(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
     assert violations(on_a_phone(kind)) == []
 
@@ -255,7 +264,7 @@ def test_nothing_but_tables_and_code_scrolls_sideways(kind: str, on_a_phone: Cal
 
 
 @each_kind
-def test_it_is_small(kind: str, on_a_desk: Callable[[str], Opened], pages: dict[str, Path]) -> None:
+def test_it_is_small(kind: str, on_a_desk: Callable[[str], Opened], pages: Mapping[str, Path]) -> None:
     """What takes long to open is large: a page of all parts stays far below that."""
     assert pages[kind].stat().st_size < 1_500_000
     assert on_a_desk(kind).page.evaluate("document.querySelectorAll('*').length") < 12_000
@@ -268,7 +277,7 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 @pytest.mark.parametrize("java_script_enabled", [True, False], ids=["script", "no script"])
-def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Browser, pages: dict[str, Path]) -> None:
+def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Browser, pages: Mapping[str, Path]) -> None:
     options = {"java_script_enabled": java_script_enabled, "color_scheme": "light"}
     with opened(browser, pages["index"], **options) as page:
         assert page.evaluate(BACKGROUND) == LIGHT
@@ -278,7 +287,7 @@ def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Brow
         assert page.evaluate(BACKGROUND) == LIGHT
 
 
-def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: dict[str, Path]) -> None:
+def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"], color_scheme="dark") as page:
         page.locator("#theme-auto").focus()
         page.keyboard.press("ArrowRight")
@@ -311,7 +320,7 @@ def test_contents_stand_beside_the_text_and_follow_it(report: Page) -> None:
     assert current.count() == 1
 
 
-def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Browser, pages: dict[str, Path]) -> None:
+def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["report"], viewport=NARROW, java_script_enabled=False) as page:
         link = page.get_by_role("navigation").get_by_role("link", name="Caveats")
         assert not link.is_visible()
@@ -420,7 +429,7 @@ def shown(page: Page) -> list[str]:
     return [row.locator(".question").inner_text() for row in page.locator(".entries tbody tr:visible").all()]
 
 
-def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, Path]) -> None:
+def test_the_index_is_searched_as_one_types(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"]) as page:
         assert page.get_by_role("status").inner_text() == "6 in all"
         page.get_by_role("searchbox").press_sequentially("PAY writeback")
@@ -432,7 +441,7 @@ def test_the_index_is_searched_as_one_types(browser: Browser, pages: dict[str, P
 
 
 @pytest.fixture(scope="module")
-def filtering(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
+def filtering(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
     """The index, opened once."""
     with opened(browser, pages["index"]) as page:
         yield page
@@ -494,13 +503,13 @@ def test_without_a_script_a_long_list_is_whole(browser: Browser, long_index: Pat
         assert page.locator(".entries tbody tr:visible").count() == 700
 
 
-def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: dict[str, Path]) -> None:
+def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"], java_script_enabled=False) as page:
         assert len(shown(page)) == 6
         assert not page.get_by_role("searchbox").is_visible()
 
 
-def test_links_lead_to_reports(browser: Browser, pages: dict[str, Path]) -> None:
+def test_links_lead_to_reports(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"]) as page:
         links = page.locator(".entries a")
         targets = [link.evaluate("link => link.href") for link in links.all()]

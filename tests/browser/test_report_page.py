@@ -373,7 +373,7 @@ def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", others_long(["recorded", "long", "swept"], kept=["recorded"]))
-@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long), 1920])
+@pytest.mark.parametrize("width", others_long([390, 1280, 1920], kept=[390]))
 def test_no_text_of_a_plot_is_cut_or_too_small(
     width: int, page: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:

@@ -127,6 +127,7 @@ def test_tables_are_saved_from_the_page_itself(java_script_enabled: bool, browse
         assert [row["trial_id"] for row in csv.DictReader(file)] == list(RUN.trials["trial_id"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"viewport": PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
 def test_they_are_accessible_and_nothing_but_tables_scrolls_sideways(
     options: dict[str, Any], browser: Browser, report: Path

@@ -19,6 +19,7 @@ from faults.table import Report
 from mountlab.box import care
 from mountlab.results import paths
 from mountlab.runner import workflow
+from repetition import others_long
 from waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -53,7 +54,7 @@ def measured(world: str, ways: Sequence[str], times: int = 1, **filesystems: dic
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", others_long(WORLDS, kept=["v2"]))
 def test_nothing_stays_of_a_tool_that_leaves_a_daemon_or_unmounts(report: Report, world: str) -> None:
     started = time.monotonic()
     count, tries = measured(world, ("busy", "umount"), tmpfs=TMPFS)

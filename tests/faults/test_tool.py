@@ -17,6 +17,7 @@ from mountlab.box.embedded.loopback import private_sshd
 from mountlab.core.model import Box
 from mountlab_dev import needs
 from programs import search_path_of_boxes
+from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -56,7 +57,7 @@ def stage(tools: Iterable[str]) -> Iterator[Scene]:
 def keys(tools: Iterable[str], ways: Sequence[Way]) -> dict[str, Any]:
     """A cell for each tool and way, each tried once."""
     numbers = [MARK + WAYS.index(way) for way in ways]
-    limit = "20s" if all(way.short for way in ways) else "2s"  # a tool that hangs is waited for
+    limit = f"{LIMIT_S:g}s" if all(way.short for way in ways) else "2s"  # a tool that hangs is waited for
     return {
         "filesystems": {"tmpfs": TMPFS},
         "workloads": {tool: ASKED[tool](numbers) for tool in tools},

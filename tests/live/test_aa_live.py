@@ -26,7 +26,7 @@ BOTH = {
 }
 
 
-@pytest.fixture(scope="module", params=[FEW, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[FEW, pytest.param(MANY, marks=(pytest.mark.long, pytest.mark.machine))])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Two tmpfs with the same options, in a random order within each block."""
     blocks, many = request.param, request.param == MANY

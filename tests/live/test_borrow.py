@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,10 +19,9 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from sweeps import as_is
-from waiting import happens, wait_until
-from whole_machine import only_session
+from waiting import LIMIT_S, happens, wait_until
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [pytest.mark.box, pytest.mark.machine, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 BORROW = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
 HUGE = Path("/proc/sys/vm/nr_hugepages")
@@ -42,12 +40,6 @@ SETTINGS = {
 MAPPED = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "ioengine": "mmap"}
 LONG = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "ioengine": "mmap", "time_based": True,
         "runtime": "30s", "rate_iops": 20}  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def alone() -> Iterator[None]:
-    with only_session():
-        yield
 
 
 def settings() -> dict[str, str]:
@@ -93,7 +85,7 @@ def before() -> dict[str, str]:
 
 def borrow(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-c", BORROW, "borrow.sh", *arguments], capture_output=True, text=True, check=False, timeout=120
+        ["sh", "-c", BORROW, "borrow.sh", *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
 
 

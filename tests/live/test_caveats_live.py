@@ -18,7 +18,7 @@ from mountlab.results.store import Run
 from mountlab.runner import workflow
 from sweeps import DIR, TMPFS, as_is, sweep
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [pytest.mark.box, pytest.mark.machine, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 IMAGE = {"type": "ext4", "image": "128MiB"}
 WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True}

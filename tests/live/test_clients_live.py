@@ -108,6 +108,7 @@ def table(path: Path, metric: str) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.long
+@pytest.mark.machine
 def test_three_clients_drive_one_directory(tmp_path: Path) -> None:
     clients = ["a", "b", "c"]
     path = measure(

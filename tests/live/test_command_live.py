@@ -111,8 +111,8 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
     rows = run.measurements.set_index(["cell", "metric"])
     for seconds in (0.1, 0.4):
         took = rows.loc[(f"tmpfs/silent seconds={seconds}", "elapsed")]
-        assert ((took["value"] > seconds) & (took["value"] < seconds + 30)).all()
-        assert ((took["step"] > 0) & (took["step"] < 30)).all()
+        assert (took["value"] > seconds).all()
+        assert (took["step"] > 0).all()
     assert set(rows.loc[("ext4/own", "score"), "value"]) == {0.4188}
     assert set(rows.loc[("ext4/own", "goal"), "value"]) == {1234.5}
     assert {(each.metric, each.more_is_better) for each in run.comparisons} == {("elapsed", False), ("score", True)}

@@ -10,7 +10,12 @@ from mountlab.results import store
 from mountlab.runner import workflow
 from sweeps import as_is
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.machine,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("sshd"),
+]
 
 MIB = 1024**2
 PAGES = 128 * MIB // 4096

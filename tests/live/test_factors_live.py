@@ -91,6 +91,7 @@ def test_the_plan_shows_cells_and_prediction(measured: Run, tmp_path: Path, caps
 
 
 @pytest.mark.long
+@pytest.mark.machine
 def test_two_runs_of_one_sweep_on_one_box_differ_in_nothing_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

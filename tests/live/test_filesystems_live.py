@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,8 @@ from mountlab.runner import workflow
 from ownbox import own_box
 from programs import program
 from sweeps import EXT4, RAMFS, TMPFS, as_is
-from whole_machine import only_session
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def alone() -> Iterator[None]:
-    with only_session():
-        yield
 
 
 HERE: dict[str, dict[str, Any]] = {
@@ -62,7 +54,19 @@ FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine
 BOTH = {**FIO, "ioengine": ["psync", "mmap"]}
 
 
-AGAIN = ("shm", "ext4-async", "ext4-nobarrier", "xfs-zram", "xfs-external", "overlay-tmpfs")
+ONCE = ("hugetlbfs", "ext4-zram")
+"""What takes huge pages or a zram device, which a machine has once."""
+AGAIN = (
+    "shm",
+    "ext4-made",
+    "ext4-elsewhere",
+    "btrfs",
+    "ext4-async",
+    "ext4-nobarrier",
+    "xfs-zram",
+    "xfs-external",
+    "overlay-tmpfs",
+)
 """`long`: what the others show already, once more with other options or on something else. All of them are measured
 there with read() and write(), too."""
 
@@ -70,14 +74,14 @@ there with read() and write(), too."""
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     """One run of each family, and of each thing that it may lie on."""
-    of = {name: HERE[name] for name in HERE if name not in ("hugetlbfs", *AGAIN)}
+    of = {name: HERE[name] for name in HERE if name not in (*ONCE, *AGAIN)}
     return one_run(tmp_path_factory.mktemp("all"), of, FIO)
 
 
 @pytest.fixture(scope="module")
 def run_limited(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
-    """Those that do not take all that is asked."""
-    return one_run(tmp_path_factory.mktemp("limited"), {"hugetlbfs": HERE["hugetlbfs"], **ELSEWHERE}, BOTH)
+    """What changes the machine, and what does not take all that is asked."""
+    return one_run(tmp_path_factory.mktemp("limited"), {**{name: HERE[name] for name in ONCE}, **ELSEWHERE}, BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -115,25 +119,32 @@ def test_every_family_is_in_one_of_the_tables() -> None:
     assert {entry["type"] for entry in (*HERE.values(), *ELSEWHERE.values())} == set(FAMILIES) - IN_THE_VM
 
 
-@pytest.mark.parametrize("name", [name for name in HERE if name not in ("hugetlbfs", *AGAIN)])
+@pytest.mark.parametrize("name", [name for name in HERE if name not in (*ONCE, *AGAIN)])
 def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run, name: str) -> None:
     in_effect(run, name)
 
 
+@pytest.mark.machine
+def test_so_is_one_in_compressed_memory(run_limited: store.Run) -> None:
+    in_effect(run_limited, "ext4-zram")
+
+
 @pytest.mark.long
+@pytest.mark.machine
 @pytest.mark.parametrize("name", [name for name in HERE if name != "hugetlbfs"])
 def test_so_is_each_with_read_and_write(run_again: store.Run, name: str) -> None:
     in_effect(run_again, name)
 
 
 def in_effect(run: store.Run, name: str) -> None:
-    assert [*status(run, name).values()] == ["ok: "]
+    assert {*status(run, name).values()} == {"ok: "}
     own = [row for row in run.options if row.filesystem == name]
     assert [row for row in own if row.state in ("ignored", "changed")] == []
     asked = len(HERE[name].get("options", [])) + len(HERE[name].get("tunables", {}))
     assert len([row for row in own if row.state in ("in effect", "not visible")]) >= asked
 
 
+@pytest.mark.machine
 def test_hugetlbfs_takes_mmap_and_nothing_else(run_limited: store.Run) -> None:
     """Trap: write() is refused."""
     found = status(run_limited, "hugetlbfs")
@@ -143,6 +154,7 @@ def test_hugetlbfs_takes_mmap_and_nothing_else(run_limited: store.Run) -> None:
     assert "fio ioengine=psync: not measured" in caveat.message
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("name", list(ELSEWHERE))
 def test_what_needs_another_kernel_is_skipped_and_says_which(run_limited: store.Run, name: str) -> None:
     found = status(run_limited, name)
@@ -153,7 +165,6 @@ def test_what_needs_another_kernel_is_skipped_and_says_which(run_limited: store.
 def test_making_and_mounting_are_timed_once_for_each_mount(run: store.Run) -> None:
     times = run.measurements[run.measurements["metric"].isin(["mkfs_time", "mount_time"])]
     assert (times["value"] > 0).all()
-    assert (times["value"] < 30).all()
     by_filesystem = times.groupby("filesystem")["metric"].agg(sorted).to_dict()
     assert by_filesystem["ext4-lazy"] == ["mkfs_time", "mount_time"]
     assert by_filesystem["tmpfs"] == ["mount_time"]

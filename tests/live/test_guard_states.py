@@ -70,12 +70,12 @@ def cases(short: Callable[[str, str], bool], others: tuple[pytest.MarkDecorator,
 
 
 PLAIN = [
-    pytest.param(*each.values, id=each.id, marks=() if place % 3 == 0 else pytest.mark.long)
+    pytest.param(*each.values, id=each.id, marks=() if place % 6 == 0 else pytest.mark.long)
     for place, each in enumerate(
         cases(lambda group, name: name in EACH_BRANCH[group] and (group, name) not in ASKED_TWICE, ())
     )
 ]
-"""A third of them in `make test`: each is a device that is made, looked at and claimed."""
+"""A sixth of them in `make test`: each is a device that is made, looked at and claimed."""
 IN_EVERY_WAY = cases(lambda *state: state in ASKED_TWICE, (pytest.mark.long,))
 
 

@@ -26,10 +26,10 @@ from ordinary import Ordinary, ordinary_user
 from processes import processes_with, program_of
 from sweeps import TMPFS, sweep
 from waiting import LIMIT_S, wait_until
-from whole_machine import only_session
 
 pytestmark = [
     pytest.mark.box,
+    pytest.mark.machine,
     pytest.mark.requires_root,
     *(pytest.mark.requires_program(name) for name in ("sudo", "visudo", "useradd", "setpriv", "flock")),
 ]
@@ -60,7 +60,7 @@ class Helped:
     def python(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
         results = f"MOUNTLAB_RESULTS={self.user.home}/results"
         command = [*self.user.python[:-1], results, self.user.python[-1], "-c", OWN_BOXES + script]
-        return subprocess.run([*command, *words], capture_output=True, text=True, check=False, cwd="/", timeout=120)
+        return subprocess.run([*command, *words], capture_output=True, text=True, check=False, cwd="/", timeout=LIMIT_S)
 
     def sh(self, script: str) -> subprocess.CompletedProcess[str]:
         """A script for sh, run as the user. From a file: an argument has no room for hundreds of commands."""
@@ -68,7 +68,7 @@ class Helped:
         file.write_text(script)
         become = self.user.python[: self.user.python.index("env")]
         command = [*become, "env", "-i", "PATH=/usr/bin:/bin", f"HOME={self.user.home}", "sh", str(file)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=LIMIT_S)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """The helper, asked by the user."""
@@ -98,10 +98,9 @@ def scratch_device(directory: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def helped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helped]:
-    with only_session():
-        if INSTALLED.exists() or RULE.exists():
-            pytest.skip(f"a helper is installed on this machine already ({INSTALLED}, {RULE})")
-        yield from _installed(tmp_path_factory.mktemp("disk"))
+    if INSTALLED.exists() or RULE.exists():
+        pytest.skip(f"a helper is installed on this machine already ({INSTALLED}, {RULE})")
+    yield from _installed(tmp_path_factory.mktemp("disk"))
 
 
 def _installed(directory: Path) -> Iterator[Helped]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,10 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from sweeps import EXT4, as_is
-from whole_machine import only_session
 
 pytestmark = [
     pytest.mark.box,
+    pytest.mark.machine,
     pytest.mark.requires_root,
     pytest.mark.requires_program("sshd"),
     pytest.mark.requires_program("fio"),
@@ -33,15 +31,7 @@ MEMORY = {
     "shmfs": {"type": "shmfs", "size": "128MiB"}, "hugetlbfs": {"type": "hugetlbfs", "size": "128MiB"},
     "zram": {"type": "ext4", "zram": "256MiB"},
 }  # fmt: skip
-REPEATS = (1, 3, 3)
-"""Of each try: on a quiet machine one trial of each is enough."""
 MAPPED = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "ioengine": "mmap", "end_fsync": True}
-
-
-@pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
-    with only_session():
-        yield
 
 
 def far_off(found: Mapping[str, Use]) -> dict[str, tuple[float, float]]:
@@ -54,35 +44,29 @@ def far_off(found: Mapping[str, Use]) -> dict[str, tuple[float, float]]:
     }
 
 
-def moved_by_others() -> int:
-    """How far the available memory goes up and down in ten seconds in which this test does nothing."""
-    seen = []
-    for _ in range(40):
-        (kib,) = re.findall(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        seen.append(int(kib) * 1024)
-        time.sleep(0.25)
-    return max(seen) - min(seen)
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.Run:
+    own_box(tmp_path, monkeypatch)
+    filesystems = {**MEMORY, "disk": EXT4}
+    resolved = as_is(filesystems=filesystems, workloads={"w": MAPPED}, design={"repeats": 1, "warmup": 0})
+    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
+    with open_box(paths.load_box("local")) as connection:
+        assert care.clean(connection, dry_run=True) == []
+    return run
+
+
+def uses(run: store.Run) -> dict[str, Use]:
+    return {use.cell.filesystem.name: use for use in run.memory}
 
 
 @pytest.mark.long
-def test_files_take_their_size_and_a_zram_device_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own_box(tmp_path, monkeypatch)
-    filesystems = {**MEMORY, "disk": EXT4}
-    for repeats in REPEATS:
-        design = {"repeats": repeats, "warmup": 0, "drop_caches": False}
-        resolved = as_is(filesystems=filesystems, workloads={"w": MAPPED}, design=design)
-        run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
-        assert {*run.trials["reason"]} == {""}
-        found = {use.cell.filesystem.name: use for use in run.memory}
-        assert set(found) == set(MEMORY), "nothing is said of a disk"
-        assert {name: use.files for name, use in found.items()} == dict.fromkeys(MEMORY, SIZE)
-        assert {name for name, use in found.items() if use.huge_pages} == {"hugetlbfs"}
-        if not (far := far_off(found)):
-            break
-        filesystems = {name: filesystems[name] for name in MEMORY}
-    else:
-        moved = next((each for each in (moved_by_others() for _ in range(6)) if each > NEAR), 0)
-        assert moved > NEAR, far
-        pytest.skip(f"others change the memory of this machine by {moved / MIB:.0f} MiB in a few seconds")
-    with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+def test_the_size_of_files_is_read_on_all_that_lives_in_memory_and_on_no_disk(run: store.Run) -> None:
+    """What they take of it is judged by recorded counters, in analysis/test_memory_use.py."""
+    assert {*run.trials["reason"]} == {""}
+    assert {name: use.files for name, use in uses(run).items()} == dict.fromkeys(MEMORY, SIZE)
+    assert {name for name, use in uses(run).items() if use.huge_pages} == {"hugetlbfs"}
+
+
+@pytest.mark.soak
+def test_files_take_their_size_and_a_zram_device_keeps_it(run: store.Run) -> None:
+    assert far_off(uses(run)) == {}

@@ -8,7 +8,8 @@ import pytest
 import yaml
 from mountlab.results import store
 from ordinary import allow_sudo, ordinary_user
-from sweeps import EXT4, TMPFS, sweep
+from sweeps import EXT4, TMPFS, as_is
+from waiting import LIMIT_S
 
 pytestmark = [
     pytest.mark.box,
@@ -33,12 +34,12 @@ sys.exit(main(["box", "clean", "local"]))
 def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
     with ordinary_user() as user:
         allow_sudo(user)
-        parameters = {**sweep(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
+        parameters = {**as_is(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
         file = user.home / "x.yml"
         file.write_text(yaml.safe_dump(parameters))
         results = f"MOUNTLAB_RESULTS={user.home}/results"
         command = [*user.python[:-1], results, user.python[-1], "-c", RUN_AND_CLEAN, str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=LIMIT_S)
         assert done.returncode == 0, done.stderr
         (path,) = (file.parent for file in (user.home / "results").glob("*/run.json"))
         run = store.load_run(path)

@@ -28,8 +28,6 @@ from waiting import wait_until
 THROTTLE = Path("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")
 THROTTLE_BYTES = THROTTLE.with_name("blkio.throttle.read_bps_device")
 READS_PER_S = 400
-TRIES = 4
-"""Of a measurement that others who use the machine may hold back. A figure that is wrong is wrong each time."""
 FLUSH_S = 0.02
 HOGS = 4
 """A processor."""

@@ -1,4 +1,4 @@
-"""What a machine has once (huge pages, zram, the helper): one session of the tests at a time changes it."""
+"""What a machine has once (huge pages, zram, the page cache): one session of the tests at a time changes it."""
 
 from __future__ import annotations
 
