@@ -23,6 +23,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.sweep.feasible import check_feasible, without_rights
 from sweeps import EXT4, sweep
+from waiting import LIMIT_S
 
 ROOT, OUT, RUN = "/var/lib/mountlab", "/dev/shm/mountlab-m", "20261120T224617-tiny-local"
 BOX = Box(name="b", host="b", become="helper", mount_root=ROOT, output_root=OUT)
@@ -512,7 +513,7 @@ def answers(shell: list[str], calls: list[tuple[str, tuple[str, ...]]]) -> list[
         check=False,
         env={"LC_ALL": "C", "PATH": "/nonexistent"},
         cwd="/",
-        timeout=60,
+        timeout=LIMIT_S,
     )
     assert done.stderr == b""
     said = done.stdout.decode().split()

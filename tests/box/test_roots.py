@@ -24,6 +24,7 @@ from mountlab.filesystems.made import OPEN, roots_script
 from mountlab.sweep.clients import opening
 from programs import program
 from repetition import others_long
+from waiting import LIMIT_S
 
 RUN, OWNER = "20260101T000000-test-local", "here 1/2 20260101T000000-test-local"
 OTHER = "20260202T000000-test-local"
@@ -63,7 +64,7 @@ class Machine:
     def do(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
         words = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
         environment = {**os.environ, "PATH": f"{self.programs}{os.environ['PATH']}", "LC_ALL": "C"}
-        return subprocess.run(words, capture_output=True, text=True, check=False, env=environment, timeout=60)
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=environment, timeout=LIMIT_S)
 
     def lease(self, run_id: str = RUN, owner: str = OWNER) -> Lease:
         made = (str(self.mount_root), str(self.output_root))

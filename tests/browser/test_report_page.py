@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Locator, Page
 from programs import program
 from repetition import others_long
 from synthetic_report import hostile_report
+from waiting import LIMIT_S
 
 AA = 4.5
 """WCAG 2, level AA: the least contrast of text."""
@@ -266,7 +267,7 @@ def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFact
 def pages_of(pdf: Path) -> list[str]:
     """The text of each page."""
     done = subprocess.run(
-        ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True, timeout=60
+        ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True, timeout=LIMIT_S
     )
     return done.stdout.split("\f")[:-1]
 

@@ -25,6 +25,7 @@ from faults.proxy import Link, link
 from mountlab.box.embedded.loopback import private_sshd
 from mountlab.box.ssh import Endpoint
 from mountlab.core.model import Box
+from waiting import LIMIT_S
 
 LIBRARY = Path(__file__).parents[2] / "lib"
 MEMORY = Path("/dev/shm")
@@ -189,7 +190,7 @@ def zygote() -> Zygote:
     if not _zygotes:
         made = Zygote()
         _zygotes.append(made)
-        atexit.register(made.process.communicate, timeout=60)
+        atexit.register(made.process.communicate, timeout=LIMIT_S)
     return _zygotes[0]
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 from faults.proxy import HOST, Link, link
+from waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def through(echo: int) -> Iterator[Link]:
 
 @pytest.fixture
 def wire(through: Link) -> Iterator[socket.socket]:
-    with socket.create_connection((HOST, through.port), timeout=5) as connection:
+    with socket.create_connection((HOST, through.port), timeout=LIMIT_S) as connection:
         assert said(connection, b"hello") == b"hello"
         yield connection
 
@@ -53,7 +54,7 @@ def said(connection: socket.socket, words: bytes) -> bytes:
 def test_a_dropped_connection_ends_and_the_next_one_works(through: Link, wire: socket.socket) -> None:
     through.drop()
     assert wire.recv(1) == b""
-    with socket.create_connection((HOST, through.port), timeout=5) as again:
+    with socket.create_connection((HOST, through.port), timeout=LIMIT_S) as again:
         assert said(again, b"again") == b"again"
     assert (through.connections, through.passed) == (2, 20)
 
@@ -87,7 +88,7 @@ def test_a_cut_link_refuses_until_it_is_mended(through: Link, wire: socket.socke
     with pytest.raises(ConnectionResetError):
         wire.recv(1)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((HOST, through.port), timeout=5)
+        socket.create_connection((HOST, through.port), timeout=LIMIT_S)
     through.mend()
-    with socket.create_connection((HOST, through.port), timeout=5) as again:
+    with socket.create_connection((HOST, through.port), timeout=LIMIT_S) as again:
         assert said(again, b"again") == b"again"

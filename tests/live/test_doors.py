@@ -26,6 +26,7 @@ from ownbox import output_root
 from paramiko import Ed25519Key, Transport
 from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, ChannelException, SSHException
 from sweeps import DD_WRITE, DIR, as_is
+from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
 
@@ -44,7 +45,7 @@ def endpoint() -> Iterator[Endpoint]:
 def transport(endpoint: Endpoint) -> Iterator[Transport]:
     """Connected, and not yet logged in."""
     opened = Transport((endpoint.host, endpoint.port))
-    opened.start_client(timeout=10)
+    opened.start_client(timeout=LIMIT_S)
     yield opened
     opened.close()
 
@@ -101,15 +102,15 @@ def test_its_keys_are_for_its_user_alone(endpoint: Endpoint) -> None:
 
 def test_nothing_is_forwarded(inside: Transport, endpoint: Endpoint) -> None:
     with pytest.raises(ChannelException):
-        inside.open_channel("direct-tcpip", (endpoint.host, endpoint.port), ("127.0.0.1", 1), timeout=10)
+        inside.open_channel("direct-tcpip", (endpoint.host, endpoint.port), ("127.0.0.1", 1), timeout=LIMIT_S)
     with pytest.raises(SSHException):
         inside.request_port_forward("127.0.0.1", 0)
     with pytest.raises((SSHException, EOFError)):  # a tunnel of a network
-        inside.open_channel("tun@openssh.com", timeout=10)
+        inside.open_channel("tun@openssh.com", timeout=LIMIT_S)
 
 
 def test_the_agent_is_not_taken(inside: Transport) -> None:
-    channel = inside.open_session(timeout=10)
+    channel = inside.open_session(timeout=LIMIT_S)
     with suppress(SSHException):
         channel.request_forward_agent(lambda *_: None)
     channel.exec_command("echo agent=$SSH_AUTH_SOCK")
@@ -122,14 +123,14 @@ def test_no_terminal_no_files_and_no_x(inside: Transport) -> None:
         lambda each: each.invoke_subsystem("sftp"),
         lambda each: each.request_x11(),
     ):
-        channel = inside.open_session(timeout=10)
+        channel = inside.open_session(timeout=LIMIT_S)
         with pytest.raises(SSHException):
             ask(channel)
 
 
 def test_the_environment_is_not_ours_to_set(inside: Transport) -> None:
     for name in ("LD_PRELOAD", "PATH", "BASH_ENV", "ENV", "MOUNTLAB_RUN"):
-        channel = inside.open_session(timeout=10)
+        channel = inside.open_session(timeout=LIMIT_S)
         with suppress(SSHException):
             channel.set_environment_variable(name, "/planted")
         channel.exec_command("env")

@@ -25,6 +25,7 @@ from mountlab.tools.fio_series import read_series
 from ownbox import own_box
 from sweep.test_plan import BOX, FACTS
 from sweeps import EXT4, TMPFS, as_is
+from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -60,7 +61,7 @@ def has_io_uring() -> bool:
         ["fio", "--name=try", "--ioengine=io_uring", "--rw=read", "--size=4k", "--filename=/dev/zero"],
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=LIMIT_S,
     )
     return tried.returncode == 0
 
@@ -97,7 +98,7 @@ def places_and_data(trial: PlannedTrial, place: Path) -> tuple[list[str], bytes]
     (report,) = (word for word in trial.command.argv if word.startswith("--output="))
     ours = {there: f"--directory={place}", report: f"--output={place}/report"}
     for argv in (*trial.command.prepare, (*trial.command.argv, f"--write_iolog={place}/iolog")):
-        subprocess.run([ours.get(word, word) for word in argv], check=True, capture_output=True, timeout=60)
+        subprocess.run([ours.get(word, word) for word in argv], check=True, capture_output=True, timeout=LIMIT_S)
     lines = [line.split() for line in (place / "iolog").read_text().splitlines()]
     offsets = [line[-2] for line in lines if line[-3:-2] in (["read"], ["write"])]
     return offsets, b"".join(file.read_bytes() for file in sorted(place.glob("mountlab*")))

@@ -83,7 +83,7 @@ class Helped:
 
 def install(script: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-s", "--", *words], input=script, capture_output=True, text=True, check=False, timeout=60
+        ["sh", "-s", "--", *words], input=script, capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
 
 

@@ -11,6 +11,7 @@ import yaml
 from mountlab.core import disk
 from mountlab.results import journal
 from sweeps import DIR, as_is
+from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("make")]
 
@@ -23,7 +24,7 @@ def make(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT_S,
         check=False,
     )
 

@@ -16,6 +16,7 @@ from mountlab.core.errors import MountlabError
 from mountlab.report.execute import execute
 from mountlab.results import paths, store
 from sweeps import DD_WRITE, DIR
+from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd")]
 
@@ -32,7 +33,7 @@ def papermill(directory: Path, *arguments: str) -> tuple[subprocess.CompletedPro
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=LIMIT_S,
         check=False,
     )
     return done, out

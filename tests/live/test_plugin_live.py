@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.core import disk
+from waiting import LIMIT_S
 
 EXAMPLE = disk.ROOT / "docs" / "example-plugin"
 UV = Path(sys.executable).parent / "uv"
@@ -48,7 +49,7 @@ def python(installed: Path, results: Path, *arguments: str) -> subprocess.Comple
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=LIMIT_S,
         check=False,
     )
 

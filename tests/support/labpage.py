@@ -93,7 +93,7 @@ def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapp
         for file in runtime.glob("jpserver-*.json"):
             try:
                 info = json.loads(file.read_text())
-                urlopen(f"http://127.0.0.1:{info['port']}/api/status?token={info['token']}", timeout=5).close()
+                urlopen(f"http://127.0.0.1:{info['port']}/api/status?token={info['token']}", timeout=LIMIT_S).close()
             except (ValueError, URLError, TimeoutError):
                 continue
             assert isinstance(info, dict)

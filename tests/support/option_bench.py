@@ -12,7 +12,7 @@ import pytest
 from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import AGAIN
-from waiting import wait_until
+from waiting import LIMIT_S, wait_until
 
 ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
 IMAGE = 640 * 2**20
@@ -188,5 +188,5 @@ class Bench:
 def local(*argv: str) -> Done:
     """This machine, without a box in between."""
     environment = {"PATH": f"{SBIN}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
     return Done(done.returncode, done.stdout, done.stderr)

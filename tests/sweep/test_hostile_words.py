@@ -26,6 +26,7 @@ from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.untrusted import PLAIN
 from sweep.test_hostile_input import planned
+from waiting import LIMIT_S
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE_WORDS", "60"))
 """Plans whose command lines are read by shells; `make soak` takes all that there are."""
@@ -49,7 +50,7 @@ def told(shell: Sequence[str], script: str, recorders: Path, names: Sequence[str
         if not (recorders / name).is_symlink():
             (recorders / name).symlink_to(".recorder")
     done = subprocess.run(
-        [*shell, "-c", script], capture_output=True, check=False, timeout=20, cwd=cwd, env={"PATH": str(recorders)}
+        [*shell, "-c", script], capture_output=True, check=False, timeout=LIMIT_S, cwd=cwd, env={"PATH": str(recorders)}
     )
     assert done.stderr == b"", (shell, script[:2000], done.stderr)
     return [each.split("\0")[:-1] for each in done.stdout.decode("utf-8", "surrogateescape").split("\1\0")[:-1]]

@@ -14,6 +14,7 @@ from mountlab.core.errors import MountlabError, ParameterError, ParseError, Tool
 from mountlab.core.model import Scalar, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.dd import Dd, read_summary
+from waiting import LIMIT_S
 
 DATA = Path(__file__).parents[1] / "data" / "dd"
 DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in Dd.options.items() if o.default is not None}
@@ -77,7 +78,7 @@ def test_what_is_asked_of_the_cache_changes_no_command_of_dd(cache: str) -> None
 
 def run(command: tuple[str, ...], path: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C", **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
 FAKE = """#!/bin/sh
