@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
+from functools import partial
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -460,15 +461,33 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.long
-def test_thousands_of_cells_of_eight_metrics_take_seconds() -> None:
-    """`make bench` measures it; here only that it is not done cell by cell, which takes minutes. The time is that of
-    this process, whatever else the machine does."""
-    cells = many_cells(4_000)
-    start = time.process_time()
-    assert len(estimate_frame(*cells, run_id="r", box="b")) == 32_000
-    assert len(comparisons(*cells)) == 28_000
-    assert time.process_time() - start < 20
+def calls(work: Callable[[], Sized]) -> tuple[int, int]:
+    """How many rows the work gives, and how many functions of Python it calls."""
+    counted = [0]
+
+    def count(_: object, event: str, __: object) -> None:
+        counted[0] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        rows = len(work())
+    finally:
+        sys.setprofile(None)
+    return rows, counted[0]
+
+
+@pytest.mark.slow
+def test_many_cells_are_not_computed_one_by_one() -> None:
+    """`make bench` measures how long it takes. To compare one pair of samples alone takes some 300 calls."""
+    works: list[tuple[Callable[..., Sized], int]] = [
+        (lambda *cells: estimate_frame(*cells, run_id="r", box="b"), 10),
+        (comparisons, 100),
+    ]
+    few, many = many_cells(100), many_cells(400)
+    for work, most in works:
+        (rows, called), (more_rows, more_called) = (calls(partial(work, *cells)) for cells in (few, many))
+        assert more_rows > 3 * rows
+        assert more_called - called < most * (more_rows - rows)
 
 
 # --- latency percentiles ----------------------------------------------------------------------------------------------
