@@ -98,6 +98,7 @@ NEVER_CALLED_BY_US = {
     "zipfile writes it": {"compress_type", "create_system"},
     "openpyxl writes it": {"data_type", "freeze_panes"},
     "junitparser writes it": {"system_out"},
+    "pytest calls it (mutate_probe.py)": {"pytest_configure", "pytest_runtest_logfinish"},
     "doubles for tests (box/testing.py)": {"RecordingBox", "fail"},
 }
 """Reason to names. Only what another library, a file or a template reaches may stand here."""
