@@ -30,8 +30,8 @@ EXAMPLE_BUNDLE := BUNDLE=results/bundle-<title>-<date>.zip
 EXAMPLE_PAIR := A=tour B=latest
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
-.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench calibrate check test test-all \
-	fuzz soak audit lint style lock docs clean-env
+.PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench bench-gate calibrate \
+	check test test-all fuzz soak audit lint style lock docs clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +99,9 @@ lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no
 
 bench: env ## what Mountlab itself costs, beside others that do the same: about 20 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab_dev bench $(ARGS)
+
+bench-gate: env ## is a cheap subject 25 % slower than at the last recorded commit? 1: yes, 5: inconclusive [ARGS="--only plan"]
+	@$(PY) -m mountlab_dev bench-gate $(ARGS)
 
 calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: about a quarter of an hour
 	@$(PY) -m mountlab_dev calibrate $(ARGS)

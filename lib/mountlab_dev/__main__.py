@@ -28,6 +28,9 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--tests", action="store_true", help="also time `make check` and `make test` there")
     bench.add_argument("--only", action="append", default=[], metavar="SUBJECT", help="measure only this (repeatable)")
     bench.add_argument("--box", default="local", help="the box whose trials are measured")
+    gate = verb(verbs, "bench-gate", _bench_gate, "whether this commit is slower than the last recorded one")
+    gate.add_argument("--against", default="", metavar="COMMIT", help="another than the last of docs/what-it-costs.csv")
+    gate.add_argument("--only", action="append", default=[], metavar="SUBJECT", help="measure only this (repeatable)")
     docs = verb(verbs, "docs", _docs, "make docs/reference again from the code")
     docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
     audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
@@ -63,6 +66,12 @@ def _bench(arguments: Arguments) -> int:
         say=lambda line: print(line, flush=True),
     )
     return 0
+
+
+def _bench_gate(arguments: Arguments) -> int:
+    from mountlab_dev.bench.gate import gate
+
+    return gate(disk.ROOT, against=arguments.against, only=arguments.only, say=lambda line: print(line, flush=True))
 
 
 def _calibrate(arguments: Arguments) -> int:

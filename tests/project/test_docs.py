@@ -124,6 +124,7 @@ COVERED_IN_DOCS = [
     (r"dask (scheduler|worker) .+", "tests/support/rack.py", '"dask"'),
     (r"ssh -N -L \S+ \S+", "tests/jupyter/test_lab.py", "ssh -N -L"),
     (r"make bench ARGS=.*", "tests/dev/test_bench.py", '"--only", "startup", "--repeats"'),
+    (r"make bench-gate( ARGS=.*)?", "tests/project/test_makefile.py", '"bench-gate", "ARGS='),
     (r"ssh mybox true", "tests/live/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
     (
         r"\.venv/bin/mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",

@@ -21,7 +21,8 @@ from programs import program
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "test-all", "check", "lab", "help", "plan", "run", "resume", "report", "index",
-           "compare", "batch", "studies", "publish", "reproduce", "bench", "fuzz", "soak", "lock")  # fmt: skip
+           "compare", "batch", "studies", "publish", "reproduce", "bench", "bench-gate", "fuzz", "soak",
+           "lock")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -94,6 +95,7 @@ SWEEP, RUN = "my sweeps/a.yml", "results/my run"
         (["reproduce", "BUNDLE=b.zip", "BOX=local"], {"bundle": "b.zip", "box": "local"}),
         (["lab"], {}),
         (["bench", "ARGS=--repeats 3"], {"repeats": 3}),
+        (["bench-gate", "ARGS=--only logs --against HEAD~3"], {"only": ["logs"], "against": "HEAD~3"}),
         (["calibrate"], {"short": False}),
         (["docs"], {"check": False}),
     ],

@@ -20,6 +20,7 @@ from mountlab_dev import bench_catalog
 from mountlab_dev.bench import (
     clone,
     control,
+    gate,
     logs,
     naive,
     over_time,
@@ -32,8 +33,8 @@ from mountlab_dev.bench import (
     tracing,
     trials,
 )
+from mountlab_dev.bench.cheap import many_cells
 from mountlab_dev.bench.reports import recorded_run
-from mountlab_dev.bench.statistics import many_cells
 from mountlab_dev.bench.table import Row
 
 __all__ = ["SUBJECTS", "Row", "bench", "many_cells", "recorded_run"]
@@ -84,6 +85,7 @@ SUBJECTS: dict[str, Subject] = {
     "statistics": lambda session: statistics.rows(session.few),
     "reports": lambda session: reports.rows(session.box, session.few, session.scratch / "reports"),
     "catalog": _catalog,
+    "ratios": lambda _: gate.rows(disk.ROOT),
 }
 """What can be asked for, in the order in which it is measured: while the process is young and small first."""
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-from mountlab.core import disk
 from mountlab.core.units import GIB, KIB
 from mountlab.results import store
 from mountlab.tools.base import decode_json
 from mountlab.tools.logs.frame import tidy
 
+from mountlab_dev.bench.cheap import RECORDED, varied_logs
 from mountlab_dev.bench.table import Row, timed
 
 LOGS = 10_000
-RECORDED = "tests/data/fio/psync-randread-direct.jsonplus"
-_DECIMAL = re.compile(r'(?<!"iops" : )(?<=: )\d+\.\d+')
-"""Not the rate, which has to agree with the amounts beside it."""
 _MEMORY = """
 import re, sys
 from pathlib import Path
@@ -35,11 +30,8 @@ print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1
 
 def rows(repeats: int, directory: Path) -> Iterator[Row]:
     """10,000 reports of fio as one tidy frame; only decoding them; and what pandas makes of them by itself."""
-    recorded, rng = (disk.ROOT / RECORDED).read_text(), random.Random(1)  # noqa: S311  # no secret
-    varied = (
-        _DECIMAL.sub(lambda found: f"{float(found[0]) * rng.uniform(0.9, 1.1):.6f}", recorded) for _ in range(LOGS)
-    )
-    files = store.write_files(directory, {f"{number}.json": text.encode() for number, text in enumerate(varied)})
+    varied = {f"{number}.json": data for number, data in enumerate(varied_logs(LOGS))}
+    files = store.write_files(directory, varied)
 
     def ours() -> None:
         read = tidy("fio", ((path.name, path.read_bytes()) for path in files))
@@ -58,7 +50,9 @@ def rows(repeats: int, directory: Path) -> Iterator[Row]:
         for name, action in (("ours", ours), ("decoding", decoding), ("pandas", pandas_alone)):
             times[name] += timed(action, 1)
     ratios = [mine / least for mine, least in zip(times["ours"], times["decoding"], strict=True)]
-    yield Row(f"{LOGS} fio json+ logs of {len(recorded) // 1000} kB to one tidy frame", times["ours"], under=5.0)
+    yield Row(
+        f"{LOGS} fio json+ logs of {len(RECORDED.read_bytes()) // 1000} kB to one tidy frame", times["ours"], under=5.0
+    )
     yield Row("only decoding their JSON (orjson)", times["decoding"])
     yield Row("to a frame, in times of only decoding", ratios, "times", under=5.0)
     yield Row("the same logs by pandas.json_normalize and the standard decoder", times["pandas"])

@@ -25,7 +25,7 @@ from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.fio_report import FILE as FIO_REPORT
 
-from mountlab_dev.bench.logs import RECORDED
+from mountlab_dev.bench.cheap import RECORDED
 from mountlab_dev.bench.table import Row, timed, worked
 from mountlab_dev.bench.trials import DD, a_sweep, measured
 
@@ -136,7 +136,7 @@ def recorded_run(results: Path, box: str = "local") -> Path:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
     rng, tour = random.Random(1), disk.ROOT / "results" / "tour" / "raw" / "t0001"  # noqa: S311  # no secret
     counters = {name: (tour / name).read_bytes() for name in ("before.txt", "after.txt")}
-    recorded = (disk.ROOT / RECORDED).read_text()
+    recorded = RECORDED.read_text()
     for planned in session.plan.trials:
         report = json.dumps(_varied(json.loads(recorded), planned, rng.uniform(0.9, 1.1))).encode()
         files = {FIO_REPORT: report, "stdout": b"", "stderr": b"", "exit_status": b"0\n", **counters}

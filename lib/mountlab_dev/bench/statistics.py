@@ -8,50 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from mountlab.analysis import cells as analysis
-from mountlab.core.metrics import METRICS
-from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from scipy import stats
 
+from mountlab_dev.bench.cheap import BLOCKS, METRICS, many_cells
 from mountlab_dev.bench.table import Row, timed
 
-CELLS, BLOCKS = 10_000, 10
-_METRICS = (
-    "read_bandwidth", "write_bandwidth", "read_iops", "write_iops", "read_latency_mean", "read_latency_p99",
-    "write_latency_mean", "write_latency_p99",
-)  # fmt: skip
+CELLS = 10_000
 _LOOP_SHARE = 20
-
-
-def many_cells(count: int) -> tuple[Sweep, pd.DataFrame]:
-    """Return a sweep of so many cells (a multiple of 8), and made-up figures of 10 trials and 8 metrics of each."""
-    filesystems = tuple(Filesystem(name=f"fs{number}", type="tmpfs") for number in range(8))
-    workloads = tuple(
-        Workload(name="fio", tool="fio", options={"rw": "read"}, factors={"bs": f"{number}KiB"})
-        for number in range(count // len(filesystems))
-    )
-    sweep = Sweep(
-        name="many",
-        question="How long does it take?",
-        box="local",
-        filesystems=filesystems,
-        workloads=workloads,
-        design=Design(repeats=BLOCKS),
-        metrics=_METRICS,
-        baseline="fs0",
-    )
-    cells, shape = sweep.cells, (len(sweep.cells), BLOCKS, len(_METRICS))
-    cell, block, metric = (place.ravel() for place in np.indices(shape))
-    columns = {
-        "cell": np.array([each.id for each in cells], dtype=object)[cell],
-        "block": block + 1,
-        "warmup": False,
-        "filesystem": np.array([each.filesystem.name for each in cells], dtype=object)[cell],
-        "metric": np.array(_METRICS, dtype=object)[metric],
-        "label": "",
-        "unit": np.array([METRICS[name] for name in _METRICS], dtype=object)[metric],
-        "value": np.random.default_rng(1).lognormal(10, 0.05, len(cell)),
-    }
-    return sweep, pd.DataFrame(columns)
 
 
 def rows(repeats: int) -> Iterator[Row]:
@@ -64,7 +27,7 @@ def rows(repeats: int) -> Iterator[Row]:
 
     few = frame[: len(frame) // _LOOP_SHARE]
     alone = [share * _LOOP_SHARE for share in timed(lambda: _cell_by_cell(few), 1)]
-    name = f"estimates and comparisons of {CELLS} cells x {BLOCKS} trials x {len(_METRICS)} metrics"
+    name = f"estimates and comparisons of {CELLS} cells x {BLOCKS} trials x {len(METRICS)} metrics"
     yield Row(name, timed(ours, repeats), under=3.0)
     yield Row(f"the same cell by cell with scipy (from a {_LOOP_SHARE}th of them)", alone)
 
