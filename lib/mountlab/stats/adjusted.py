@@ -145,7 +145,7 @@ def joint_bounds(
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds that hold together, given which ratios are shown to be above 1, and which below."""
     low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, until)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return low, 1 / _joint_bound(lambda tails: -ratios.log_high(tails), ratios.known, decided[1], level, until)
 
 
