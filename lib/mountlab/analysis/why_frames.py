@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from mountlab.core.frames import pd
 
@@ -25,6 +26,15 @@ _FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "began
 
 def frame_of(name: str, rows: Sequence[Sequence[object]]) -> pd.DataFrame:
     """Return rows as one of these frames, with the types of its columns even where there are none."""
+    return _typed(name, rows) if rows else _empty(name).copy()
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
+    return _typed(name, ())
+
+
+def _typed(name: str, rows: Sequence[Sequence[object]]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows), columns=list(COLUMNS[name]))
     types = {column: "int64" if column in _WHOLE else "float64" if column in _FRACTIONS else "str" for column in frame}
     return frame.astype(types)
