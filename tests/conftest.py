@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ import pytest
 import workers  # first: the library reads where its box files are when it is imported
 from faults.table import PAGE, Rows
 from hypothesis import settings
+from mountlab.report import kernels
 from mountlab.results import paths
 from waiting import happens
 from whole_machine import only_session
@@ -33,6 +34,11 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # The same examples each time, so that a failure is of a change; `make fuzz` draws anew.
 settings.register_profile("mountlab", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("mountlab")
+
+_start_kernel_server = kernels.prepare
+# It imports for seconds what a report needs, ahead of reports that most tests never make. A notebook that is executed
+# starts it by itself. Here, and not in a fixture: commands take the function by its name.
+kernels.prepare = lambda: None
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
@@ -184,6 +190,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Of all sessions on this machine one at a time changes what it has once."""
     with only_session() if item.get_closest_marker("machine") else nullcontext():
         return (yield)
+
+
+@pytest.fixture
+def prepare() -> Callable[[], None]:
+    """What every command that ends with a report calls first, and tests do not."""
+    return _start_kernel_server
 
 
 # --- the virtual box --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -39,7 +39,10 @@ def said(directory: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_each_report_has_a_new_kernel_of_one_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    prepare: Callable[[], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     first = said(tmp_path)
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "the next one")  # else each test would start a server
@@ -57,7 +60,7 @@ def test_each_report_has_a_new_kernel_of_one_server(
     assert kernels._server is not None
     kernels._server._process.kill()  # as when it had nothing to do for a minute
     kernels._server._process.wait()
-    kernels.prepare()
+    prepare()
     assert kernels._server._process.pid not in (first[1], third[1])
     assert kernels._server.is_fit
     assert capfd.readouterr().err == ""
@@ -65,8 +68,8 @@ def test_each_report_has_a_new_kernel_of_one_server(
 
 @pytest.mark.slow
 def test_beside_one_that_is_busy_a_kernel_is_started_as_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepare: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernels.prepare()
+    prepare()
     monkeypatch.setattr(kernels.KernelServer, "is_busy", True)
     assert int(said(tmp_path)[1]) == os.getpid()
