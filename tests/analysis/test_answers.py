@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from mountlab.analysis import answers
 from mountlab.checks.asked import part_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Design, Workload
+from rows import every_row
 from synthetic_run import SyntheticRun, comparison, synthetic_run
 
 COLD = {"workload": "dd-read", "factors": {"cache": "cold"}, "metric": "read_bandwidth"}
@@ -32,7 +32,7 @@ def told(*changes: dict[str, Any], **run: Any) -> list[str]:
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("tool", "options", "metric", "part"),
     [
         ("dd", {"direction": "write", "conv": "fdatasync"}, "write_bandwidth", "flushed writes"),

@@ -433,7 +433,7 @@ def test_a_pair_with_a_zero_has_no_ratio_and_the_others_count() -> None:
 BLOCKS = st.dictionaries(st.integers(0, 6), st.one_of(st.floats(0.01, 1e9), st.just(0.0)), max_size=7)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)
 @given(st.fixed_dictionaries({f"{fs}/w bs={bs}": BLOCKS for fs in "abc" for bs in ("4KiB", "1MiB")}))
 @pytest.mark.slow
 def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int, float]]) -> None:

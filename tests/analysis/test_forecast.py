@@ -27,6 +27,8 @@ from mountlab.report.views.forecast import (
 from mountlab.stats import look_level, power, sequential
 from mountlab.sweep.plan import MOUNT_S
 from mountlab.sweep.sweep_file import resolve
+from repetition import few_then_many
+from rows import every_row
 from scipy import stats
 from sweeps import DD_READ, DD_WRITE, EXT4, TMPFS
 
@@ -192,22 +194,23 @@ def test_a_stopping_rule_ends_where_the_last_metric_is_precise() -> None:
 
 
 @pytest.mark.slow
-def test_a_rule_about_comparisons_looks_at_the_ratios_of_the_whole_sweep() -> None:
+@pytest.mark.parametrize(("runs", "off"), few_then_many((60, 2), (400, 1)))
+def test_a_rule_about_comparisons_looks_at_the_ratios_of_the_whole_sweep(runs: int, off: int) -> None:
     rule = {"half_width": "5%", "min": 5, "max": 40, "of": "comparisons"}
     until = planned(rule)
     found = forecast(until, run(planned(), spread=0.03))
     each = of(found, "w")
     assert until.design.until is not None
-    end, _ = simulated_end([each.spread.log_sd], until.design.until, comparisons=found.comparisons)
-    assert each.blocks == pytest.approx(end, abs=1)
+    end, _ = simulated_end([each.spread.log_sd], until.design.until, runs, comparisons=found.comparisons)
+    assert each.blocks == pytest.approx(end, abs=off)
 
 
-def simulated_end(spreads: list[float], until: Until, *, comparisons: int = 0) -> tuple[float, float]:
+def simulated_end(spreads: list[float], until: Until, runs: int, *, comparisons: int = 0) -> tuple[float, float]:
     """Median and 80 % quantile of the block after which all are precise at once, by the rule itself, block by block: of
     means, or of the ratios of a sweep with so many comparisons."""
     level = look_level(until, comparisons)
     rng, ends = np.random.default_rng(5), []
-    for _ in range(400):
+    for _ in range(runs):
         noise = np.array(spreads)[:, None] * rng.normal(size=(len(spreads), until.max))
         ratios = sequential.precise_ratio(noise, until, level) if comparisons else None
         rows = sequential.precise(1 + noise, until) if ratios is None else ratios
@@ -216,7 +219,8 @@ def simulated_end(spreads: list[float], until: Until, *, comparisons: int = 0) -
 
 
 @pytest.mark.slow
-def test_eight_cells_take_as_long_as_the_last_of_them() -> None:
+@pytest.mark.parametrize(("runs", "off"), few_then_many((60, 2), (400, 1)))
+def test_eight_cells_take_as_long_as_the_last_of_them(runs: int, off: int) -> None:
     """Half widths are random: of eight equal cells the last is precise after 25 blocks or so, where one takes 17."""
     rule = {"half_width": "3%", "min": 5, "max": 60}
     systems = {f"fs{i}": {**TMPFS} for i in range(8)}
@@ -228,9 +232,9 @@ def test_eight_cells_take_as_long_as_the_last_of_them() -> None:
         own = (pilot.measurements["cell"] == cell.id) & ~pilot.measurements["warmup"]
         pilot.measurements.loc[own, "value"] = 1 + (exact - exact.mean())
     each = of(forecast(until, pilot), "w")
-    median, late = simulated_end([each.spread.cv] * 8, until.design.until)
-    assert (each.blocks, each.blocks_late) == (pytest.approx(median, abs=1), pytest.approx(late, abs=1))
-    assert each.blocks > simulated_end([each.spread.cv], until.design.until)[0] + 4
+    median, late = simulated_end([each.spread.cv] * 8, until.design.until, runs)
+    assert (each.blocks, each.blocks_late) == (pytest.approx(median, abs=off), pytest.approx(late, abs=off))
+    assert each.blocks > simulated_end([each.spread.cv], until.design.until, runs)[0] + 4
 
 
 def test_without_a_baseline_there_is_precision_and_no_power() -> None:
@@ -337,7 +341,7 @@ def test_json_has_null_for_what_is_not_known_or_beyond_counting() -> None:
     assert read["predictions"][0]["spread"]["cv"] == pytest.approx(found.predictions[0].spread.cv)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("ratio", "text"),
     [
         (1.041, "4.1\u00a0%"),

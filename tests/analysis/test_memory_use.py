@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mountlab.analysis.memory_use import Filled, Use, filled, uses
 from mountlab.core.model import Cell, Filesystem, Trial, Workload
+from rows import every_row
 
 MIB = 1024 * 1024
 QUIET = {
@@ -63,7 +64,7 @@ def test_files_in_tmpfs_take_free_memory_and_give_it_back() -> None:
     assert not found.huge_pages
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "amount"),
     [
         ("Active_file", 40_000),

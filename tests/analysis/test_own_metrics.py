@@ -31,6 +31,7 @@ from mountlab.report.export import Pivot
 from mountlab.results.entries import comparison_of
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.own_metrics import defined
+from rows import every_row
 from sweeps import TMPFS
 
 SCORE = {"pattern": r"score (\S+)", "unit": "points", "better": "higher"}
@@ -159,7 +160,7 @@ def test_a_trial_that_ran_into_its_limit_is_the_worst_by_the_direction() -> None
     assert late.figure == 2.5
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@every_row("metric", METRICS)
 def test_the_direction_of_a_known_metric_is_that_of_its_unit(metric: str) -> None:
     assert known_metric(metric) == Metric(METRICS[metric], "higher" if METRICS[metric] in ("B/s", "1/s") else "lower")
 

@@ -19,6 +19,7 @@ from mountlab.core.model import Design, Filesystem, Sweep, Until, Workload
 from mountlab.results import paths
 from mountlab.stats.sequential import nominal_level, true_p
 from mountlab.sweep.published_file import parse_published
+from rows import every_row
 from scipy import stats
 from synthetic_run import comparison
 
@@ -213,7 +214,7 @@ def test_the_sentence_counts() -> None:
     assert agreement_sentence([each.agreement for each in found[-1:]]) == "Of 1 published result, none was measured."
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "told"),
     [
         ({}, "neither"),
@@ -248,7 +249,7 @@ def test_two_levels_of_which_one_stalls_are_compared_by_the_median_of_all_blocks
     assert beside(run)[0].agreement == "contradicts"
 
 
-@pytest.mark.parametrize("path", sorted((paths.PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
+@every_row("path", sorted((paths.PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
 def test_what_a_sweep_compares_with_published_rows_is_in_it(path: Any) -> None:
     """Each row names file systems and a workload of the sweep, at one of its sizes; else it could never be measured."""
     presets = [None, "filebench"] if "filebench:" in path.read_text() else [None]

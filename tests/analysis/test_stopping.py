@@ -346,7 +346,7 @@ def test_the_history_says_for_each_cell_after_how_many_blocks_it_left_and_how_pr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [0.001, 0.02, 0.03, 0.5])
+@pytest.mark.parametrize("size", others_long([0.001, 0.02, 0.03, 0.5], kept=[0.02, 0.5]))
 def test_the_history_is_what_was_decided_block_by_block(size: float) -> None:
     sweep = a_sweep()
     value = by_cell(aw=0.001, bw=size, av=size / 2, bv=0.02)

@@ -41,7 +41,9 @@ from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
 from mountlab.sweep.sweep_file import ParameterError
+from repetition import others_long
 from results.test_store import NOW, brought_back, create, ok, the_plan
+from rows import every_row
 from scipy import stats
 from synthetic_run import SWEPT, synthetic_run
 
@@ -52,7 +54,7 @@ LATE = "ran longer than 60 s and was ended (design.trial_timeout)"
 # --- the median of a cell ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "late", "worst", "expected"),
     [
         ([5, 1, 2, 3, 4, 6, 7, 8, 9], 1, INF, (5.5, 2, 9)),
@@ -134,9 +136,9 @@ def test_an_interval_lies_beyond_1_exactly_where_the_family_decides() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "sweeps"), [(8, 80), pytest.param(15, 150, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("n", "sweeps"), others_long([(8, 20), (8, 80), (15, 150)], kept=[(8, 20)]))
 def test_identical_cells_with_stalls_have_false_verdicts_in_5_percent_of_sweeps_at_most(n: int, sweeps: int) -> None:
-    """11 of 80 but for chance in one of 1,000 cases."""
+    """11 of 80, 5 of 20 but for chance in one of 1,000 cases."""
     share = limits._any_false(n, sweeps)
     assert share.hits <= stats.binom.ppf(0.999, sweeps, 0.05)
 
@@ -396,7 +398,7 @@ def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cells", [1, pytest.param(2, marks=pytest.mark.long), 8])
+@pytest.mark.parametrize("cells", others_long([1, 2, 8], kept=[8]))
 def test_every_section_is_made_where_cells_have_no_figure(results_dir: Path, cells: int) -> None:
     names = list(dict.fromkeys(each.cell.id for each in the_plan().trials))[:cells]
     run = load_run(a_run(results_dir, *[(name, block) for name in names for block in (0, 1, 2, 3)]))

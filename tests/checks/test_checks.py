@@ -21,6 +21,7 @@ from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes, device_chain, device_traffic
 from mountlab.runner.conformance import checks as conformance
 from mountlab.stats.histograms import enough
+from rows import every_row
 from sweeps import sweep
 
 DATA = Path(__file__).parents[1] / "data"
@@ -750,7 +751,7 @@ def test_each_check_is_raised_and_not_raised_in_these_files() -> None:
     assert {code for tree in trees for code in _raised_in(tree, found)} == set(CHECKS)
 
 
-@pytest.mark.parametrize("code", CHECKS)
+@every_row("code", CHECKS)
 def test_every_check_says_when_it_raises_its_caveat(code: str) -> None:
     _, _, when = (CHECKS[code].find.__doc__ or "").partition("\n\n")
     assert when.strip().endswith((".", ")."))

@@ -17,6 +17,7 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement
 from mountlab.report import sections
 from mountlab.report.html import NOTHING
+from repetition import few_then_many
 from scipy import stats
 
 CLIENTS = ("a", "b", "c")
@@ -80,12 +81,13 @@ def test_the_interval_is_that_of_the_logarithms_for_all_clients_together() -> No
 
 
 @pytest.mark.slow
-def test_of_clients_at_the_limit_few_are_called_stragglers() -> None:
+@pytest.mark.parametrize("cells", few_then_many(20, 100))
+def test_of_clients_at_the_limit_few_are_called_stragglers(cells: int) -> None:
     """Where one truly has 80 % of the others, it is told so wrongly in 2.5 % of cells at most."""
-    rates = np.random.default_rng(8).lognormal(0, 0.03, (100, 3, 5)) * 100e6 * np.array([[1], [1], [STRAGGLES]])
+    rates = np.random.default_rng(8).lognormal(0, 0.03, (cells, 3, 5)) * 100e6 * np.array([[1], [1], [STRAGGLES]])
     given = evidence(*({"a": a, "b": b, "c": c} for a, b, c in rates))
     wrong = {share.cell.id for share in shares(given.sweep, given.measurements) if share.straggles}
-    assert len(wrong) <= 0.025 * 100 + 2 * math.sqrt(0.025 * 0.975 * 100)
+    assert len(wrong) <= 0.025 * cells + 2 * math.sqrt(0.025 * 0.975 * cells)
 
 
 def test_clients_that_end_at_different_times_were_apart() -> None:

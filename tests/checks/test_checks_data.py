@@ -9,6 +9,7 @@ import pytest
 from checks.test_checks import EXT4, KNOWN, READ, WRITE, build, found, make, quiet, the_only
 from mountlab.checks import Evidence, foresee
 from mountlab.core.model import Sweep
+from rows import every_row
 
 FIO = {"tool": "fio", "rw": "randread", "size": "64MiB"}
 ZRAM = {"type": "ext4", "zram": "1GiB"}
@@ -72,7 +73,7 @@ def test_a_virtual_disk_may_store_zeros_in_less_which_is_noted_once() -> None:
     assert foreseen("compressible-data", memory, virtualization="kvm") == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "reducible"),
     [
         ({}, False),

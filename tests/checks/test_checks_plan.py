@@ -15,6 +15,7 @@ from mountlab.core.model import Sweep, Until
 from mountlab.results import store
 from mountlab.sweep.plan import make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from rows import every_row
 from sweep.test_plan import BOX, FACTS
 
 MEMORY = {**KNOWN, "memory_bytes": 23 * 1024**3}
@@ -86,7 +87,7 @@ def test_writes_that_nothing_flushes_are_foreseen(workload: dict[str, Any]) -> N
     assert ("warning", "not-flushed") not in codes(memory)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "workload",
     [
         WRITE,

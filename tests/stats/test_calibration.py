@@ -36,12 +36,13 @@ from mountlab.stats.calibration import (
 )
 from mountlab.stats.calibration.capacities import searched_capacities
 from mountlab_dev.__main__ import CALIBRATION, main
+from rows import every_row
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
 
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 TEXT = PAGE.read_text()
-TINY = Effort(samples=5, sweeps=2, looks=7, checks=3, series=4, gates=1)
+TINY = Effort(samples=6, sweeps=1, looks=5, checks=4, series=2, gates=3)
 
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
@@ -65,7 +66,7 @@ each_short_table = pytest.mark.parametrize(
     [each if each.__name__ in CHEAP else pytest.param(each, marks=pytest.mark.long) for each in TABLES],
     ids=lambda make: make.__name__,
 )
-each_process = pytest.mark.parametrize("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)
+each_process = every_row("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)
 
 
 def cases_in_full(table: Table, made_with: Effort) -> int:
@@ -140,7 +141,7 @@ SAID = {
 """Words of METHODS.md, and the place of their figure in the tables."""
 
 
-@pytest.mark.parametrize(("words", "place"), SAID.items(), ids=SAID)
+@every_row(("words", "place"), SAID.items(), ids=SAID)
 def test_a_figure_that_methods_repeats_is_that_of_the_table(words: str, place: tuple[str, str, str]) -> None:
     name, row, column = place
     assert words in " ".join((disk.ROOT / "METHODS.md").read_text().split())
@@ -459,8 +460,8 @@ def test_what_the_box_does_acts_on_all_sides_alike() -> None:
     assert np.corrcoef(one[:, 0], other[:, 0])[0, 1] == pytest.approx(0.5, abs=0.03)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("cv", [0.02, 0.3])
+@every_row("name", KINDS)
+@every_row("cv", [0.02, 0.3])
 def test_a_process_for_a_coefficient_of_variation_has_it(name: str, cv: float) -> None:
     """Of a process that drifts it is that of the first trial."""
     process = KINDS[name](cv)

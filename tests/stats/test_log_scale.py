@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mountlab.stats import STATISTICS, estimate, estimate_of_moments
 from mountlab.stats.estimates import LOG_METHOD, T_METHOD, estimate_samples
+from rows import every_row
 
 POSITIVE = st.lists(st.floats(min_value=1e-9, max_value=1e12), min_size=2, max_size=12)
 NOT_NEGATIVE = st.lists(st.integers(0, 10**6).map(float), min_size=2, max_size=12)
@@ -94,8 +95,8 @@ def test_moments_give_the_interval_of_their_sample() -> None:
     assert below.method == T_METHOD
 
 
-@pytest.mark.parametrize("n", [3, 5, 10, 20])
-@pytest.mark.parametrize(("sigma", "least"), [(0.05, 0.945), (0.3, 0.935), (0.6, 0.92), (1.0, 0.875)])
+@every_row("n", [3, 5, 10, 20])
+@every_row(("sigma", "least"), [(0.05, 0.945), (0.3, 0.935), (0.6, 0.92), (1.0, 0.875)])
 def test_lognormal_trials_are_covered_better_than_by_the_t_interval(n: int, sigma: float, least: float) -> None:
     """The mean of exp(sigma z) is exp(sigma^2 / 2). 8,000 samples: 0.25 points of standard error at 95 %."""
     samples = 8_000

@@ -95,25 +95,24 @@ def refuted(hits: NDArray[np.bool_], promised: float) -> bool:
 # --- coverage ---------------------------------------------------------------------------------------------------------
 
 
-REPRESENTATIVE = {
-    *((shape, 5, 40) for shape in SHAPES if shape.endswith(("normal 0.05", "lognormal 0.3"))),
-    *(("exponential, cv 5 %", *each) for each in RULES),
-}
-"""Every rule for the worst shape, and the usual rule for a calm one and one between."""
+FEW = 1500
+REPRESENTATIVE = [
+    ("normal 0.05", 5, 40, FEW), ("lognormal 0.3", 5, 10, FEW), ("exponential, cv 5 %", 3, 10, FEW),
+]  # fmt: skip
+"""The worst shape, a calm one and one between, each with another rule."""
 
 
 @pytest.mark.parametrize(
-    ("shape", "least", "most"),
-    others_long([(shape, *each) for shape in SHAPES for each in RULES], kept=REPRESENTATIVE),
+    ("shape", "least", "most", "trials"),
+    others_long([*REPRESENTATIVE, *((shape, *each, 8000) for shape in SHAPES for each in RULES)], kept=REPRESENTATIVE),
 )
-@pytest.mark.slow
 def test_every_shape_is_covered_as_often_as_is_said_at_every_ratio_of_half_width_to_spread(
-    shape: str, least: int, most: int
+    shape: str, least: int, most: int, trials: int
 ) -> None:
     draw, cv, promised = SHAPES[shape]
     rng = np.random.default_rng(20261120)
     until = rule(least, most)
-    values = draw(rng, (8000, 1, most))
+    values = draw(rng, (trials, 1, most))
     for ratio in half_width_ratios(until, 7):
         hits, taken = run(values, replace(until, half_width=ratio * cv))
         assert not refuted(hits, promised), f"{hits.mean():.4f} at {ratio:.2f} standard deviations, n = {taken.mean()}"
@@ -133,24 +132,29 @@ def test_without_the_correction_the_same_rule_covers_less_than_is_claimed() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("confidence", others_long([0.8, 0.9, 0.99], kept=[0.8]))
-def test_other_confidences_are_kept_too(confidence: float) -> None:
+@pytest.mark.parametrize(
+    ("confidence", "trials"), others_long([(0.8, FEW), (0.8, 10_000), (0.9, 10_000), (0.99, 10_000)], kept=[(0.8, FEW)])
+)
+def test_other_confidences_are_kept_too(confidence: float, trials: int) -> None:
     until = rule(confidence=confidence)
-    values = normal(0.05)(np.random.default_rng(2), (10_000, 1, 40))
+    values = normal(0.05)(np.random.default_rng(2), (trials, 1, 40))
     for ratio in half_width_ratios(until, 5):
         hits, _ = run(values, replace(until, half_width=ratio * 0.05))
         assert not refuted(hits, confidence)
 
 
 @pytest.mark.parametrize(
-    "spreads", [(1, 0.5, 0.25), *(pytest.param(each, marks=pytest.mark.long) for each in [(1, 1, 1), (1, 1.5, 3)])]
+    ("spreads", "trials"),
+    others_long(
+        [((1, 0.5, 0.25), FEW), *((each, 6000) for each in [(1, 0.5, 0.25), (1, 1, 1), (1, 1.5, 3)])],
+        kept=[((1, 0.5, 0.25), FEW)],
+    ),
 )
-@pytest.mark.slow
-def test_cells_that_leave_together_are_each_covered(spreads: tuple[float, ...]) -> None:
+def test_cells_that_leave_together_are_each_covered(spreads: tuple[float, ...], trials: int) -> None:
     """The last one to be precise decides, which no cell can do alone: the worst is a cell whose neighbours are calm."""
     rng = np.random.default_rng(3)
-    common = 0.03 * rng.standard_normal((6000, 1, 40))  # what a block does to all of its trials
-    own = rng.standard_normal((6000, 3, 40)) * 0.04 * np.array(spreads)[:, None]
+    common = 0.03 * rng.standard_normal((trials, 1, 40))  # what a block does to all of its trials
+    own = rng.standard_normal((trials, 3, 40)) * 0.04 * np.array(spreads)[:, None]
     for ratio in half_width_ratios(rule(), 5):
         hits, _ = run(1 + common + own, rule(half_width=ratio * 0.05))
         assert not refuted(hits[:, 0], CLAIMED)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from mountlab.stats import shape
 from mountlab.stats.shape import autocorrelated, drift, outliers, steady, step, two_modes
 from numpy.typing import NDArray
+from repetition import few_then_many
+from rows import every_row
 from scipy import optimize, stats
 
 NILE = [
@@ -205,7 +207,7 @@ def dip_by_linear_programs(values: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("apart", [0.0, 4.0, 12.0])
+@pytest.mark.parametrize("apart", [4.0, *(pytest.param(each, marks=pytest.mark.long) for each in (0.0, 12.0))])
 def test_the_dip_is_that_of_its_definition(apart: float) -> None:
     rng = np.random.default_rng(11)
     for _ in range(4):
@@ -214,7 +216,7 @@ def test_the_dip_is_that_of_its_definition(apart: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [10, 30])
+@pytest.mark.parametrize("n", few_then_many(10, 30))
 def test_a_flat_distribution_looks_like_two_modes_as_often_as_claimed(n: int) -> None:
     """The uniform distribution is what p is measured against; a normal one is called two modes still less often."""
     rng = np.random.default_rng(n)
@@ -241,7 +243,7 @@ def test_two_modes_are_found_where_p_is_below_the_limit(n: int, limit: float) ->
 
 
 @each_test
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=10)
 @given(values=INTEGERS, factor=st.sampled_from([0.25, 2.0, 1024.0]), shift=st.integers(-500, 500))
 @pytest.mark.slow
 def test_a_change_of_unit_changes_nothing(name: str, values: list[float], factor: float, shift: int) -> None:
@@ -251,7 +253,7 @@ def test_a_change_of_unit_changes_nothing(name: str, values: list[float], factor
 
 
 @each_test
-@settings(deadline=None)
+@settings(deadline=None, max_examples=15)
 @given(values=INTEGERS)
 @pytest.mark.slow
 def test_a_p_value_lies_above_0_and_up_to_1(name: str, values: list[float]) -> None:
@@ -259,7 +261,7 @@ def test_a_p_value_lies_above_0_and_up_to_1(name: str, values: list[float]) -> N
 
 
 @each_test
-@pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.parametrize("n", few_then_many(10, 20))
 @pytest.mark.slow
 def test_independent_trials_are_called_suspicious_as_often_as_claimed(name: str, n: int) -> None:
     p = {"step": shape.step_p, "drift": shape.drift_p, "autocorrelated": shape.autocorrelated_p}.get(name)
@@ -328,7 +330,7 @@ def test_the_rule_of_the_storage_industry_by_hand() -> None:
     assert found.slope == pytest.approx(4 * 1.1 / 100)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rounds", "ok"),
     [
         ([100, 100, 100, 100, 100], True),

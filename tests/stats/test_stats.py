@@ -23,6 +23,7 @@ from mountlab.stats import (
     verdict,
 )
 from mountlab.stats.estimates import estimate_samples
+from rows import every_row
 from scipy import stats
 
 VALUES = st.lists(st.floats(min_value=1e-3, max_value=1e12), min_size=2, max_size=12)
@@ -54,7 +55,7 @@ def test_the_interval_is_that_of_scipy(values: list[float], level: float) -> Non
         assert (ours.low, ours.high) == pytest.approx(tuple(map(math.exp, logs)), rel=1e-7)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 10, 30])
+@every_row("n", [2, 3, 4, 5, 10, 30])
 def test_the_interval_by_hand_with_the_quantile_of_a_printed_table(n: int) -> None:
     values = [10 + (i * 7) % 5 + i / 10 for i in range(n)]
     mean = sum(values) / n
@@ -165,7 +166,7 @@ def test_values_that_are_not_finite_are_refused(bad: float) -> None:
         compare([(1.0, 2.0), (bad, 1.0)])
 
 
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5, math.nan, math.inf, 0.9999999999999999, "0.95", True])
+@every_row("level", [0, 1, 95, -0.5, math.nan, math.inf, 0.9999999999999999, "0.95", True])
 def test_a_level_out_of_range_is_refused_with_the_range(level: Any) -> None:
     for asked in (
         lambda: estimate([1.0, 2.0], level=level),
@@ -272,8 +273,8 @@ def test_two_very_different_pairs_have_bounds_without_end_and_no_crash() -> None
 # --- equivalence ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("effect", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("shift", [0.0, 0.01, -0.05, 0.3])
+@every_row("effect", [0.02, 0.1, 0.5])
+@every_row("shift", [0.0, 0.01, -0.05, 0.3])
 def test_equivalence_is_the_worse_of_two_one_sided_tests(effect: float, shift: float) -> None:
     logs = np.random.default_rng(8).normal(shift, 0.02, 6)
     bound = math.log(1 + effect)
@@ -350,7 +351,7 @@ def test_forty_identical_cells_give_a_false_alarm_in_at_most_5_percent_of_sweeps
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "p", "p_same", "more_is_better", "expected"),
     [
         (2.0, 0.01, 0.9, True, "faster"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
+from repetition import few_then_many
 
 SD = 0.02
 
@@ -97,42 +98,42 @@ def test_the_answer_after_each_run_does_not_depend_on_later_runs() -> None:
         assert then == [each for each in whole if each < seen]
 
 
-@pytest.mark.slow
-def test_false_alarms_over_all_looks() -> None:
+@pytest.mark.parametrize(("series", "most"), few_then_many((20, 2), (200, 10)))
+def test_false_alarms_over_all_looks(series: int, most: int) -> None:
     """At most 5 % ever, of 200 series of 120 runs; each series is looked at after every run."""
     rng = np.random.default_rng(8)
-    alarms = sum(bool(find_changes([plain(rng.normal(0, SD, 120))])[0]) for _ in range(200))
-    assert alarms <= 10
+    alarms = sum(bool(find_changes([plain(rng.normal(0, SD, 120))])[0]) for _ in range(series))
+    assert alarms <= most
 
 
-@pytest.mark.slow
-def test_two_odd_neighbouring_runs_are_no_change() -> None:
+@pytest.mark.parametrize(("series", "most"), few_then_many((30, 5), (200, 16)))
+def test_two_odd_neighbouring_runs_are_no_change(series: int, most: int) -> None:
     rng, alarms = np.random.default_rng(9), 0
-    for _ in range(200):
+    for _ in range(series):
         values, first = rng.normal(0, SD, 30), rng.integers(0, 29)
         values[first : first + 2] -= 0.5
         alarms += bool(find_changes([plain(values)])[0])
-    assert alarms <= 16, "5 % and what chance adds to 200"
+    assert alarms <= most, "5 % and what chance adds to it"
 
 
-@pytest.mark.slow
-def test_figures_that_correlate() -> None:
+@pytest.mark.parametrize(("series", "most"), few_then_many((20, 4), (150, 15)))
+def test_figures_that_correlate(series: int, most: int) -> None:
     rng = np.random.default_rng(10)
-    alarms = sum(bool(find_changes([plain(alike(rng, 100, 0.3))])[0]) for _ in range(150))
-    assert alarms <= 15, "22 to 41 % by a test that holds runs for exchangeable"
+    alarms = sum(bool(find_changes([plain(alike(rng, 100, 0.3))])[0]) for _ in range(series))
+    assert alarms <= most, "22 to 41 % by a test that holds runs for exchangeable"
 
 
-@pytest.mark.slow
-def test_a_fall_of_5_percent_is_reported_within_six_runs() -> None:
+@pytest.mark.parametrize("series", few_then_many(8, 50))
+def test_a_fall_of_5_percent_is_reported_within_six_runs(series: int) -> None:
     rng, delays = np.random.default_rng(11), []
-    for _ in range(50):
+    for _ in range(series):
         values = rng.normal(0, SD, 90) + np.where(np.arange(90) >= 50, math.log(0.95), 0)
         found = [each for each in find_changes([plain(values)])[0] if each.reported >= 50]
         delays.append(found[0].reported - 49)
     assert np.mean(delays) < 6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_size_of_a_small_change_is_right_where_it_is_reported() -> None:
     """A change of 2 sd in 30 runs is reported in about half of the series: in those where it looks large."""
     rng, size, told = np.random.default_rng(12), -2 * SD, []
@@ -177,16 +178,16 @@ def test_the_fewest_runs_can_show_a_huge_change_and_one_less_cannot(family: int)
     assert any(huge[1])
 
 
-@pytest.mark.slow
-def test_the_smallest_change_is_reported_in_four_of_five_cases() -> None:
+@pytest.mark.parametrize(("series", "least", "most"), few_then_many((10, 0.4, 1.01), (80, 0.65, 0.95)))
+def test_the_smallest_change_is_reported_in_four_of_five_cases(series: int, least: float, most: float) -> None:
     rng = np.random.default_rng(13)
     hits = []
-    for _ in range(80):
+    for _ in range(series):
         values = rng.normal(0, SD, 58)
         visible = dict(smallest_changes(plain(values[:50]), 0, 1))
         values[50:] -= visible[8]
         hits.append(any(each.reported >= 50 for each in find_changes([plain(values)])[0]))
-    assert 0.65 < np.mean(hits) < 0.95
+    assert least < np.mean(hits) < most
     sizes = [size for _, size in smallest_changes(plain(values[:50]), 0, 1)]
     assert sizes == sorted(sizes, reverse=True), "more runs show smaller changes"
     assert smallest_changes(plain(values[:50]), 48, 1) == [], "the newest level has two runs"

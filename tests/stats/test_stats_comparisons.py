@@ -26,6 +26,7 @@ from mountlab.stats import (
 from mountlab.stats.adjusted import KEPT, ComparisonSet, WouldDecide, step_down
 from mountlab.stats.comparisons import Ratios
 from repetition import others_long
+from rows import every_row
 from scipy import stats
 
 NAN = math.nan
@@ -124,16 +125,19 @@ def test_welch_wastes_little_where_few_comparisons_are_made() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sides", "spreads"),
+    ("sides", "spreads", "sweeps"),
     others_long(
-        [((2, 10), (1, 1)), ((3, 30), (1, 2)), ((5, 5), (1, 5)), ((5, 40), (2, 1))],
-        kept=[((2, 10), (1, 1)), ((5, 5), (1, 5))],
+        [
+            ((2, 10), (1, 1), 40), ((5, 5), (1, 5), 40),
+            ((2, 10), (1, 1), 300), ((3, 30), (1, 2), 300), ((5, 5), (1, 5), 300), ((5, 40), (2, 1), 300),
+        ],
+        kept=[((2, 10), (1, 1), 40), ((5, 5), (1, 5), 40)],
     ),
-)
+)  # fmt: skip
 def test_a_family_that_is_not_paired_has_a_false_verdict_in_at_most_5_percent_of_sweeps(
-    sides: tuple[int, int], spreads: tuple[int, int]
+    sides: tuple[int, int], spreads: tuple[int, int], sweeps: int
 ) -> None:
-    rng, sweeps, wrong = np.random.default_rng(7), 300, 0
+    rng, wrong = np.random.default_rng(7), 0
     for _ in range(sweeps):
         ours, theirs = (np.exp(rng.normal(0, 0.05 * s, (40, n))) for n, s in zip(sides, spreads, strict=True))
         together = family(compare_rows_unpaired(ours, theirs), level=0.95, smallest_effect=0.0)
@@ -172,7 +176,7 @@ def one_row(candidate: list[float], baseline: list[float]) -> Ratios:
     return compare_rows(np.array([candidate]), np.array([baseline]))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("candidate", "baseline", "paired", "n"),
     [
         ([1, 2, 3, 4], [1, 1, 1, 1], True, 4),
@@ -325,11 +329,13 @@ def drawn(rng: np.random.Generator, effects: np.ndarray, blocks: int, spread: fl
     return compare_rows(np.exp(logs[1:] + effects[:, None]), np.exp(np.broadcast_to(logs[0], logs[1:].shape)))
 
 
-@pytest.mark.parametrize("blocks", others_long([2, 3, 5, 20], kept=[2, 5]))
-@pytest.mark.slow
-def test_an_interval_leaves_out_1_exactly_where_a_difference_is_shown(blocks: int) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "families"),
+    others_long([(2, 10), (5, 10), (2, 40), (3, 40), (5, 40), (20, 40)], kept=[(2, 10), (5, 10)]),
+)
+def test_an_interval_leaves_out_1_exactly_where_a_difference_is_shown(blocks: int, families: int) -> None:
     rng, seen = np.random.default_rng(blocks), set()
-    for _ in range(40):
+    for _ in range(families):
         ratios = drawn(rng, rng.choice([0.0, 0.1, -0.3, 1.0], size=12), blocks)
         found = all_together(ratios)
         shown = found.p_adjusted < 0.05
@@ -386,17 +392,17 @@ EFFECTS = {
 """True log ratios of 20 comparisons with one baseline."""
 
 
-REPRESENTATIVE = [(3, "nothing differs"), (5, "half differ, some each way")]
+REPRESENTATIVE = [(3, "nothing differs", 50), (5, "half differ, some each way", 50)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("blocks", "truth"),
-    others_long(product((3, 5, 10), EFFECTS), kept=REPRESENTATIVE),
+    ("blocks", "truth", "sweeps"),
+    others_long([*REPRESENTATIVE, *product((3, 5, 10), EFFECTS, [400])], kept=REPRESENTATIVE),
 )
-def test_no_false_verdict_and_no_miss_in_95_percent_of_sweeps(truth: str, blocks: int) -> None:
+def test_no_false_verdict_and_no_miss_in_95_percent_of_sweeps(truth: str, blocks: int, sweeps: int) -> None:
     """Together: a sweep fails if any verdict is false, or any interval for all together misses."""
-    rng, sweeps, effects = np.random.default_rng(blocks), 400, EFFECTS[truth]
+    rng, effects = np.random.default_rng(blocks), EFFECTS[truth]
     failed = 0
     for _ in range(sweeps):
         found = all_together(drawn(rng, effects, blocks))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.stats import STATISTICS, estimate, estimate_samples
 from mountlab.stats.estimates import NO_INTERVAL, order_statistic
+from rows import every_row
 from scipy import stats
 
 POSITIVE = st.lists(st.floats(min_value=1e-3, max_value=1e9), min_size=2, max_size=12)
@@ -80,7 +81,7 @@ def test_a_rate_of_times_that_vary_much_has_an_upper_bound() -> None:
 # --- median -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("n", "rank"),
     [(2, 0), (5, 0), (6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18)],
 )
@@ -89,8 +90,8 @@ def test_ranks_are_those_of_printed_tables(n: int, rank: int) -> None:
     assert order_statistic(n, 0.95) == rank
 
 
-@pytest.mark.parametrize("n", [6, 7, 11, 30, 101])
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@every_row("n", [6, 7, 11, 30, 101])
+@every_row("level", [0.8, 0.95, 0.99])
 def test_the_chance_of_enclosing_the_median_is_the_level_or_just_above(n: int, level: float) -> None:
     """Added up from binomial coefficients in whole numbers."""
     rank = order_statistic(n, level)

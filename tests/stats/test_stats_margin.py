@@ -12,6 +12,7 @@ from mountlab.core.model import Until
 from mountlab.stats import looks as looking
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
+from repetition import few_then_many, others_long
 from scipy import stats
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -125,7 +126,7 @@ IN_TURN = [*((1, k) for k in range(2, 11)), *((m, 10) for m in range(2, 11))]
 @pytest.mark.parametrize(
     ("path", "cases"),
     [
-        pytest.param(None, 150, id="chosen by what was seen"),
+        pytest.param(None, 40, id="chosen by what was seen"),
         pytest.param(None, 300, id="chosen by what was seen, more", marks=pytest.mark.long),
         pytest.param(BOTH_GROW, 300, id="both grow", marks=pytest.mark.long),
         pytest.param(BASELINE_GROWS, 300, id="baseline grows", marks=pytest.mark.long),
@@ -136,7 +137,7 @@ IN_TURN = [*((1, k) for k in range(2, 11)), *((m, 10) for m in range(2, 11))]
 @pytest.mark.slow
 def test_however_runs_are_added_the_error_is_that_which_is_said(path: list[tuple[int, int]] | None, cases: int) -> None:
     """At the margin, where either outcome is a mistake, asked after each run: any look that fails, any that passes.
-    Of 150 cases 17 are allowed, which is 5 % but for chance in one of 1,000; without shares some 30 are wrong."""
+    Of 40 cases 7 are allowed, of 300 27, which is 5 % but for chance in one of 1,000; without shares 20 % are wrong."""
     rng, wrong = np.random.default_rng(16), np.zeros(2)
     for _ in range(cases):
         change, baseline = rng.lognormal(0, 0.03, (2, 1, 20))
@@ -234,7 +235,7 @@ def test_after_a_stopping_rule_the_bounds_are_wider() -> None:
     assert stopped.high.sum() > fixed.high.sum()
 
 
-def shares(truth: float, n: int, *, figures: int = 10, cases: int = 400, cv: float = 0.05) -> tuple[int, int]:
+def shares(truth: float, n: int, *, cases: int, figures: int = 10, cv: float = 0.05) -> tuple[int, int]:
     """In how many cases of ten figures that are truly `truth` times as bad any fails, and any passes."""
     rng = np.random.default_rng([11, n, round(1000 * truth)])
     fails = passes = 0
@@ -245,27 +246,29 @@ def shares(truth: float, n: int, *, figures: int = 10, cases: int = 400, cv: flo
     return fails, passes
 
 
-@pytest.mark.parametrize("n", [3, pytest.param(10, marks=pytest.mark.long)])
-@pytest.mark.slow
-def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int) -> None:
+@pytest.mark.parametrize(("n", "cases"), others_long([(3, 80), (3, 400), (10, 400)], kept=[(3, 80)]))
+def test_at_the_margin_any_is_called_worse_or_fine_as_seldom_as_is_said(n: int, cases: int) -> None:
     """Where a figure lies just at the margin, either is a mistake: each in at most 5 % of cases."""
-    for wrong in shares(1.05, n):
-        assert stats.binomtest(wrong, 400, 0.05, alternative="greater").pvalue > 0.001
+    for wrong in shares(1.05, n, cases=cases):
+        assert stats.binomtest(wrong, cases, 0.05, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("cases", few_then_many(80, 400))
+def test_nothing_that_has_not_changed_fails_beyond_what_is_said(cases: int) -> None:
+    assert shares(1.0, 5, cases=cases)[0] <= cases * 0.05
 
 
 @pytest.mark.slow
-def test_nothing_that_has_not_changed_fails_beyond_what_is_said() -> None:
-    assert shares(1.0, 5)[0] <= 400 * 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("looks", "most"), [pytest.param("once", 0.95, marks=pytest.mark.long), ("any", 0.99)])
-def test_as_many_as_are_said_to_be_needed_do_tell(looks: Looks, most: float) -> None:
+@pytest.mark.parametrize(
+    ("looks", "most", "pilots"),
+    others_long([("any", 0.99, 60), ("any", 0.99, 200), ("once", 0.95, 200)], kept=[("any", 0.99, 60)]),
+)
+def test_as_many_as_are_said_to_be_needed_do_tell(looks: Looks, most: float, pilots: int) -> None:
     """One figure: a pilot of 5 says how many; a run with so many passes where nothing changed, and fails where it is
     twice the margin worse, about as often as the power that is promised, or more often where looks are far apart."""
     rng = np.random.default_rng(5)
     told, asked = np.zeros(2), 0
-    for _ in range(200):
+    for _ in range(pilots):
         change, baseline = rng.lognormal(0, 0.05, (2, 1, 5))
         pilot = lower_is_better(change, baseline, looks=looks)
         if not np.isfinite(pilot.needed[0]) or pilot.needed[0] > 500:
@@ -275,6 +278,6 @@ def test_as_many_as_are_said_to_be_needed_do_tell(looks: Looks, most: float) -> 
         sides = ((change, baseline), (change * 1.05**2, baseline))
         same, far = (lower_is_better(*each, looks=looks) for each in sides)
         told += [same.passes[0], far.fails[0]]
-    assert asked > 100
+    assert asked > pilots / 2
     assert (told / asked > 0.7).all(), told / asked
     assert (told / asked < most).all(), "more than is needed"

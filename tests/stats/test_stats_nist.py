@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from mountlab.stats import estimate
 from mountlab.stats.anova import variance_table
+from rows import every_row
 
 STRD: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "nist" / "strd.json").read_text())
 
@@ -97,7 +98,7 @@ def test_all_nine_sets_are_there() -> None:
     }
 
 
-@pytest.mark.parametrize("name", UNIVARIATE)
+@every_row("name", UNIVARIATE)
 def test_mean_and_standard_deviation_have_the_digits_that_nist_certifies(name: str) -> None:
     values, mean, sd = UNIVARIATE[name]
     ours = estimate(values)
@@ -105,7 +106,7 @@ def test_mean_and_standard_deviation_have_the_digits_that_nist_certifies(name: s
     assert digits(ours.sd, sd) >= REACHED.get(name, 12)
 
 
-@pytest.mark.parametrize("name", UNIVARIATE)
+@every_row("name", UNIVARIATE)
 def test_the_standard_deviation_of_the_doubles_is_right_to_14_digits(name: str) -> None:
     """By fractions: what is missing above is lost in reading the data, and none of it here."""
     values = [Fraction(value) for value in UNIVARIATE[name][0]]
@@ -155,7 +156,7 @@ def table(values: Mapping[str, Sequence[float]]) -> tuple[float, float, float]:
     return float(found["sum_sq"][0]), float(found["sum_sq"][1]), float(found["f"][0])
 
 
-@pytest.mark.parametrize("name", ANOVA)
+@every_row("name", ANOVA)
 def test_the_analysis_of_variance_has_the_digits_that_nist_certifies(name: str) -> None:
     values, certified = ANOVA[name]
     reached = [digits(ours, theirs) for ours, theirs in zip(table(values), certified, strict=True)]

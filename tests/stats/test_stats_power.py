@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.stats import power
 from repetition import others_long
+from rows import every_row
 from scipy import stats
 from scipy.integrate import quad
 
@@ -83,7 +84,7 @@ def test_the_smallest_ratio_of_a_design_needs_that_design(n: int, log_sd: float)
         assert float(power.needed_blocks(1 / (ratio * (1 + 1e-9)), log_sd)) == n
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("ratio", "log_sd", "needed"),
     [
         (1.0, 0.05, math.inf),

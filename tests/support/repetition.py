@@ -13,5 +13,10 @@ def others_long(cases: Iterable[Any], kept: Container[Any]) -> list[Any]:
     return [case if case in kept else _long(case) for case in cases]
 
 
+def few_then_many(few: Any, many: Any) -> list[Any]:
+    """The sizes of a simulation for pytest.mark.parametrize: few cases for `make test`, many for `make test-all`."""
+    return [few, _long(many)]
+
+
 def _long(case: Any) -> Any:
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
