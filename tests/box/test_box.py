@@ -16,6 +16,7 @@ from mountlab.box.testing import Call, RecordingBox, ReplayBox, UnpreparedComman
 from mountlab.core.errors import BoxError, CommandError, ParameterError, PlanError
 from mountlab.core.model import Box
 from programs import program
+from rows import every_row
 
 NASTY = (
     "two words", "it's", "back\\slash", "\\0101", "bang!", "new\nline", "%s", "$HOME", "`id`",
@@ -33,7 +34,7 @@ def printed_by(shell: str, words: tuple[str, ...]) -> bytes:
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shell", LOGIN_SHELLS)
+@every_row("shell", LOGIN_SHELLS)
 def test_arguments_arrive_as_they_are_whatever_the_login_shell(shell: str) -> None:
     path = program(shell)
     assert printed_by(path, NASTY) == "".join(f"{word}|" for word in NASTY).encode()
@@ -93,7 +94,7 @@ def test_scripts_are_shown_by_their_first_line() -> None:
 # --- rights -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("become", "is_root", "has_sudo", "rights"),
     [
         ("auto", True, False, "root"),

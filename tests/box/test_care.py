@@ -18,6 +18,7 @@ from mountlab.core.model import Box, Program, ScratchDevice
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.made import OPEN, made, roots_script
 from mountlab.filesystems.nfs import Nfs
+from rows import every_row
 
 GIB = 1024**3
 FIO = Program(name="fio", packages={"apt": "fio", "dnf": "fio"}, version=("fio", "--version"))
@@ -148,7 +149,7 @@ def test_with_a_helper_packages_are_installed_by_root_only() -> None:
         care.prepare(ReplayBox(rights="helper"), fit_facts(rights="helper"), [FIO], yes=True, ask=lambda _: True)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "name", "seen"),
     [
         ({"mount_root_free_bytes": GIB}, "mount root", "1.00 GiB free"),

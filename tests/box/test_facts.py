@@ -18,6 +18,7 @@ from mountlab.core.fact_words import FACT_WORDS
 from mountlab.core.model import Box, Program
 from mountlab.filesystems.evidence import unescape
 from programs import program
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "box"
 FIO = Program(name="fio", packages={"apt": "fio"}, version=("fio", "--version"))
@@ -260,7 +261,7 @@ def test_df_with_a_blank_in_the_device_name() -> None:
         fact_parsers.parse_free(head)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("directory", "fstype", "source"),
     [
         ("/", "ext4", "/dev/vda"),
@@ -326,7 +327,7 @@ def test_where_there_is_no_lsblk_the_same_is_told_of_a_disk() -> None:
     assert {key: device[key] for key in told} == told
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "kind"),
     [
         ("detected=kvm\ncontainer=\nhypervisor=hypervisor\nflags=flags", "kvm"),
@@ -342,7 +343,7 @@ def test_virtualization(text: str, kind: str) -> None:
     assert fact_parsers.parse_virtualization(text) == kind
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "emulated"),
     [
         ("accelerator=tcg\nmodel=QEMU Virtual CPU", True),

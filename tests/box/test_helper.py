@@ -22,6 +22,7 @@ from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.sweep.feasible import check_feasible, without_rights
+from rows import every_row
 from sweeps import EXT4, sweep
 from waiting import LIMIT_S
 
@@ -96,7 +97,7 @@ OF_EVERY_FAMILY = [
 ]
 
 
-@pytest.mark.parametrize("fs", OF_EVERY_FAMILY, ids=lambda fs: str(fs.name))
+@every_row("fs", OF_EVERY_FAMILY, ids=lambda fs: str(fs.name))
 def test_every_step_of_every_family_is_the_helpers_or_the_users_or_the_family_is_refused(fs: Filesystem) -> None:
     """Or a step that needs root would be run without it, and fail for no reason that anybody could see."""
     assert {each.type for each in OF_EVERY_FAMILY} == set(FAMILIES)
@@ -108,7 +109,7 @@ def test_every_step_of_every_family_is_the_helpers_or_the_users_or_the_family_is
     assert all("/dev/shm/mountlab-" in line for line in users), users
 
 
-@pytest.mark.parametrize(
+@every_row(
     "argv",
     [
         ("id", "-u"),
@@ -238,15 +239,13 @@ def test_the_script_that_installs_it_carries_every_file_whole(tmp_path: Path) ->
     assert digest.split()[0] == helper.version()
 
 
-@pytest.mark.parametrize("user", ["", "root;id", "a b", "-x", "ALL", "%wheel", "#0", "m\nALL", "../m"])
+@every_row("user", ["", "root;id", "a b", "-x", "ALL", "%wheel", "#0", "m\nALL", "../m"])
 def test_a_name_that_means_something_else_to_sudo_is_refused(user: str) -> None:
     with pytest.raises(ParameterError, match="no name for an ordinary user"):
         helper.install_script(user, BOX)
 
 
-@pytest.mark.parametrize(
-    "path", ["relative", "/a b", "/a/../b", "/a;id", "/a\nscratch /dev/sda", "/a$(id)", "/", "/a//b"]
-)
+@every_row("path", ["relative", "/a b", "/a/../b", "/a;id", "/a\nscratch /dev/sda", "/a$(id)", "/", "/a//b"])
 def test_a_path_that_means_something_else_to_a_shell_is_refused(path: str) -> None:
     with pytest.raises(ParameterError, match="plain paths only"):
         helper.install_script("m", Box(name="b", host="b", mount_root=path))
@@ -281,7 +280,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
+@every_row("name", list(REFUSED))
 def test_what_only_root_should_do_is_refused_with_the_reason(name: str) -> None:
     assert helper.not_permitted(REFUSED[name]).startswith(f"{name}: ")
 
@@ -606,7 +605,7 @@ def test_all_shells_say_the_same() -> None:
     assert len({tuple(answers(shell, calls)) for shell in SHELLS}) == 1
 
 
-@pytest.mark.parametrize("limit", ["", "0", "-1", "1x", "99999999", "1 id", "$(id)"])
+@every_row("limit", ["", "0", "-1", "1x", "99999999", "1 id", "$(id)"])
 def test_the_program_takes_a_time_limit_first(limit: str) -> None:
     launch = Path(helper.__file__).with_name("launch.sh")
     done = subprocess.run(["sh", str(launch), limit, "-", "version"], capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ from mountlab.box.hostkeys import Hop, _preferring, check_host_keys, known_hosts
 from mountlab.box.known_hosts import KnownKeys, known, read_known_hosts, server_name
 from mountlab.core.errors import BoxError, HostKeyError
 from paramiko import RSAKey, SSHClient
+from rows import every_row
 
 KEYGEN = shutil.which("ssh-keygen")
 ONE, TWO, THREE = (base64.b64encode(f"key {word}".encode()).decode() for word in ("one", "two", "three"))
@@ -29,7 +30,7 @@ def said(text: str, host: str = "lab", port: int = 22, alias: str = "") -> Known
 # --- what a line says -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("names", "host", "port", "is_trusted"),
     [
         ("lab", "lab", 22, True),

@@ -12,6 +12,7 @@ from mountlab.core.errors import UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems.base import script_argv
 from mountlab.tools import TOOLS
+from rows import every_row
 from sweeps import sweep
 
 DISK, JOURNAL = "/dev/disk/by-id/disk", "/dev/disk/by-id/journal"
@@ -79,7 +80,7 @@ def test_the_guard_looks_as_root() -> None:
     assert all(call.root for call in replay.calls)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("data", "fs"),
     [
         ("data", {"type": "ext4", "device": "data"}),
@@ -87,7 +88,7 @@ def test_the_guard_looks_as_root() -> None:
         ("data", {"type": "overlay", "over": {"type": "ext4", "device": "data"}}),
     ],
 )
-@pytest.mark.parametrize(("permit", "more"), [("claim", ""), (ID, f" --erase {ID}")])
+@every_row(("permit", "more"), [("claim", ""), (ID, f" --erase {ID}")])
 def test_a_refusal_names_the_command_that_may_permit_it(data: str, fs: dict[str, Any], permit: str, more: str) -> None:
     refusing = box(**{data: (1, f"refused: /dev/{data} holds xfs, id {ID}\npermit: {permit}\n")})
     with pytest.raises(UnsafeError) as refusal:

@@ -13,6 +13,7 @@ from mountlab.box.tracing import answered, script, tracing_facts
 from mountlab.core.units import MIB
 from mountlab.sweep.traced import LARGEST_TRACE
 from mountlab.tracing.events import EVENTS
+from rows import every_row
 
 EVERY = [f"event {event.name}" for event in EVENTS]
 ROOT = "capabilities 000001ffffffffff"
@@ -31,7 +32,7 @@ def test_events_that_were_not_asked_for_are_not_taken() -> None:
     assert said(ROOT, "event made:up", *EVERY, "records")["trace_events"] == [event.name for event in EVENTS]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("lines", "words"),
     [
         ([ROOT, "lockdown none integrity [confidentiality]", *EVERY, "said Operation not permitted"], "locked down"),

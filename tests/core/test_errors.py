@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 from mountlab.core import errors
 from mountlab.core.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean, in_one_line
+from rows import every_row
 
 TREE = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, MountlabError)]
 NEXT_TO_NAME = re.compile(r"[├└]── (\w+)\s+(\d)")
@@ -75,7 +76,7 @@ def test_the_docstring_draws_every_class_with_its_exit_code() -> None:
     assert drawn == classes
 
 
-@pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
+@every_row("kind", TREE, ids=lambda kind: kind.__name__)
 def test_exit_codes_follow_the_contract_of_the_command_line(kind: type[MountlabError]) -> None:
     """0 done, 1 some trial failed, 2 bad input, 3 box unreachable, 4 unsafe."""
     expected = {errors.RunInUse: 3, InputError: 2, BoxError: 3, errors.SchedulerError: 3, UnsafeError: 4}

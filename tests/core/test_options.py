@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.core.options import Option, read_value, unknown_key
+from rows import every_row
 
 SIZE, DURATION, INT = Option(kind="size"), Option(kind="duration"), Option(kind="int")
 FLAG, TEXT, ANY = Option(kind="flag"), Option(kind="text"), Option(kind="any")
@@ -12,7 +13,7 @@ MAPPING = Option(kind="mapping")
 CHOICE = Option(kind="choice", choices=("cold", "warm", "as_is"))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "option", "value", "label"),
     [
         ("64KiB", SIZE, 65536, "64KiB"),
@@ -39,7 +40,7 @@ def test_a_value_is_read_in_base_units_and_kept_as_people_read_it(
     assert type(read.value) is type(value)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "option", "got", "allowed"),
     [
         ("8", INT, "'8' (str)", "a whole number"),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checks.test_checks import build, make
@@ -17,8 +18,8 @@ from mountlab.core import disk
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
 from mountlab.core.model import Workload
 from mountlab.filesystems import FAMILIES
+from mountlab.report import figure_files as figures_of_reports
 from mountlab.report import sections
-from mountlab.report.figure_files import figure_files
 from mountlab.report.sections.figures import PLOTS
 from mountlab.sweep.feasible import all_programs
 from mountlab.tools import TOOLS
@@ -132,13 +133,23 @@ def test_a_check_of_a_plug_in_looks_at_every_run_and_at_every_plan(packages: Sit
     assert find_caveats(replace(evidence, sweep=replace(make(), imported=True))).not_checked["seen"]
 
 
-def test_a_plot_of_a_plug_in_stands_in_the_report_and_is_exported(packages: Site) -> None:
+class Only(dict[str, Any]):
+    """Some of the plots of reports, in the place of the registry."""
+
+    entry = staticmethod(figures_of_reports.PLOTS.entry)
+
+
+def test_a_plot_of_a_plug_in_stands_in_the_report_and_is_exported(
+    packages: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packages.install("mountlab-three", PLOT, {"plots": {"three": "THREE"}})
     shown = str(sections.plots_of_plugins(synthetic_run()))
     assert "Three of three" in shown
     assert "Three of them" in shown
     assert "Drawn by mountlab-three 1.0." in shown
-    assert "three-1.svg" in figure_files(synthetic_run(), "svg", width_cm=8)
+    monkeypatch.setattr(figures_of_reports, "PLOTS", Only(three=figures_of_reports.PLOTS["three"]))
+    run = replace(synthetic_run(), comparisons=[], published=[])
+    assert set(figures_of_reports.figure_files(run, "svg", width_cm=8)) == {"three-1.svg", "captions.txt"}
 
 
 def test_without_plug_ins_a_report_says_nothing_of_them() -> None:

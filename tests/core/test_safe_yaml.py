@@ -13,6 +13,7 @@ from mountlab.sweep import workload_entry
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.sweep_file import parse_override
 from repetition import others_long
+from rows import every_row
 from sweeps import DIR, sweep
 from waiting import no_hang
 
@@ -154,7 +155,7 @@ def test_a_large_sweep_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     "host",
     [
         "-oProxyCommand=touch x",
@@ -178,9 +179,7 @@ def test_a_host_is_no_option_and_no_command(host: str) -> None:
         parse_box({"host": host}, name="b", where="b.yml")
 
 
-@pytest.mark.parametrize(
-    "host", ["lab", "lab.example.org", "10.0.0.7", "::1", "fe80::1%eth0", "[::1]:2222", "alice@lab", "lab:2222"]
-)
+@every_row("host", ["lab", "lab.example.org", "10.0.0.7", "::1", "fe80::1%eth0", "[::1]:2222", "alice@lab", "lab:2222"])
 def test_a_host_is_an_alias_a_name_or_an_address(host: str) -> None:
     assert parse_box({"host": host}, name="b", where="b.yml").host == host
 

@@ -21,6 +21,7 @@ from mountlab.core.units import (
     scale_for,
     significant,
 )
+from rows import every_row
 
 THIN = "\u2009"
 
@@ -30,13 +31,13 @@ def test_bytes_written_as_text_are_read_back_exactly(n: int) -> None:
     assert parse_bytes(format_bytes(n)) == n
 
 
-@pytest.mark.parametrize(("n", "text"), [(0, "0B"), (1023, "1023B"), (5 << 10, "5KiB"), (3 << 20, "3MiB"),
+@every_row(("n", "text"), [(0, "0B"), (1023, "1023B"), (5 << 10, "5KiB"), (3 << 20, "3MiB"),
                                        (7 << 30, "7GiB"), (3 << 40, "3TiB"), (1 << 50, "1024TiB")])  # fmt: skip
 def test_bytes_are_written_in_the_largest_unit_that_keeps_them_exact(n: int, text: str) -> None:
     assert format_bytes(n) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("0", 0),
@@ -60,7 +61,7 @@ def test_sizes_are_read_as_the_kernel_reads_them(text: str, expected: int | None
     assert kernel_bytes(text) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("0B", 0),
@@ -82,13 +83,13 @@ def test_sizes_are_read_with_decimal_and_binary_units_told_apart(text: str, expe
     assert parse_bytes(text) == expected
 
 
-@pytest.mark.parametrize("name", SIZE_UNITS)
+@every_row("name", SIZE_UNITS)
 def test_every_unit_of_size_is_read(name: str) -> None:
     power = "BkMGT".index(name[0].replace("K", "k"))
     assert parse_bytes(f"3{name}") == 3 * (1024 if "i" in name else 1000) ** power
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("got", "kind"),
     [
         ("4k", "str"),
@@ -142,7 +143,7 @@ def test_a_fraction_of_a_byte_is_refused(text: str, shown: str) -> None:
     assert caught.value.where == "here"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("60s", 60.0),
@@ -160,14 +161,14 @@ def test_times_are_read(text: str, expected: float) -> None:
     assert parse_seconds(text) == expected
 
 
-@pytest.mark.parametrize("got", ["60", 60, "1:30", "60sec", "-1s", False, "1KiB"])
+@every_row("got", ["60", 60, "1:30", "60sec", "-1s", False, "1KiB"])
 def test_a_time_without_a_known_unit_is_refused(got: object) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_seconds(got)
     assert caught.value.allowed == f"text such as '60s'; units {', '.join(TIME_UNITS)}"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "text"),
     [
         (0, "0B"),
@@ -187,7 +188,7 @@ def test_whole_bytes_are_written_exactly_and_means_to_three_digits(value: float,
     assert format_bytes(value) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("seconds", "text"),
     [
         (0, "0 ns"),
@@ -206,7 +207,7 @@ def test_durations_are_written_with_a_readable_unit(seconds: float, text: str) -
     assert format_seconds(seconds) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "digits", "text"),
     [
         (0, 3, "0"),
@@ -234,7 +235,7 @@ def test_a_shown_figure_is_within_half_a_unit_of_its_last_digit(value: float, di
     assert abs(shown - value) <= 0.5001 * 10**-decimals
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("unit", "largest", "shown", "text"),
     [
         ("B/s", 3.2e9, "GB/s", "3.20"),
@@ -259,7 +260,7 @@ def test_a_size_beyond_every_file_system_is_refused() -> None:
     assert caught.value.allowed == "less than 8 EiB"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("unit", "base"),
     [
         ("B", ("B", 1)),
@@ -283,20 +284,20 @@ def test_units_of_figures_and_what_one_of_each_is(unit: str, base: tuple[str, fl
     assert found[1] == pytest.approx(base[1], rel=1e-15)
 
 
-@pytest.mark.parametrize("unit", ["", "KB/s", "KB", "K", "1/", "/s", "s/s", "B/", "mb/s", "ops/s", "µs", "1/B", " s"])
+@every_row("unit", ["", "KB/s", "KB", "K", "1/", "/s", "s/s", "B/", "mb/s", "ops/s", "µs", "1/B", " s"])
 def test_other_units_are_unknown(unit: str) -> None:
     """Trap: KB/s that means KiB/s."""
     assert base_unit(unit) is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "share"), [("3%", 0.03), ("0.03", 0.03), (0.03, 0.03), ("2.5 %", 0.025), (" 95% ", 0.95), ("0%", 0.0)]
 )
 def test_a_percentage_is_read_as_a_share(text: str, share: float) -> None:
     assert parse_percent(text) == share
 
 
-@pytest.mark.parametrize("text", ["3", "3 percent", "%", "3%%", "1e1%", 3, True, None])
+@every_row("text", ["3", "3 percent", "%", "3%%", "1e1%", 3, True, None])
 def test_a_share_without_its_sign_is_refused(text: object) -> None:
     with pytest.raises(ParameterError, match="a percentage is needed") as caught:
         parse_percent(text, where="s.yml: design.until.half_width")

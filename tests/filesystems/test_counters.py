@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mountlab.filesystems.counters import Around, around
 from mountlab.filesystems.evidence import DeviceBytes
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "trials"
 BEFORE = {
@@ -100,7 +101,7 @@ LATE = "990.00 1000.00 1000.30 1005.00 1006.00\n"
 """On a machine that kept us waiting: at the start for 0.3 s, at the end for a second."""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("uptime", "wall_s", "step"),
     [
         (AT_ONCE, 5.004, 0),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import effects
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"
 QUEUE = "/sys/class/block/loop0/queue"
@@ -119,7 +120,7 @@ def test_evidence_of_earlier_runs_is_still_read(name: str) -> None:
 # --- one option -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "shown", "state", "says"),
     [
         ("size=64m", "rw,size=65536k", "in effect", "size=65536k"),
@@ -196,7 +197,7 @@ def test_an_opposite_that_only_the_control_shows_is_gone() -> None:
 # --- words that mount(8) turns into flags -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "shown", "found"),
     [
         ("user", "nosuid,nodev,noexec", [("user", "in effect", "nosuid, nodev, noexec")]),
@@ -238,7 +239,7 @@ def test_user_and_its_like_ask_for_flags_that_a_later_word_takes_back(
 # --- values by their meaning ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("kind", "asked", "shown", "state"),
     [
         ("tmpfs", "mpol=bind:0,0", "mpol=bind:0", "in effect"),
@@ -298,7 +299,7 @@ DISCARD = f"==> {QUEUE}/discard_max_bytes <==\n{{}}\n"
 HUGE = "==> /sys/kernel/mm/transparent_hugepage/shmem_enabled <==\nalways within_size advise never {} force\n"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("kind", "asked", "shown", "more", "state"),
     [
         ("btrfs", "compress=zstd", "nodatasum,compress=zstd:3", KERNEL, "without effect"),
@@ -351,7 +352,7 @@ JOURNAL = "==> dumpe2fs <==\nJournal features: {}\n"
 ASYNC = "journal_64bit journal_async_commit journal_checksum_v3"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "shown", "features", "states"),
     [
         (
@@ -445,7 +446,7 @@ def test_an_option_that_brings_nothing_alone_has_not_brought_what_is_new() -> No
 # --- the kernel's log -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "shown", "log", "state"),
     [
         ("nobh", "rw", "[1.000000] EXT4-fs: Ignoring removed nobh option", "ignored"),
@@ -522,7 +523,7 @@ SETTINGS = (
 )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "value", "state", "says"),
     [
         ("queue/scheduler", "mq-deadline", "in effect", f"{QUEUE}/scheduler says mq-deadline"),

@@ -30,6 +30,7 @@ from mountlab.filesystems.evidence import (
     split_options,
     unseen,
 )
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
 RUN = "/var/tmp/mountlab-root/20261120T094724-ramdisk-local"
@@ -226,7 +227,7 @@ def test_options_that_the_kernel_writes_on_one_line_are_taken_apart() -> None:
     assert ext4_options(evidence) == {"acl": "", "prefetch": "", "jqfmt": "vfsv0"}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "options"),
     [
         ("rw,noatime", ["rw", "noatime"]),

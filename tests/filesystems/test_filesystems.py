@@ -17,6 +17,7 @@ from mountlab.runner.conformance import filesystems as conformance
 from mountlab.runner.conformance.filesystems import shortened
 from mountlab.runner.conformance.rules import Rule
 from mountlab.sweep.filesystem_entry import FilesystemFile
+from rows import every_row
 
 GIB, MIB = 1024**3, 1024**2
 UUID, JOURNAL_UUID = uuid_for("", "r1", "m1"), uuid_for("", "r1", "m1", "journal")
@@ -67,8 +68,8 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
     ],
     "pmfs": [(made("pmfs", device="nvm", size_bytes=2 * GIB), replace(PLACE, device="memory:0x100000000"))],
 }
-each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=list(FAMILIES))
-each_example = pytest.mark.parametrize(
+each_family = every_row("family", FAMILIES.values(), ids=list(FAMILIES))
+each_example = every_row(
     ("family", "fs", "place"),
     [(FAMILIES[name], *example) for name, examples in EXAMPLES.items() for example in examples],
     ids=[f"{name}-{i}" for name, examples in EXAMPLES.items() for i in range(len(examples))],
@@ -83,7 +84,7 @@ def test_every_family_has_examples_here() -> None:
 
 
 @each_family
-@pytest.mark.parametrize("rule", conformance.OF_FAMILY, ids=lambda rule: rule.__name__)
+@every_row("rule", conformance.OF_FAMILY, ids=lambda rule: rule.__name__)
 def test_every_family_keeps_the_rules_of_families(rule: Rule[Family], family: Family) -> None:
     assert FAMILIES[family.type] is family
     rule(family)
@@ -95,7 +96,7 @@ def test_its_keys_are_keys_of_a_sweep_file(family: Family) -> None:
 
 
 @each_example
-@pytest.mark.parametrize("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
+@every_row("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
 def test_every_family_keeps_the_rules_of_its_steps(
     rule: Rule[conformance.FamilyCase], family: Family, fs: Filesystem, place: Place
 ) -> None:

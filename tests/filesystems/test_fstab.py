@@ -11,6 +11,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, Filesystem, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.fstab import permanent_lines, unit_name
+from rows import every_row
 
 BOX = Box(
     name="b",
@@ -32,7 +33,7 @@ def fstab(fs: Filesystem, at: str = "/mnt/f") -> str:
     return text[len(text) - text[::-1].index("# /etc/fstab")]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("fs", "line"),
     [
         (made("tmpfs", size_bytes=GIB, options=("noatime",)), "tmpfs  /mnt/f  tmpfs  size=1073741824,noatime  0 0"),
@@ -115,7 +116,7 @@ def test_what_the_run_did_not_mount_cannot_be_made_permanent(fs: Filesystem) -> 
         lines(fs)
 
 
-@pytest.mark.parametrize("kind", list(EXAMPLES))
+@every_row("kind", list(EXAMPLES))
 def test_every_family_gives_lines_or_a_reason(kind: str) -> None:
     for fs, _ in EXAMPLES[kind]:
         if FAMILIES[kind].mounted_as(fs) in ("", "raw"):

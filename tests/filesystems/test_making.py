@@ -16,6 +16,7 @@ from mountlab.filesystems.making import (
     read_commands,
     setup_of,
 )
+from rows import every_row
 
 MKFS = ("mke2fs", "-q", "{device}")
 LINE = "42 27 7:0 / /mnt/x\\040y rw,relatime shared:1 - ext4 /dev/loop0 rw,stripe=4"
@@ -64,9 +65,7 @@ def test_commands_are_read_as_they_were_written() -> None:
     assert read_commands(commands_text(commands)) == commands
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "{}x", '[{"why": 1}]', '[{"why": "", "argv": [1], "keep": ""}]', "[[]]", "7"]
-)
+@every_row("text", ["", "{", "{}x", '[{"why": 1}]', '[{"why": "", "argv": [1], "keep": ""}]', "[[]]", "7"])
 def test_a_file_that_holds_no_commands_is_refused(text: str) -> None:
     with pytest.raises(ParseError):
         read_commands(text)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.filesystems.option_values import nodes, same_compression, same_nodes, same_policy
+from rows import every_row
 
 SETS = st.frozensets(st.integers(0, 40), min_size=1)
 
@@ -35,7 +36,7 @@ def test_other_nodes_are_another_list(ours: frozenset[int], theirs: frozenset[in
     assert same_nodes(as_ranges(ours), as_ranges(theirs)) == (ours == theirs)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "found"),
     [
         ("0-7:1/2", {0, 2, 4, 6}),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.superblock import MkfsSetting, asked_of, btrfs, ext, proved_by_difference, read_back, xfs
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"
 
@@ -75,7 +76,7 @@ def test_without_a_dump_nothing_is_visible(kind: str) -> None:
 # --- mke2fs: 640 MiB made with -E stride=16,stripe_width=64 -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("words", "state", "says"),
     [
         ("-b 4096", "in effect", "block size: 4096"),
@@ -171,7 +172,7 @@ def test_a_control_that_was_made_once_proves_no_difference() -> None:
     assert "made once only" in says
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("fstype", "words", "wanted"),
     [
         ("ext4", "-b 4096 -O ^has_journal -E stride=16,stripe_width=64 -m 1", False),
@@ -200,7 +201,7 @@ def test_quota_of_btrfs_is_read_from_sys() -> None:
 # --- mkfs.xfs: 640 MiB made with -d su=64k,sw=4 -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("words", "state", "says"),
     [
         ("-d su=64k", "in effect", "data: sunit=16 blks"),
@@ -238,7 +239,7 @@ def test_mkfs_xfs_is_read_back_from_xfs_info(words: str, state: str, says: str) 
 # --- mkfs.btrfs: 640 MiB made with -m single -d dup -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("words", "state", "says"),
     [
         ("-m single", "in effect", "metadata, single"),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, MountState, foreseen, undone, without_effect
+from rows import every_row
 
 NEW = "6.18.4-generic"
 
 
-@pytest.mark.parametrize("rule", [*RULES, *UNDONE], ids=lambda rule: f"{rule.types[0]}-{rule.options[0]}")
+@every_row("rule", [*RULES, *UNDONE], ids=lambda rule: f"{rule.types[0]}-{rule.options[0]}")
 def test_every_rule_names_its_source_and_a_type_that_mountlab_mounts(rule: object) -> None:
     types = rule.types  # type: ignore[attr-defined]
     assert types == ANY or set(types) <= set(FAMILIES)
@@ -19,7 +19,7 @@ def test_every_rule_names_its_source_and_a_type_that_mountlab_mounts(rule: objec
     assert rule.says.endswith(f"({source})")  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("kind", "words", "idle"),
     [
         ("btrfs", ["compress=zstd", "nodatasum"], {"compress=zstd": "without effect"}),

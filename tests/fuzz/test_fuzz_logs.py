@@ -21,6 +21,7 @@ from mountlab.core.model import Measurement
 from mountlab.tools.logs import FORMATS, Output, decoded, read_log
 from mountlab.tools.logs.base import original
 from mountlab.tools.logs.frame import tidy
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
 NOT_LOGS = ("help-3.33.txt", "languages.tsv", "settled")
@@ -118,7 +119,7 @@ def assert_figures_or_none(name: str, cuts: list[int]) -> None:
             assert output.problem or output.measurements == whole[number], f"cut at byte {end}"
 
 
-@pytest.mark.parametrize("name", ONCE)
+@every_row("name", ONCE)
 def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
     cuts = ends(RECORDINGS[name])
     assert_figures_or_none(name, random.Random(name).sample(cuts, min(FEW, len(cuts))))

@@ -8,6 +8,7 @@ import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Objective, Search, Sweep
 from mountlab.sweep.sweep_file import resolve
+from rows import every_row
 from sweeps import DD_WRITE, TMPFS
 
 FIO = {"tool": "fio", "rw": "randrw", "bs": "4KiB", "size": "16MiB", "runtime": "5s"}
@@ -64,7 +65,7 @@ def test_a_factor_beside_it_makes_a_search_of_each_level() -> None:
     assert [each.search is not None for each in found.workloads] == [True, True]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "where", "got", "allowed"),
     [
         ("5ms", "", "'5ms'", "{objective: {p99: 5ms}}"),

@@ -22,6 +22,7 @@ from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_report import decode, histograms_of
 from mountlab.tools.logs import fio_json
+from rows import every_row
 from sweeps import TMPFS, sweep
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
@@ -50,7 +51,7 @@ def plan(known: dict[str, Any] | None = None, box: Box = BOX, run_id: str = "R",
 # --- the sweep file ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", ["client-a", ["a", "a"], ["../a"], [1], ["a b"], [f"c{n}" for n in range(65)]])
+@every_row("wrong", ["client-a", ["a", "a"], ["../a"], [1], ["a b"], [f"c{n}" for n in range(65)]])
 def test_clients_are_names_of_boxes_each_once(wrong: Any) -> None:
     with pytest.raises(ParameterError, match="clients are boxes, each named once") as error:
         sweep(filesystems=SHARED, workloads={"w": {**FIO, "clients": wrong}})

@@ -10,6 +10,7 @@ import pytest
 from mountlab.core.model import Sweep
 from mountlab.sweep.design import diagnostic_visits, visits
 from mountlab.sweep.extension import extended
+from rows import every_row
 from scipy import stats
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
@@ -92,8 +93,8 @@ def test_every_cell_is_as_often_early_as_late() -> None:
 # --- diagnostic blocks ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fresh", ["block", "cell", "never"])
-@pytest.mark.parametrize("blocks", [2, 5])
+@every_row("fresh", ["block", "cell", "never"])
+@every_row("blocks", [2, 5])
 def test_the_order_of_other_blocks_is_the_same_with_diagnostic_ones(fresh: str, blocks: int) -> None:
     for seed in range(30):
         plain, traced = (visits(make(fresh_filesystem=fresh, explain=each), seed) for each in (False, blocks))

@@ -25,6 +25,7 @@ from mountlab.sweep.filesystem_entry import _NOT_FOR_MOUNT
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.untrusted import PLAIN
+from rows import every_row
 from sweep.test_hostile_input import planned
 from waiting import LIMIT_S
 
@@ -274,7 +275,7 @@ def test_an_option_for_mount_is_one_option(hostile_plans: list[tuple[str, str, P
     assert seen > 10
 
 
-@pytest.mark.parametrize(
+@every_row(
     "option",
     [
         "noatime,suid",
@@ -309,7 +310,7 @@ def test_options_that_reach_further_are_refused(option: str) -> None:
 # --- names on the command line ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", [*PATHS, *TEXTS, *OPTIONS, *COMMANDS])
+@every_row("word", [*PATHS, *TEXTS, *OPTIONS, *COMMANDS])
 def test_a_name_of_a_box_is_no_path_and_no_option(word: str) -> None:
     with pytest.raises(MountlabError) as caught:
         paths.load_box(word)

@@ -18,6 +18,7 @@ from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from mountlab.sweep.published_file import parse_published
 from mountlab.sweep.sweep_file import SWEEP_KEYS, parse_override, resolve, unknown_names
 from mountlab.tools import TOOLS
+from rows import every_row
 
 EXT4 = {"type": "ext4", "image": "1GiB"}
 TMPFS = {"type": "tmpfs", "size": "64MiB"}
@@ -50,7 +51,7 @@ def refused_workload(**entry: Any) -> ParameterError:
 # --- unknown keys and wrong types -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "what", "where", "got", "next_step"),
     [
         (changed(desing={}), "unknown key", "s.yml", "'desing'", "did you mean 'design'?"),
@@ -123,7 +124,7 @@ def test_an_unknown_word_is_an_error_at_every_level(
     assert error.allowed
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("yaml_text", "where", "got", "hint"),
     [
         (
@@ -155,7 +156,7 @@ def test_a_missing_key_is_named(key: str) -> None:
     assert (error.what, error.where, error.allowed) == ("a key is missing", f"s.yml: {key}", f"{key}: ...")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("design", "where", "allowed"),
     [
         ({"repeats": 0}, "repeats", "1 or more, 10000 or less"),
@@ -183,7 +184,7 @@ def test_a_design_out_of_bounds_is_refused_with_the_whole_range(
     assert allowed in error.allowed
 
 
-@pytest.mark.parametrize(
+@every_row(
     "level",
     [0.9999999999999999, 1 - 1e-12, 0.9999995, 1, 1.0, 0, -0.5, 0.4999, 95, math.nan, math.inf, "0.95", "49%", True],
 )
@@ -200,7 +201,7 @@ def test_a_level_in_range_is_taken(level: float) -> None:
     assert resolve(changed(design={"level": level}), where="s.yml").sweep.design.level == level
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/b", "..", "", "a\\b", "a b"])
+@every_row("name", ["../x", "/etc/passwd", "a/b", "..", "", "a\\b", "a b"])
 def test_published_figures_are_named_and_not_a_path(name: str) -> None:
     error = refusal(changed(published=["a-ramdisk-2013", name]))
     assert (error.where, error.got) == ("s.yml: published", repr(name))
@@ -231,7 +232,7 @@ def test_a_trial_without_time_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["a/b", "", "-a", "a b", "../up", "é"])
+@every_row("name", ["a/b", "", "-a", "a b", "../up", "é"])
 def test_names_become_paths_and_must_be_plain(name: str) -> None:
     assert "a name may hold letters" in refusal(changed(filesystems={name: TMPFS})).what
     assert "a name may hold letters" in refusal(changed(workloads={name: DD})).what
@@ -349,7 +350,7 @@ def test_options_that_are_not_given_take_their_defaults() -> None:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", sorted(TOOLS["fio"].reserved))
+@every_row("option", sorted(TOOLS["fio"].reserved))
 def test_reserved_options_of_fio_are_refused_with_the_reason(option: str) -> None:
     """Formatting or overwriting what the user named: fio writes in a directory of ours and nowhere else."""
     error = refused_workload(**FIO, **{option: "/dev/sda"})
@@ -363,7 +364,7 @@ def test_the_files_of_dd_are_not_for_a_sweep_to_name(option: str) -> None:
     assert refused_workload(**DD, **{option: "/dev/sda"}).what == f"dd's option {option} is not for a sweep to set"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("entry", "what", "where"),
     [
         ({"tool": "dd", "count": 8}, "dd needs direction", "direction"),
@@ -389,7 +390,7 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
 # --- file systems -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("entry", "what", "where", "got"),
     [
         ({"type": "tmpfs"}, "tmpfs needs a size", ".size", "nothing"),
@@ -619,7 +620,7 @@ def test_an_unknown_override_is_an_error() -> None:
     assert refusal(BASE, **{"design.repeat": 3}).where == "s.yml: design.repeat"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("repeats=3", ("repeats", 3)),
@@ -679,10 +680,8 @@ def test_a_scratch_device_must_be_named_by_a_stable_id(device: str) -> None:
     assert "/dev/disk/by-id/" in caught.value.allowed
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x", "/srv/../etc", "/srv/."]
-)
-@pytest.mark.parametrize("key", ["mount_root", "output_root"])
+@every_row("path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x", "/srv/../etc", "/srv/."])
+@every_row("key", ["mount_root", "output_root"])
 def test_the_directories_of_a_box_are_plain_paths_below_another(key: str, path: str) -> None:
     with pytest.raises(ParameterError, match="not a directory for Mountlab") as caught:
         parse_box({"host": "h", key: path}, name="b", where="b.yml")
@@ -748,7 +747,7 @@ def test_a_wrong_row_of_published_figures_is_refused(change: dict[str, Any], wha
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
+@every_row("path", sorted((PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
 def test_every_sweep_file_loads_with_each_of_its_presets(path: Path) -> None:
     raw = parse_yaml(path.read_text(), where=path.name)
     assert raw["question"].strip()
@@ -767,7 +766,7 @@ def test_every_box_file_loads(path: Path) -> None:
     assert box.host or box.embedded
 
 
-@pytest.mark.parametrize("path", sorted((PARAMS / "published").glob("*.yml")), ids=lambda path: path.stem)
+@every_row("path", sorted((PARAMS / "published").glob("*.yml")), ids=lambda path: path.stem)
 def test_every_file_of_published_figures_loads(path: Path) -> None:
     figures = load_published((path.stem,))
     assert figures

@@ -8,6 +8,7 @@ import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Design, Until
 from mountlab.sweep.sweep_file import resolve
+from rows import every_row
 from sweeps import DD_WRITE, TMPFS
 
 RULE = {"half_width": "3%"}
@@ -49,7 +50,7 @@ def test_without_until_nothing_changes() -> None:
     assert read(None, repeats=7).repeats == 7
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("until", "where", "got", "allowed"),
     [
         ({"half_width": "3"}, "half_width", "'3' (str)", "a share such as '3%' or 0.03"),

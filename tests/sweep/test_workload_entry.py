@@ -15,6 +15,7 @@ from mountlab.sweep.plan_text import thinned
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab.tools import TOOLS
+from rows import every_row
 
 FILESYSTEMS = {"tmpfs": {"type": "tmpfs", "size": "64MiB"}, "ext4": {"type": "ext4", "image": "1GiB"}}
 FIO = {"tool": "fio", "rw": ["read", "write"], "bs": ["4KiB", "64KiB", "1MiB"], "size": "8MiB"}
@@ -59,7 +60,7 @@ def refused(exclude: Any, **changes: Any) -> ParameterError:
 # ── combinations of a workload ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "expected"),
     [
         ({}, ALL),
@@ -133,7 +134,7 @@ def test_a_combination_that_is_excluded_need_not_make_sense() -> None:
     assert levels(sweep) == ["read direct"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "what", "where", "got", "next_step"),
     [
         (
@@ -226,7 +227,7 @@ def test_what_cannot_be_meant_is_an_error(
         assert error.next_step == next_step
 
 
-@pytest.mark.parametrize("tool", sorted(TOOLS))
+@every_row("tool", sorted(TOOLS))
 def test_no_tool_has_an_option_of_these_names(tool: str) -> None:
     assert not {*TOOLS[tool].options, *TOOLS[tool].reserved} & {*DESIGN_KEYS, "tool", "filesystem"}
 
@@ -263,7 +264,7 @@ def test_an_exclusion_may_name_several_and_options_that_are_not_swept() -> None:
     assert cells(by_option, "tmpfs") == ["", "8", "16"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("exclude", "what", "where", "got", "next_step"),
     [
         (

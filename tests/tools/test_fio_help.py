@@ -14,6 +14,7 @@ from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_help import read_help
 from mountlab.tools.fio_options import ENGINES, OPTIONS, RESERVED
+from rows import every_row
 
 HELP = (Path(__file__).parents[1] / "data" / "fio" / "help-3.33.txt").read_text()
 DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in OPTIONS.items() if o.default is not None}
@@ -30,7 +31,7 @@ def refused(**options: Any) -> ParameterError:
     return caught.value
 
 
-@pytest.mark.parametrize(
+@every_row(
     "options",
     [
         {},
@@ -116,7 +117,7 @@ def test_a_word_where_the_help_of_the_box_says_a_number_is_refused(
     assert (caught.value.got, caught.value.allowed) == (repr(str(value)), allowed)
 
 
-@pytest.mark.parametrize("value", [100, "100,200", "4k", "10ms", "-3", ",5", 2**63])
+@every_row("value", [100, "100,200", "4k", "10ms", "-3", ",5", 2**63])
 def test_a_number_where_the_help_of_the_box_says_one_passes(value: Scalar) -> None:
     check(INTEGER.format(HELP, "nice", "integer value (opt=100)"), nice=value)
 

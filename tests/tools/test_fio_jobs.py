@@ -22,6 +22,7 @@ from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_jobs import jobs_of
 from mountlab.tools.fio_options import OPTIONS, asked_bytes, fio_bytes, fio_seconds, same
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in OPTIONS.items() if o.default is not None}
@@ -93,7 +94,7 @@ def test_what_stands_beside_the_text_holds_for_every_section() -> None:
     assert [(job.options["size"], job.options["bs"]) for job in jobs] == [(MIB, 16 * KIB)] * 2
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "line", "what"),
     [
         ("rw=read", 1, "an option before the first section"),
@@ -126,7 +127,7 @@ def test_a_line_that_is_not_ours_is_refused_by_its_number(text: str, line: int, 
     assert caught.value.where == f"s.yml: workloads.w.jobs, line {line}"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "where", "what"),
     [
         ("[a]\nrw=read", "jobs: [a].size", "fio needs size"),
@@ -174,7 +175,7 @@ def test_any_text_is_jobs_or_the_documented_error(text: str) -> None:
     assert where.startswith("w.jobs") == bool(where)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "value"),
     [
         ("4096", 4096),
@@ -197,7 +198,7 @@ def test_sizes_are_read_as_fio_reads_them(text: str, value: int | None) -> None:
     assert fio_bytes(text) == value
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "value"),
     [
         ("10", 10.0),
@@ -216,7 +217,7 @@ def test_times_are_read_as_fio_reads_them(text: str, value: float | None) -> Non
     assert fio_seconds(text) == (None if value is None else pytest.approx(value))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "asked", "echoed", "equal"),
     [
         ("bs", "4096", "4k", True),
@@ -236,7 +237,7 @@ def test_what_fio_echoes_is_compared_by_what_it_means(name: str, asked: str, ech
     assert same(name, asked, echoed) is equal
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "least"),
     [
         ({"size": MIB}, MIB),
@@ -398,7 +399,7 @@ def test_logs_over_time_are_kept_where_the_sweep_says_nothing() -> None:
     assert not any("log" in word for argv in Fio().command(plain(), "/m/t", "/out").prepare for word in argv)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "in_memory", "kept"),
     [
         ({}, False, False),
@@ -456,7 +457,7 @@ def test_a_path_is_no_mix_of_block_sizes(value: str) -> None:
         Fio().check(plain(bssplit=value).options, where="w")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "what"),
     [
         ("4k", "not a mix of block sizes"),
@@ -573,7 +574,7 @@ def test_flushes_of_an_asynchronous_engine_are_counted_where_fio_counts_them() -
     assert {job["sync"]["total_ios"] for job in json.loads((DATA / "clones.jsonplus").read_text())["jobs"]} == {0}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "kind", "what"),
     [
         ({("jobs", 1, "error"): 28}, ToolError, "fio failed with exit status 0, error 28"),

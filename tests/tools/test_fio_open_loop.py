@@ -16,6 +16,7 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import Objective, Search, Target, Workload
 from mountlab.tools import fio_open_loop as open_loop
 from mountlab.tools.fio import Fio
+from rows import every_row
 
 OPTIONS = {"rw": "randread", "bs": 4096, "size": 2**26, "runtime": 8.0, "ioengine": "psync", "numjobs": 1}
 BEGIN_MS = 1_795_000_000_000
@@ -159,8 +160,8 @@ def test_bounds_hold_the_truth() -> None:
         assert expected == pytest.approx(late, rel=0.15, abs=20)
 
 
-@pytest.mark.parametrize("rate", [1.0, 2.0, 17.0, 3141.0, 99_999.0])
-@pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
+@every_row("rate", [1.0, 2.0, 17.0, 3141.0, 99_999.0])
+@every_row("rw", ["randread", "randwrite", "randrw"])
 def test_the_jobs_ask_for_the_rate_and_no_thread_for_too_much(rate: float, rw: str) -> None:
     options = {**OPTIONS, "rw": rw}
     text = open_loop.job_file({"rw": rw, "bs": "4096"}, search(), rate, options, "/out")
@@ -179,7 +180,7 @@ def test_threads_suffice_for_what_may_be_late() -> None:
     assert open_loop.threads(500_000, objective, 10) == open_loop.MOST_THREADS
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("more", "said"),
     [
         ({"rw": "read"}, "no order"), ({"iodepth": 8}, "no iodepth"), ({"numjobs": 4}, "no numjobs"),

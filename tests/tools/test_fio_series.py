@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mountlab.checks.outcome import LARGEST_ARCHIVE
 from mountlab.core.errors import ParseError
 from mountlab.tools.fio_series import Series, SeriesPoint, mean_over_jobs, read_series, together, window_ms
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 LOGS = {path.name: path.read_text() for path in DATA.glob("fio_*.log")}
@@ -63,7 +64,7 @@ def test_block_sizes_and_priorities_may_follow_a_value() -> None:
     assert (series.metric, series.job, series.points) == ("write_latency_mean", 12, (SeriesPoint(0.005, 1.5e-6),))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "line", "what"),
     [
         ("1, 2, 0, 0\n1, 2, 0", 2, "cut off"),
@@ -113,17 +114,15 @@ def test_the_latency_of_all_jobs_is_weighted_by_their_ios() -> None:
     assert mean_over_jobs([], "read_latency_mean", "read_iops") == []
 
 
-@pytest.mark.parametrize(
-    ("runtime_s", "expected"), [(0.5, 50), (1, 50), (4, 200), (10, 500), (20, 1000), (60, 1000), (3600, 1000)]
-)
+@every_row(("runtime_s", "expected"), [(0.5, 50), (1, 50), (4, 200), (10, 500), (20, 1000), (60, 1000), (3600, 1000)])
 def test_windows_are_a_second_and_shorter_in_short_trials(runtime_s: float, expected: int) -> None:
     found = window_ms(1, runtime_s=runtime_s, expected_s=runtime_s)
     assert found == expected
     assert runtime_s * 1000 / found >= 10
 
 
-@pytest.mark.parametrize("jobs", [1, 4, 16])
-@pytest.mark.parametrize("runtime_s", [1.0, 600.0, 86400.0, 7 * 86400.0])
+@every_row("jobs", [1, 4, 16])
+@every_row("runtime_s", [1.0, 600.0, 86400.0, 7 * 86400.0])
 def test_what_the_logs_take_stays_below_what_a_trial_may_bring_back(jobs: int, runtime_s: float) -> None:
     """Five logs a job, in two directions, with lines of some 32 bytes."""
     size = 5 * 2 * 32 * jobs * runtime_s * 1000 / window_ms(jobs, runtime_s=runtime_s, expected_s=runtime_s)

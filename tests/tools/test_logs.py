@@ -18,6 +18,7 @@ from mountlab.tools import TOOLS
 from mountlab.tools.logs import FORMATS, Output, decoded, read_log, read_one
 from mountlab.tools.logs.frame import tidy
 from mountlab.tools.logs.view import as_json, as_table
+from rows import every_row
 from waiting import no_hang
 
 DATA = Path(__file__).parents[1] / "data"
@@ -86,7 +87,7 @@ MAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("make", MAKES)
+@every_row("make", MAKES)
 def test_dd_of_every_make_and_language_is_read(make: str) -> None:
     text, copied, seconds = MAKES[make]
     assert figures("dd", text) == {"bandwidth": copied / seconds, "elapsed": seconds, "bytes": copied}
@@ -98,7 +99,7 @@ for _line in (DATA / "dd" / "languages.tsv").read_text().splitlines():
     LANGUAGES[_language] = LANGUAGES.get(_language, "") + _text + "\n"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_row("language", LANGUAGES)
 def test_recorded_languages_of_dd_are_read_alone_and_together(language: str) -> None:
     assert figures("dd", LANGUAGES[language])["bytes"] == 20971520
     assert len(read_log("dd", "".join(LANGUAGES.values()))) == len(LANGUAGES)
@@ -109,7 +110,7 @@ def test_the_direction_that_the_user_knows_names_the_metric() -> None:
     assert set(figures("dd", text, direction="write")) == {"write_bandwidth", "elapsed", "bytes write"}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "said"),
     [
         (
@@ -147,9 +148,7 @@ def test_a_dd_that_was_stopped_shows_only_to_who_knows_what_was_asked() -> None:
     assert "dd did not copy what was asked" in problem("dd", text, bs=MIB, count=400)
 
 
-@pytest.mark.parametrize(
-    "text", [text for text, _, _ in MAKES.values() if re.match(r"\D*\d+\+0", text)] + [*LANGUAGES.values()]
-)
+@every_row("text", [text for text, _, _ in MAKES.values() if re.match(r"\D*\d+\+0", text)] + [*LANGUAGES.values()])
 def test_a_dd_of_any_make_and_language_that_read_more_than_it_wrote_is_not_believed(text: str) -> None:
     """Trap: one that failed or was stopped prints a whole summary, and what it complained of may be elsewhere."""
     lines = text.split("\n")
@@ -278,7 +277,7 @@ def test_several_jobs_in_text_have_labels_and_their_sum_has_none() -> None:
     assert "write_iops" not in found, "fio prints no sum of it"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("old", "new", "said"),
     [
         (
@@ -339,10 +338,8 @@ def changed(name: str, key: str, factor: float, *, section: str = "") -> str:
     return json.dumps(report, indent=1)
 
 
-@pytest.mark.parametrize(
-    ("key", "section"), [("bw_bytes", ""), ("iops", ""), ("total_ios", ""), ("N", "clat_ns"), ("N", "lat_ns")]
-)
-@pytest.mark.parametrize("factor", [0.1, 0.95, 1.05, 10])
+@every_row(("key", "section"), [("bw_bytes", ""), ("iops", ""), ("total_ios", ""), ("N", "clat_ns"), ("N", "lat_ns")])
+@every_row("factor", [0.1, 0.95, 1.05, 10])
 def test_json_of_fio_that_does_not_agree_with_itself_is_not_believed(key: str, section: str, factor: float) -> None:
     """Trap: a digit lost or changed in a report that is JSON all the same."""
     name = "fio/psync-randread-direct.jsonplus"
@@ -365,7 +362,7 @@ def test_json_of_fio_that_does_not_agree_with_itself_is_not_believed(key: str, s
 REPORTS = sorted(path.name for path in (DATA / "fio").iterdir() if path.suffix in (".json", ".jsonplus"))
 
 
-@pytest.mark.parametrize("name", [name for name in REPORTS if not name.startswith("killed")])
+@every_row("name", [name for name in REPORTS if not name.startswith("killed")])
 def test_every_recorded_report_of_fio_agrees_with_itself(name: str) -> None:
     assert [output.problem for output in read_log("fio", recorded(f"fio/{name}"))] == [None]
 
@@ -423,7 +420,7 @@ def test_filebench_with_an_operation_that_moved_more_than_all_is_not_believed(na
 RECORDED = sorted(path.name for path in (DATA / "filebench").glob("*.stdout"))
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@every_row("name", RECORDED)
 def test_every_recorded_report_of_filebench_agrees_with_itself(name: str) -> None:
     assert figures("filebench", recorded(f"filebench/{name}"))
 
@@ -447,7 +444,7 @@ def test_errors_of_pg_test_fsync_below_a_prompt_give_the_line_of_the_log() -> No
     assert f"where:   log.txt, line {row + 1}\n" in problem("pg_test_fsync", wrong)
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "pg_test_fsync").iterdir()), ids=lambda path: path.stem)
+@every_row("path", sorted((DATA / "pg_test_fsync").iterdir()), ids=lambda path: path.stem)
 def test_pg_test_fsync_in_every_language_has_the_same_rows(path: Path) -> None:
     english = figures("pg_test_fsync", recorded("pg_test_fsync/ext4.stdout"))
     found = figures("pg_test_fsync", decoded(path.read_bytes()))
@@ -465,8 +462,8 @@ def test_each_run_of_a_file_is_an_output_with_its_own_lines() -> None:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@every_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@every_row("end", ["\n", "\r\n"])
 def test_a_log_is_read_in_the_encodings_in_which_terminals_write(encoding: str, end: str) -> None:
     text = (
         "200+0 Datensätze ein\n200+0 Datensätze aus\n209715200 Bytes (210 MB, 200 MiB) kopiert, 0,0971606 s, 2,2 GB/s\n"
@@ -575,8 +572,8 @@ LONG_LINES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", sorted(FORMATS))
-@pytest.mark.parametrize("kind", LONG_LINES)
+@every_row("tool", sorted(FORMATS))
+@every_row("kind", LONG_LINES)
 def test_a_line_of_any_length_is_read_in_bounded_time(tool: str, kind: str) -> None:
     """A pattern that tries every pair of places takes ten minutes over such a line."""
     with no_hang(), suppress(ParameterError, TrialError):

@@ -18,6 +18,7 @@ from mountlab.results.imported import import_patterns
 from mountlab.results.store import Run, load_run
 from mountlab.tools.logs import decoded, read_log, read_one
 from mountlab.tools.logs.frame import tidy
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 KEPT = {"p50": 50, "p95": 95, "p99": 99, "p99_9": 99.9}
@@ -137,7 +138,7 @@ def plain(**more: Any) -> Job:
     return replace(Job("j", {"write": side}), **more)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@every_row("version", VERSIONS)
 def test_a_slow_trial_is_not_lost_for_the_unit_of_its_maximum(version: tuple[int, ...]) -> None:
     """Trap: a line with `max=4251.4K` is passed over, so that a cell loses exactly its slow trials."""
     text = report([plain()], Style(version))
@@ -200,7 +201,7 @@ def test_iops_whose_carry_may_be_lost_are_missing_where_nothing_else_tells() -> 
     assert "write_iops" not in figures("\n".join(lines))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("old", "new"),
     [
         ("max=4251", "max=many"),

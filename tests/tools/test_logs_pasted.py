@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError, ParseError
 from mountlab.tools.logs import decoded, read_log, read_one
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -380,15 +381,15 @@ LOGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("harm", HARM)
-@pytest.mark.parametrize("log", LOGS)
+@every_row("harm", HARM)
+@every_row("log", LOGS)
 def test_what_pasting_does_to_a_log_is_undone(log: str, harm: str) -> None:
     tool, text = LOGS[log], recorded(log)
     assert figures(tool, HARM[harm](text)) == figures(tool, text)
 
 
-@pytest.mark.parametrize("log", [name for name, tool in LOGS.items() if tool in ("fs_mark", "pg_test_fsync")])
-@pytest.mark.parametrize("blanks", ["tabs as blanks", "blanks as tabs", "one blank"])
+@every_row("log", [name for name, tool in LOGS.items() if tool in ("fs_mark", "pg_test_fsync")])
+@every_row("blanks", ["tabs as blanks", "blanks as tabs", "one blank"])
 def test_columns_that_lost_their_tabs_or_blanks(log: str, blanks: str) -> None:
     tool, text = LOGS[log], recorded(log)
     squeezed = {

@@ -15,6 +15,7 @@ from mountlab.runner.runner import run_sweep
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.plan_text import plan_text
 from mountlab.tools.precondition import FILE, Rounds, level, read_rounds
+from rows import every_row
 from runner.test_runner import FACTS, LOCAL, Memory, ScriptedBox, archive
 from sweeps import DD_WRITE, TMPFS, Silent, sweep
 
@@ -142,7 +143,7 @@ def test_a_stop_during_the_rounds_undoes_everything() -> None:
 # --- in the sweep and the plan ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", [4, -1, 1001, True, "25", 5.5, [25]])
+@every_row("wrong", [4, -1, 1001, True, "25", 5.5, [25]])
 def test_what_is_no_number_of_rounds_is_refused(wrong: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         planned(wrong)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from mountlab.core.metrics import METRICS, PERCENT_OF
 from mountlab.tools.logs import Output, decoded, read_log
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
 MIB = 1024**2
@@ -235,7 +236,7 @@ def by_name(output: Output) -> Figures:
     return {f"{row.metric} {row.label}".strip(): row.value for row in output.measurements}
 
 
-@pytest.mark.parametrize("name", READ)
+@every_row("name", READ)
 def test_a_recording_gives_the_figures_that_a_person_reads(name: str) -> None:
     (output,) = outputs(name)
     assert output.problem is None, str(output.problem)
@@ -244,7 +245,7 @@ def test_a_recording_gives_the_figures_that_a_person_reads(name: str) -> None:
     assert len(found) == COMPLETE.get(name, len(found))
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every_row("name", REFUSED)
 def test_a_failed_run_gives_no_figure_and_the_reason_with_its_line(name: str) -> None:
     (output,) = outputs(name)
     assert output.figures == ()
@@ -266,7 +267,7 @@ SCALES = (1, 1e3, 1e6, 1e9, 100, 1 / KIB, 1 / MIB, 1e-3)
 """What tools count in: base units, milli-, micro- and nanoseconds, per cent, KiB, MiB, thousands."""
 
 
-@pytest.mark.parametrize("name", READ)
+@every_row("name", READ)
 def test_every_printed_figure_stands_in_the_line_that_it_names(name: str) -> None:
     (output,) = outputs(name)
     lines = (DATA / name).read_text().splitlines()

@@ -20,6 +20,7 @@ from mountlab.sweep.plan import make_plan
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wall_clock
 from mountlab.tools.base import ToolOutput
+from rows import every_row
 
 COMMAND = TOOLS["command"]
 RATE = {"file_rate": {"pattern": r"(\S+) files/s", "unit": "1/s"}}
@@ -101,7 +102,7 @@ def test_preparation_and_a_warm_cache() -> None:
     assert refused(cache="warm").where.endswith(".cache")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "key", "words"),
     [
         ({"argv": None}, "argv", "command needs argv"),
@@ -135,7 +136,7 @@ def test_what_is_wrong_is_told_before_anything_runs(options: dict[str, Any], key
     assert words in str(error)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("entry", "key", "words"),
     [
         ({"pattern": "(x)", "unit": "furlong"}, ".unit", "not a unit"),
@@ -204,7 +205,7 @@ def test_kb_is_1000_to_some_and_1024_to_others() -> None:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("unit", "metric", "value"),
     [
         ("B/s", "bandwidth", 2.0),
@@ -233,7 +234,7 @@ def test_a_unit_that_the_program_prints() -> None:
     assert caught.value.got == "'KB/s'"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("printed", "value"),
     [
         (".4188", 0.4188),
@@ -307,7 +308,7 @@ def test_figures_of_standard_error_and_of_a_file() -> None:
         parse("9 files/s", metrics)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "number",
     ["nan", "inf", "-1", "0", "1,5", "1,234", "1,23.5", "1.234,5", "1e400", "", "0x10", "1_000", ".", "--", "٣"],
 )
@@ -441,7 +442,7 @@ def test_two_workloads_define_a_metric_in_one_way() -> None:
         assert caught.value.allowed == "as in a: unit W, better lower"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("metric", "entry", "key", "words"),
     [
         ("power", {"pattern": "(x)", "unit": "W"}, "", "better: higher, lower, neither"),
@@ -480,7 +481,7 @@ def test_a_count_of_the_users_own_may_be_0_and_a_time_may_not() -> None:
         parse("-1 watts", {"power": POWER})
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "line", "part"),
     [
         (r"(\d+) MB/s", "1,234 MB/s", "234"),
@@ -511,7 +512,7 @@ def test_a_pattern_that_takes_a_part_of_a_number_is_an_error(pattern: str, line:
     assert "widen" in caught.value.next_step
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "line", "value"),
     [
         (r"(\d+) MB/s", "run-12 MB/s", 12),

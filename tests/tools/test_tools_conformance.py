@@ -23,6 +23,7 @@ from mountlab.runner.conformance.rules import Rule
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wml
 from mountlab.tools.base import Command, Tool, ToolOutput
+from rows import every_row
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
@@ -90,8 +91,8 @@ NEEDS_NOTHING = {"pg_test_fsync"}
 TELLS_NO_AMOUNT = {"pg_test_fsync"}
 """Tools that print neither how much they moved nor how long they took."""
 
-each_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
-each_example = pytest.mark.parametrize(
+each_tool = every_row("tool", TOOLS.values(), ids=list(TOOLS))
+each_example = every_row(
     ("tool", "number"),
     [(TOOLS[name], i) for name, examples in EXAMPLES.items() for i in range(len(examples))],
     ids=lambda value: getattr(value, "name", value),
@@ -121,14 +122,14 @@ def case(tool: Tool, number: int) -> conformance.ToolCase:
 
 
 @each_tool
-@pytest.mark.parametrize("rule", conformance.OF_TOOL, ids=lambda rule: rule.__name__)
+@every_row("rule", conformance.OF_TOOL, ids=lambda rule: rule.__name__)
 def test_every_tool_keeps_the_rules_of_tools(rule: Rule[Tool], tool: Tool) -> None:
     assert TOOLS[tool.name] is tool
     rule(tool)
 
 
 @each_example
-@pytest.mark.parametrize("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
+@every_row("rule", conformance.OF_EXAMPLE, ids=lambda rule: rule.__name__)
 def test_every_tool_keeps_the_rules_of_trials(rule: Rule[conformance.ToolCase], tool: Tool, number: int) -> None:
     rule(case(tool, number))
 
@@ -442,7 +443,7 @@ def differences(old: Mapping[str, list[str]], new: Mapping[str, list[str]]) -> l
     return found
 
 
-each_golden = pytest.mark.parametrize(
+each_golden = every_row(
     ("tool", "golden"),
     [(TOOLS[name], golden) for name in GOLDEN for golden in GOLDEN[name]],
     ids=lambda value: getattr(value, "name", None) or f"{value[0]}={str(value[1])[:20]!r}",
@@ -538,9 +539,7 @@ def asked(tool: Tool, options: Mapping[str, Any]) -> None:
 
 
 @each_tool
-@pytest.mark.parametrize(
-    "table", [UNKNOWN, WRONG_TYPE, WRONG_VALUE, RESERVED], ids=["unknown", "type", "value", "ours"]
-)
+@every_row("table", [UNKNOWN, WRONG_TYPE, WRONG_VALUE, RESERVED], ids=["unknown", "type", "value", "ours"])
 def test_a_bad_option_is_refused_with_what_where_got_and_allowed(table: dict[str, Refusal], tool: Tool) -> None:
     changes, what, key, got, allowed = table[tool.name]
     error = refusal(tool, changes)

@@ -14,6 +14,7 @@ from mountlab.core.errors import MountlabError, ParameterError, ParseError, Tool
 from mountlab.core.model import Scalar, Workload
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.dd import Dd, read_summary
+from rows import every_row
 from waiting import LIMIT_S
 
 DATA = Path(__file__).parents[1] / "data" / "dd"
@@ -36,7 +37,7 @@ def said(stderr: str, exit_status: int = 0) -> ToolOutput:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "argv"),
     [
         ({}, "dd if=/dev/zero of=/m/t/dd.img bs=1048576 count=8 conv=fdatasync"),
@@ -223,7 +224,7 @@ def test_the_space_that_it_takes_is_blocks_times_block_size() -> None:
 # --- recordings -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "copied", "seconds"),
     [
         ("write-1m", 209715200, 0.279132),
@@ -247,7 +248,7 @@ for _line in (DATA / "languages.tsv").read_text().splitlines():
     LANGUAGES[_language] = LANGUAGES.get(_language, "") + _text + "\n"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every_row("language", LANGUAGES)
 def test_every_language_that_dd_speaks_is_read(language: str) -> None:
     """Recorded with dd 9.1: the verb may come first (uk), be two words (hr), and commas may be wide (zh_CN)."""
     copied, seconds = read_summary(LANGUAGES[language])
@@ -309,7 +310,7 @@ def test_without_a_whole_summary_there_is_no_figure(stderr: str) -> None:
     assert caught.value.got == (stderr.strip() or "nothing")
 
 
-@pytest.mark.parametrize("seconds", ["0", "0.0", "0,000", "0e-05", "9e999", "1e-999"])
+@every_row("seconds", ["0", "0.0", "0,000", "0e-05", "9e999", "1e-999"])
 def test_a_time_of_zero_or_beyond_all_bounds_gives_no_figure(seconds: str) -> None:
     with pytest.raises(ParseError, match="dd tells no time that can have passed"):
         Dd().parse(workload(), said(f"8388608 bytes (8.4 MB, 8.0 MiB) copied, {seconds} s, Infinity B/s\n"))

@@ -20,6 +20,7 @@ from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import wml
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.filebench import Filebench, read_report
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "filebench"
 TOOL = Filebench()
@@ -115,7 +116,7 @@ def test_the_whole_text_of_a_small_workload() -> None:
     assert "setarch" in command.files["/out/t1/filebench.sh"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "line"),
     [
         ({"nfiles": 77}, "entries=77"),
@@ -142,7 +143,7 @@ def test_each_option_is_in_the_text_and_what_was_published_where_none_is_given(
     assert re.search(rf"[\n,(]{re.escape(line)}[\n,)]", command.files["/out/mountlab.f"])
 
 
-@pytest.mark.parametrize("name", wml.RECIPES)
+@every_row("name", wml.RECIPES)
 def test_every_workload_stays_in_our_directory_and_is_whole(name: str) -> None:
     text = TOOL.command(workload(workload=name), "/m/t1", "/out").files["/out/mountlab.f"]
     assert text.startswith("set $dir=/m/t1\n")
@@ -157,7 +158,7 @@ def test_every_workload_stays_in_our_directory_and_is_whole(name: str) -> None:
     assert sets == used
 
 
-@pytest.mark.parametrize("name", wml.RECIPES)
+@every_row("name", wml.RECIPES)
 def test_an_option_that_a_workload_would_not_heed_is_refused(name: str) -> None:
     kinds = {key: option.kind for key, option in Filebench.options.items()}
     values = {"size": "3MiB", "int": 3, "duration": "5s", "choice": "fixed", "flag": True}
@@ -183,7 +184,7 @@ def test_what_the_plan_must_know() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "what", "where"),
     [
         ({"workload": "nonesuch"}, "wrong value for an option", "workload"),
@@ -221,7 +222,7 @@ def test_of_a_user_s_text_the_directory_and_the_run_line_are_ours() -> None:
     assert TOOL.space_bytes(own) == 16 * MIB
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("run", "seconds"),
     [("run 7", 7), ("set $t=9\nrun $t", 9), ("", 60), ("run", 60), ("run $unknown", 60), ("# run 5", 60)],
 )
@@ -230,7 +231,7 @@ def test_how_long_a_user_s_text_runs(run: str, seconds: int) -> None:
     assert TOOL.command(own, "/m/t1", "/out").files["/out/mountlab.f"].endswith(f"\nrun {seconds}\n")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "what"),
     [
         ("define fileset name=x,path=/etc,size=1k,entries=1", "a workload may name no path"),
@@ -329,7 +330,7 @@ def test_a_sample_without_figures_says_why(name: str, what: str, got: str) -> No
     assert got in caught.value.got
 
 
-@pytest.mark.parametrize("name", wml.RECIPES)
+@every_row("name", wml.RECIPES)
 def test_every_recording_is_read_as_what_it_was_asked(name: str) -> None:
     own = recorded_workload(name)
     rows = TOOL.parse(own, said(recording(name)))
@@ -363,7 +364,7 @@ def test_work_of_which_filebench_missed_the_beginning_is_refused() -> None:
     assert caught.value.allowed == "90% of 120000 or more"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("old", "new", "what"),
     [
         ("append ", "appended ", "filebench did not report what was asked"),

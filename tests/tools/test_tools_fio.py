@@ -20,6 +20,7 @@ from mountlab.core.model import Measurement, Scalar, Workload
 from mountlab.stats.histograms import bin_of, count
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import FILE, Fio
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
 DEFAULTS: dict[str, Scalar] = {key: o.default for key, o in Fio.options.items() if o.default is not None}
@@ -70,7 +71,7 @@ def test_the_command_of_a_write_prepares_nothing() -> None:
     assert "--end_fsync=1" in command.argv
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "argument"),
     [
         ({"io_size": 4096}, "--io_size=4096"),
@@ -131,7 +132,7 @@ def test_the_answer_is_about_the_directions_that_were_asked(rw: str, metrics: tu
     assert Fio().main_metrics(workload(rw=rw)) == metrics
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("option", "whole"),
     [
         ("exec_pre", "exec_prerun"),
@@ -263,8 +264,8 @@ def test_a_percentile_of_zero_is_what_the_clock_could_not_see() -> None:
         assert "read_latency_p50" not in by_metric(Fio().parse(workload(direct=1, runtime=2.0), report(text)))
 
 
-@pytest.mark.parametrize("bins", [True, False])
-@pytest.mark.parametrize(("ios", "given"), [(10_000, 4), (9_999, 3), (1_000, 3), (999, 2), (200, 2), (20, 1), (19, 0)])
+@every_row("bins", [True, False])
+@every_row(("ios", "given"), [(10_000, 4), (9_999, 3), (1_000, 3), (999, 2), (200, 2), (20, 1), (19, 0)])
 def test_a_percentile_of_few_ios_is_missing(ios: int, given: int, bins: bool) -> None:
     """Ten I/Os above it: p99.9 of 100 I/Os is their largest, or nothing."""
     values = np.random.default_rng(1).lognormal(11, 0.5, ios).astype(int)
@@ -417,7 +418,7 @@ def test_a_cut_report_says_where() -> None:
     assert error.where.startswith("fio.json, line ")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "path",
     [
         "error",
@@ -435,7 +436,7 @@ def test_a_cut_report_says_where() -> None:
         "read.clat_ns",
     ],
 )
-@pytest.mark.parametrize("value", [None, "12", [], True, -1, math.nan, math.inf, 10**400])
+@every_row("value", [None, "12", [], True, -1, math.nan, math.inf, 10**400])
 def test_a_figure_that_is_missing_or_no_honest_number_is_refused_by_name(path: str, value: object) -> None:
     """Trap: float(value or 0.0)."""
     error = refusal(ParseError, report(changed_report({path: value})), direct=1, runtime=2.0)
@@ -464,7 +465,7 @@ def test_a_report_without_work_or_without_time_is_refused(changes: dict[str, Any
         Fio().parse(workload(**options), report(changed_report(changes)))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text", ["{}", '{"jobs": []}', '{"jobs": {}}', '{"jobs": [1]}', '{"jobs": [[]]}', '{"jobs": null}', "[]", "null"]
 )
 def test_json_that_is_no_report_is_refused(text: str) -> None:
@@ -538,7 +539,7 @@ def test_a_size_that_fio_reads_in_thousands_is_refused(name: str, value: str) ->
     assert "4KiB is 4000 bytes to fio" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "value"),
     [
         ("rate_iops", "fast"),
@@ -561,7 +562,7 @@ def test_an_option_that_is_a_number_to_fio_is_refused_before_anything_is_mounted
         assert (caught.value.got, caught.value.allowed[:14]) == (repr(value), "a whole number")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "value"),
     [
         ("rate_iops", 100),

@@ -17,6 +17,7 @@ from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fs_mark import SYNCS, measurements, read_report
 from mountlab.tools.logs import read_log
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fs_mark"
 FS_MARK = TOOLS["fs_mark"]
@@ -54,7 +55,7 @@ def parse(stdout: str, *, exit_status: int = 0, **options: Any) -> dict[str, flo
 PLAIN = "inside /m/t1 fs_mark -d . -l /o/t1/fs_log.txt -n 10 -s 4096"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "words"),
     [
         ({}, "-S 1 -t 1 -w 16384 -p 40 -r 24 -L 1"),
@@ -72,7 +73,7 @@ def test_each_option_has_its_letter(options: dict[str, Any], words: str) -> None
     assert argv(**options) == f"{PLAIN} {words}"
 
 
-@pytest.mark.parametrize(("word", "number"), SYNCS.items())
+@every_row(("word", "number"), SYNCS.items())
 def test_each_method_has_its_number(word: str, number: int) -> None:
     assert f" -S {number} " in argv(sync=word)
     assert set(SYNCS.values()) == set(range(7))
@@ -111,7 +112,7 @@ def test_flushed_files_are_guessed_to_take_longer() -> None:
     assert FS_MARK.expected_s(workload(count=1000)) > FS_MARK.expected_s(workload(count=1000, sync="none"))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "key"),
     [
         ({"count": 0}, "count"),
@@ -258,7 +259,7 @@ def test_the_summary_of_newer_versions_is_no_row() -> None:
     assert read_report(text("S1-L2.stdout") + NEWER) == read_report(text("S1-L2.stdout"))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("change", "reason"),
     [
         (("4747.1", "inf"), "cannot be read"),
@@ -293,7 +294,7 @@ def test_a_damaged_output_gives_no_figure(change: tuple[str, str], reason: str) 
 # --- properties -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", READABLE)
+@every_row("name", READABLE)
 def test_no_beginning_of_an_output_gives_another_figure(name: str) -> None:
     """Trap: a number from a half-written output. Every cut, byte by byte."""
     whole = text(name)

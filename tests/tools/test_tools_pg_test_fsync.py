@@ -16,6 +16,7 @@ from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.pg_test_fsync import NO_DIRECT_IO, NOT_HERE, measurements, read_report
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "pg_test_fsync"
 PG = TOOLS["pg_test_fsync"]
@@ -66,7 +67,7 @@ def test_no_database_is_set_up_on_a_box_for_its_sake() -> None:
     assert "apt-get install postgresql" in program.hint
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "key"),
     [
         ({"time_per_test": "0s"}, "time_per_test"),
@@ -120,7 +121,7 @@ def test_a_rate_and_the_time_of_one_operation_unrounded() -> None:
     assert len(found) == 2 * 16
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("ramfs")])
+@every_row("name", [name for name in RECORDED if name.startswith("ramfs")])
 def test_methods_that_are_not_offered_are_missing_with_the_reason(name: str) -> None:
     """Trap: n/a and n/a* rows, in thirteen languages, one of them with a comma in its numbers."""
     report = read_report(text(name))
@@ -176,7 +177,7 @@ def test_another_time_than_was_asked_is_refused() -> None:
     assert (caught.value.got, caught.value.allowed) == ("1 s per test", "5 s")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "change",
     [
         ("12043.664", "12143.664"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mountlab.tracing.explained import Explained, explained, names_of
+from rows import every_row
 from synthetic_trace import DEV, DEVICE, Timeline, seen
 
 PAGE = "folio_wait_bit_common"
@@ -186,7 +187,7 @@ def test_what_the_tool_starts_is_the_tool() -> None:
     assert explain(line, fds="3 0 /dev/null\n").trace[-1].operations == 3
 
 
-@pytest.mark.parametrize(
+@every_row(
     "fds", ["5 \N{SUPERSCRIPT TWO} x", "\N{ARABIC-INDIC DIGIT FIVE} 3 /x", "9" * 5000 + " 3 x", "\0", "5", "-5 3 x"]
 )
 def test_a_line_of_files_that_is_none_is_passed_over(fds: str) -> None:

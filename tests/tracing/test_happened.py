@@ -7,6 +7,7 @@ from mountlab.core.errors import ParseError
 from mountlab.tracing.operations import OpenFiles
 from mountlab.tracing.requests import Request
 from mountlab.tracing.symbols import read_symbols, wait_of
+from rows import every_row
 from synthetic_trace import DEV, KERNEL_FOLLOWS, Timeline, seen
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def test_how_often_a_thread_left_its_processor() -> None:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("stack", "wait"),
     [
         ("schedule jbd2_log_wait_commit ext4_sync_file", "journal"),

@@ -13,6 +13,7 @@ import pytest
 from mountlab.core.errors import ParseError
 from mountlab.tracing.explained import Explained, explained
 from mountlab.tracing.perf_data import Trace, read_trace
+from rows import every_row
 from synthetic_trace import (
     ADDR,
     DEVICE,
@@ -125,7 +126,7 @@ def test_a_process_is_the_child_of_its_parent_and_a_thread_of_nobody() -> None:
     assert read_trace(file.bytes()).parents == {8: 5}
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@every_row("name", HOSTILE_NAMES)
 def test_the_name_of_a_process_changes_nothing_else(name: str) -> None:
     plain, hostile = whole(), replace(whole(), names={})
     hostile.happened = []
@@ -216,7 +217,7 @@ def with_stack_of(depth: int) -> bytes:
     return file.bytes()
 
 
-@pytest.mark.parametrize("depth", [2, 3, 1 << 20, 1 << 32, 1 << 60, 1 << 61, (1 << 61) + 1, (1 << 64) - 1])
+@every_row("depth", [2, 3, 1 << 20, 1 << 32, 1 << 60, 1 << 61, (1 << 61) + 1, (1 << 64) - 1])
 def test_a_stack_deeper_than_its_record_is_refused(depth: int) -> None:
     assert "a stack without end" in damaged(with_stack_of(depth))
 
@@ -261,16 +262,16 @@ def in_memory_of(data: bytes) -> float:
 HUGE = (1 << 16, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 61, (1 << 63) - 1, (1 << 64) - 1)
 
 
-@pytest.mark.parametrize("at", [16, 24, 32, 40, 48, 104 + 8 * 30 + 128, 104 + 8 * 30 + 136])
-@pytest.mark.parametrize("huge", HUGE)
+@every_row("at", [16, 24, 32, 40, 48, 104 + 8 * 30 + 128, 104 + 8 * 30 + 136])
+@every_row("huge", HUGE)
 def test_no_size_in_the_file_is_trusted(at: int, huge: int) -> None:
     data = bytearray(FILE)
     data[at : at + 8] = struct.pack("<Q", huge)
     assert in_memory_of(bytes(data)) < 60
 
 
-@pytest.mark.parametrize("part", [1, 12])
-@pytest.mark.parametrize("huge", [0, 1 << 31, (1 << 32) - 1])
+@every_row("part", [1, 12])
+@every_row("huge", [0, 1 << 31, (1 << 32) - 1])
 def test_no_count_in_its_header_is_trusted(part: int, huge: int) -> None:
     file = PerfData()
     file.sample(Happened("jbd2:jbd2_end_commit", 5, 1, 1, 0, {}))
@@ -289,7 +290,7 @@ def test_an_empty_part_of_the_header_is_none(part: int) -> None:
     assert found.total == (0 if part == 1 else 1)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "lines",
     [
         ["\tfield:char x[1099511627776];\toffset:8;\tsize:1099511627776;\tsigned:0;"],

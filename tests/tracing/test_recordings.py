@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mountlab.tracing.explained import Explained, explained
 from mountlab.tracing.perf_data import read_trace
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 RECORDINGS: dict[str, dict[str, Any]] = json.loads((DATA / "recordings.json").read_text())
@@ -57,7 +58,7 @@ def work(name: str) -> dict[str, float]:
     return {f"{row.quantity} {row.label}".strip(): row.value for row in of(name).work}
 
 
-@pytest.mark.parametrize("name", OPERATION)
+@every_row("name", OPERATION)
 def test_each_operation_is_found(name: str) -> None:
     (row,) = (each for each in of(name).trace if each.operation == OPERATION[name])
     assert row.operations in ((49, 50) if "fsync" in name else (60,))
@@ -107,7 +108,7 @@ def test_a_direct_read_is_mostly_the_device(name: str) -> None:
     assert work(name)["device_bytes_per_op"] == pytest.approx(4096)
 
 
-@pytest.mark.parametrize("name", OPERATION)
+@every_row("name", OPERATION)
 def test_recordings_name_no_program_but_fio_and_the_kernels_own(name: str) -> None:
     names = {bytes(each).rstrip(b"\0") for each in read_trace(data_of(name)).events["sched:sched_switch"]["prev_comm"]}
     ours = (b"fio", b"kworker", b"jbd2", b"xfs", b"btrfs", b"swapper", b"ksoftirqd", b"loop", b"other", b"iou-")
