@@ -26,6 +26,8 @@ from mountlab.report import execute
 from mountlab.results import paths, store
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
 from pages import Page
+from repetition import few_then_many
+from rows import every_row
 from synthetic_report import execute_here
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
@@ -49,7 +51,7 @@ def test_a_sweep_names_its_boxes_in_their_order() -> None:
     assert sweep.box == "a"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("keys", "what", "got"),
     [
         ({"boxes": ["a"]}, "one box is no factor", "a"),
@@ -217,10 +219,11 @@ def test_a_batch_that_is_something_else_has_no_one_answer(boxes: Path, monkeypat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("paged", few_then_many(False, True))
 def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
-    boxes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    paged: bool, boxes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first time a box is lost, and no page is made, which takes seconds."""
+    """The first time a box is lost, and no page is made, which takes seconds; the second time only where `paged`."""
     real_run, real_resume, write_page = commands.run_batch, commands.resume_batch, commands.write_page
     monkeypatch.setattr(commands, "run_batch", lambda made, **more: real_run(made, execute=Recorded("b"), **more))
     monkeypatch.setattr(commands, "resume_batch", lambda path: real_resume(path, execute=Recorded()))
@@ -231,10 +234,14 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
     assert "Over 2 boxes, each counting alike: " in said
     assert "Without b: there are no figures of it" in said
     (directory,) = boxes.glob("batch-s-*")
-    monkeypatch.setattr(commands, "write_page", write_page)
-    monkeypatch.setattr(execute, "execute", execute_here)
+    if paged:
+        monkeypatch.setattr(commands, "write_page", write_page)
+        monkeypatch.setattr(execute, "execute", execute_here)
     assert __main__.main(["resume", str(directory)]) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
+    assert comparing.newest_over_boxes(boxes) == [boxes / "run-a", boxes / "run-b", boxes / "run-c"]
+    if not paged:
+        return
     assert "Over 3 boxes, each counting alike: " in said
     (found,) = boxes.glob("boxes-tour-*/report.html")
     assert f"report over boxes: {disk.shown(found)}\n" in said
@@ -245,7 +252,6 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
     entry = json.loads((found.parent / "entry.json").read_text())
     assert entry["runs"] == ["run-a", "run-b", "run-c"]
     assert entry["verdict"] in read.words
-    assert comparing.newest_over_boxes(boxes) == [boxes / "run-a", boxes / "run-b", boxes / "run-c"]
 
 
 def test_a_scheduler_is_for_several_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from mountlab.batch.batch_file import Batch, Item, ItemOutcome, notebook_paramet
 from mountlab.batch.store import load_batch, sweep_path
 from mountlab.core.errors import ParameterError, StoreError
 from mountlab.results import paths
+from rows import every_row
 
 
 def batch(groups: dict[str, Any], **more: Any) -> Batch:
@@ -58,7 +59,7 @@ def test_names_of_items_are_plain_whatever_the_files_are_called() -> None:
     assert item.id == "01-_b_rm_"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("groups", "told"),
     [
         ({"g": {"sweeps": "a"}}, ["unknown key", "groups.g.sweeps", "did you mean 'sweep'?"]),

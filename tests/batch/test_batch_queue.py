@@ -11,6 +11,7 @@ from mountlab.batch.batch_file import Item
 from mountlab.batch.queue import HERE, Queue, Task, machine_of, makespan
 from mountlab.batch.view import Planned
 from mountlab.core.model import Box
+from rows import every_row
 
 
 def item(number: int, box: str | None = None) -> Item:
@@ -172,7 +173,7 @@ def test_at_most_so_many_at_once() -> None:
     assert queue.ready(0.0) == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every_row("seed", range(40))
 def test_every_item_is_done_once_and_never_two_on_one_machine(seed: int) -> None:
     """Any batch, any order of ends, and boxes that are lost or busy in between."""
     random = Random(seed)

@@ -13,6 +13,7 @@ from mountlab.batch.batch_file import Item
 from mountlab.batch.view import Ahead, BatchView, ItemResult, Planned, result_of
 from mountlab.core.findings import PublishedFigure
 from pages import Page
+from rows import every_row
 from synthetic_run import comparison, synthetic_run
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">"\'&'
@@ -170,7 +171,7 @@ def test_the_time_that_is_left_learns_from_what_items_took() -> None:
     assert ahead.seconds() == 0
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("states", "error", "bad", "code"),
     [
         (["done", "left out"], "", {}, 0),

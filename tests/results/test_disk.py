@@ -26,6 +26,7 @@ from mountlab.results.raw_sums import with_sums
 from mountlab.results.writer import RunWriter, as_yaml, held_run
 from mountlab.results.writer import versions as versions_
 from powercut import Disk, PowerCut
+from repetition import few_then_many
 from results.test_store import RESOLVED, ok, the_plan
 from sweep.test_plan import FACTS
 
@@ -154,12 +155,14 @@ def test_a_power_cut_while_an_interrupted_run_is_gone_on_with_takes_nothing_of_w
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", few_then_many(4, 1))
 def test_after_a_power_cut_at_any_call_nothing_recorded_is_lost_and_the_rest_is_measured_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """At each call of `make test-all`, at each fourth of `make test`."""
     count = calls(tmp_path / "whole", monkeypatch)
     assert count > 60
-    for number in range(1, count + 1):
+    for number in range(1, count + 1, step):
         results = tmp_path / f"{number}"
         results.mkdir()
         faulty, recorded = Disk(results, fail_at=number), list[str]()
@@ -173,17 +176,18 @@ def test_after_a_power_cut_at_any_call_nothing_recorded_is_lost_and_the_rest_is_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "lasting"),
+    ("error", "lasting", "step"),
     [
-        pytest.param(errno.ENOSPC, True, id="full"),
-        pytest.param(errno.EIO, False, id="error", marks=pytest.mark.long),
+        pytest.param(errno.ENOSPC, True, 3, id="full, at some calls"),
+        pytest.param(errno.ENOSPC, True, 1, id="full", marks=pytest.mark.long),
+        pytest.param(errno.EIO, False, 1, id="error", marks=pytest.mark.long),
     ],
 )
 def test_an_error_of_the_disk_at_any_call_ends_the_run_with_what_to_do_and_loses_nothing(
-    error: int, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: int, lasting: bool, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = calls(tmp_path / "whole", monkeypatch)
-    for number in range(1, count + 1):
+    for number in range(1, count + 1, step):
         results, recorded = tmp_path / f"{number}", list[str]()
         results.mkdir()
         faulty = Disk(results, fail_at=number, error=error, lasting=lasting)

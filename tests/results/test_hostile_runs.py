@@ -9,6 +9,7 @@ import pickle
 import random
 import shutil
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,11 +28,13 @@ from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.publish import reproduce
 from mountlab.report import execute, export
+from mountlab.report.kernels import Kernels
 from mountlab.results import store
 from mountlab.results.imported import import_patterns
 from mountlab.results.info import read_info, runs_below
 from mountlab.results.tables import tables as tables_
 from mountlab.sweep.untrusted import kept_box
+from rows import every_row
 from sweep.test_hostile_input import no_control_characters, nothing_is_touched
 
 MANY = int(os.environ.get("MOUNTLAB_HOSTILE_RUNS", "12"))
@@ -131,7 +134,7 @@ def test_a_name_in_run_json_leads_nowhere_else(name: str, run: Path) -> None:
         store.load_run(run)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "change",
     [
         {"host": "-oProxy=x"},
@@ -183,7 +186,7 @@ def test_a_pickle_in_a_table_is_not_read(tmp_path: Path, monkeypatch: pytest.Mon
         pickle.loads(pickle.dumps(Harmful()))  # it is harmful indeed
 
 
-@pytest.mark.parametrize("name", ["../x", "a b", "-x", "$(id)", "a\nb", ""])
+@every_row("name", ["../x", "a b", "-x", "$(id)", "a\nb", ""])
 def test_a_batch_has_a_plain_name(name: str) -> None:
     with pytest.raises(MountlabError, match="a name that would lead elsewhere"):
         parse_batch({"groups": {}}, name=name, where="b.yml")
@@ -203,7 +206,18 @@ def test_a_comparison_has_a_place_below_the_results(run: Path, tmp_path: Path) -
         execute.write_comparison(run, run, results=tmp_path / "results")
 
 
-@pytest.mark.slow
+def test_what_starts_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path) -> None:
+    """The environment and the words of the kernel, without its start, which takes seconds."""
+    spec = Kernels(alone=True).manager(tmp_path / "kernel.json")().kernel_spec
+    assert "--IPKernelApp.ignore_cwd=True" in spec.argv
+    (tmp_path / "planted.py").write_text(f"open({str(tmp_path / CANARY)!r}, 'w')\n")
+    argv, environment = [spec.argv[0], "-c", "import planted"], {**os.environ, **spec.env}
+    done = subprocess.run(argv, check=False, cwd=tmp_path, env=environment, capture_output=True)
+    assert b"No module named 'planted'" in done.stderr
+    assert not (tmp_path / CANARY).exists()
+
+
+@pytest.mark.long
 def test_a_kernel_for_a_report_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks at a run from inside of its directory must not have its files imported."""
     for name in ("pathlib", "pandas", "planted"):
@@ -250,14 +264,22 @@ def test_a_run_with_a_level_of_an_earlier_version_stays_readable(run: Path) -> N
             store.load_run(run)
 
 
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one imported log."""
+    place = tmp_path_factory.mktemp("brought")
+    (place / "ext4-1.txt").write_text("1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s\n")
+    raw = {"question": "?", "tool": "dd", "files": [f"{place}/{{filesystem}}-{{repeat}}.txt"]}
+    path = import_patterns(raw, results=place / "results")
+    assert len(store.load_run(path).trials) == 1
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["../x", "/etc", "a\nb", "a\x1b[2Jb", ""])
 @pytest.mark.parametrize("place", ["name", "box", "filesystems", "workloads", "published"])
-def test_a_name_in_an_imported_sweep_is_one(place: str, name: str, tmp_path: Path) -> None:
-    (tmp_path / "ext4-1.txt").write_text("1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s\n")
-    raw = {"question": "?", "tool": "dd", "files": [f"{tmp_path}/{{filesystem}}-{{repeat}}.txt"]}
-    path = import_patterns(raw, results=tmp_path / "results")
-    assert len(store.load_run(path).trials) == 1
+def test_a_name_in_an_imported_sweep_is_one(place: str, name: str, brought: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(brought, tmp_path / brought.name))
     imported = json.loads((path / "run.json").read_text())["imported"]
     sweep = imported["sweep"]
     if place in ("filesystems", "workloads"):

@@ -9,6 +9,7 @@ import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.results.import_file import Layout, layout, read_import
 from mountlab.results.import_names import ways
+from rows import every_row
 from waiting import no_hang
 
 
@@ -79,7 +80,7 @@ def test_levels_that_hold_the_character_do_not_shift_into_the_next() -> None:
     assert "several ways" in refusal("ext4-lazy-big-1.txt", files=pattern).what
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "pattern", "filesystem"),
     [
         ("ext4-1M-3.txt", "{filesystem}-*.txt", "ext4"),
@@ -107,7 +108,7 @@ def test_the_order_of_names_in_two_patterns_makes_no_other_cell() -> None:
     assert {log.workload.label for log in whole.logs} == {"fio rw=read bs=4k"}
 
 
-@pytest.mark.parametrize("seed", range(100))
+@every_row("seed", range(100))
 def test_the_way_in_which_a_name_was_made_is_among_those_found(seed: int) -> None:
     rng = random.Random(seed)
     words = {key: "".join(rng.choices("ab-.", k=rng.randrange(1, 5))) for key in ("x", "y", "z")}

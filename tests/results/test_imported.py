@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
+from mountlab.plots import Plot
 from mountlab.report import execute, figure_files
 from mountlab.report.sections import answer, box, question, reproduce, trials, versions
-from mountlab.results import info, paths
+from mountlab.results import info, paths, store
 from mountlab.results.import_file import Layout, blocks, layout, natural, read_import
 from mountlab.results.imported import import_file, import_patterns
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
+from repetition import few_then_many
+from rows import every_row
 from synthetic_report import execute_here
 
 ROOT = Path(__file__).parents[2]
@@ -260,7 +264,7 @@ def test_without_repeats_files_count_in_the_order_of_their_names() -> None:
     assert sorted(["b10", "b9", "a"], key=natural) == ["a", "b9", "b10"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "names", "what", "where"),
     [
         ({"files": "x/{filesystem}.txt"}, ["y.txt"], "no file fits a pattern", "m.yml: files"),
@@ -363,13 +367,24 @@ def test_parse_shows_figures_and_errors_and_fails_for_the_latter(capsys: pytest.
     assert main(["parse", "bonnie", str(good)]) == 2
 
 
+def some_of_a_page(run_path: Path) -> Path:
+    """Two sections in the place of the report."""
+    run = load_run(run_path)
+    disk.replace_file(run_path / "report.html", f"{question(run).text}{box(run).text}".encode())
+    return run_path / "report.html"
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("whole", few_then_many(False, True))
 def test_import_reports_what_it_read(
-    tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    whole: bool, tmp_path: Path, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a page that no kernel makes, which takes seconds."""
     logs(tmp_path, repeats=5)
-    monkeypatch.setattr(execute, "execute", execute_here)
+    if whole:
+        monkeypatch.setattr(execute, "execute", execute_here)
+    else:
+        monkeypatch.setattr(execute, "write_report", some_of_a_page)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mountlab.results.imported.import_patterns.__kwdefaults__", {"results": results_dir})
     arguments = [
@@ -387,7 +402,8 @@ def test_import_reports_what_it_read(
     (page,) = results_dir.glob("*/report.html")
     text = page.read_text()
     assert "measured elsewhere" in text
-    assert "not known" in text
+    assert "not known" in text or not whole
+    assert "Nothing is known of the box itself." in text
 
 
 @pytest.mark.slow
@@ -411,8 +427,10 @@ def test_what_the_docs_say_of_logs_is_what_happens(
     others = (PAGE.parent / "custom-figures.md", PAGE.parents[1] / "publishing.md")
     typed = "\n".join([page, *(other.read_text() for other in others)])
     lines = re.findall(r"^\.venv/bin/mountlab ((?:parse|import|export) .*)", typed, re.MULTILINE)
-    # That each plot becomes a file is tested in report/test_paper.py.
+    # That each plot becomes a file is tested in report/test_paper.py; and nothing changes the run between two lines.
     monkeypatch.setattr(figure_files, "PLOTS", {})
+    monkeypatch.setattr(Plot, "save_bytes", lambda _, form, width_in: f"{form} {width_in}".encode())
+    monkeypatch.setattr(store, "load_run", cache(store.load_run))
     said = {}
     for line in dict.fromkeys(lines):
         assert main(shlex.split(line, comments=True)) == 0, line
