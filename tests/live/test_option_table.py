@@ -256,8 +256,10 @@ def in_the_guest(request_: Request) -> bool:
 
 
 def repeats(request_: Request) -> bool:
-    """Whether the same states of options of mount or mkfs are asked for of the same type by another line: before it, or
-    true of every kernel."""
+    """Whether the same states of options of mount or mkfs are asked for by another line, of any type: before it, or
+    true of every kernel. The first line of each type repeats none."""
+    if request_ is next(each for each in REQUESTS if each.kind == request_.kind):
+        return False
     alike = [each for each in REQUESTS if sort(each) == sort(request_)]
     return request_ is not min(alike, key=of_some_kernels)
 
@@ -267,7 +269,7 @@ def of_some_kernels(request_: Request) -> bool:
 
 
 def sort(request_: Request) -> tuple[object, ...]:
-    return request_.kind, bool(request_.mkfs), frozenset(request_.states), bool(request_.added)
+    return bool(request_.mkfs), frozenset(request_.states), bool(request_.added)
 
 
 def marks(request_: Request) -> tuple[pytest.MarkDecorator, ...]:
