@@ -18,7 +18,7 @@ from mountlab.results.store import Run
 from mountlab.runner import workflow
 from sweeps import DIR, TMPFS, as_is, sweep
 
-pytestmark = [pytest.mark.box, pytest.mark.machine, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 IMAGE = {"type": "ext4", "image": "128MiB"}
 WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True}
@@ -47,6 +47,7 @@ def raised(run: Run, code: str) -> set[str]:
     return {caveat.subject for caveat in run.caveats if caveat.code == code and caveat.severity != "note"}
 
 
+@pytest.mark.machine
 def test_every_check_has_passed_or_raised_or_says_why_it_could_not_look(run: Run) -> None:
     told = [*{each.code for each in run.caveats}, *run.checks_passed, *run.not_checked]
     assert sorted(told) == sorted(CHECKS)
@@ -59,6 +60,7 @@ def test_every_check_has_passed_or_raised_or_says_why_it_could_not_look(run: Run
     )
 
 
+@pytest.mark.machine
 def test_direct_io_with_data_journal_is_seen_to_go_through_the_page_cache(run: Run) -> None:
     """data=journal makes O_DIRECT go through the page cache: 122k "direct" IOPS against 26k."""
     assert raised(run, "direct-not-honoured") == {"journal/write", "journal/read"}
@@ -66,17 +68,20 @@ def test_direct_io_with_data_journal_is_seen_to_go_through_the_page_cache(run: R
     assert noted == {"tmpfs/write", "tmpfs/read"}
 
 
+@pytest.mark.machine
 def test_sides_that_differ_in_what_the_kernel_added_are_noted(run: Run) -> None:
     (told,) = [each.message for each in run.caveats if each.code == "sides-differ" and each.subject == "journal"]
     assert "nodelalloc" in told
 
 
+@pytest.mark.machine
 def test_clocks_and_swap_were_looked_at(run: Run) -> None:
     """What they did meanwhile is the machine's own affair, and no fault of a test."""
     assert not {"clock-stepped", "swapping"} & {*run.not_checked}
     assert all((run.path / "raw" / trial / "uptime").read_text().count(" ") == 4 for trial in run.trials["trial_id"])
 
 
+@pytest.mark.machine
 def test_rounds_were_run_first_and_are_kept_beside_the_trial(run: Run) -> None:
     kept = sorted(file.parent.name for file in (run.path / "raw").glob("*/precondition.json"))
     own = run.trials[run.trials["workload"] == "again"]
@@ -86,6 +91,7 @@ def test_rounds_were_run_first_and_are_kept_beside_the_trial(run: Run) -> None:
     assert list(run.trials["status"].unique()) == ["ok"]
 
 
+@pytest.mark.machine
 def test_the_bandwidth_inside_of_a_trial_was_judged(run: Run) -> None:
     assert "not-steady" not in run.not_checked
     logged = {file.parent.name for file in (run.path / "raw").glob("*/fio_bw.1.log")}
