@@ -242,7 +242,7 @@ CASES: list[tuple[str, str, str, str, Callable[[Disk], bool], bool]] = [
 
 AGAIN = {
     ("btrfs", "compress-force=zstd"), ("btrfs", "compress-force=lzo"), ("btrfs", "lazytime"), ("overlay", "dirsync"),
-    ("btrfs", "sync"), ("ext4", "dirsync"), ("xfs", "dirsync"), ("overlay", "lazytime"),
+    ("btrfs", "sync"), ("ext4", "dirsync"), ("xfs", "dirsync"), ("overlay", "lazytime"), ("xfs", "largeio"),
 }  # fmt: skip
 """What other cases measure too, of another type or word."""
 
