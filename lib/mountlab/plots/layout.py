@@ -108,7 +108,7 @@ class _Overhang:
 @lru_cache
 def _renderer(dpi: float) -> RendererAgg:
     """Return what measures texts, the same for all figures: it remembers how wide they are."""
-    return RendererAgg(1, 1, dpi)
+    return RendererAgg(1, 1, dpi)  # type: ignore[no-untyped-call]
 
 
 def _boxes_of(axis: Axis, renderer: RendererAgg, point: float) -> list[Bbox]:
