@@ -21,7 +21,7 @@ from faults.table import PAGE, Rows
 from hypothesis import settings
 from mountlab.report import kernels
 from mountlab.results import paths
-from waiting import happens
+from waiting import LIMIT_S, happens
 from whole_machine import only_session
 
 if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's settings when they are imported
@@ -302,11 +302,12 @@ class LeftoverGuard:
     @pytest.hookimpl(trylast=True)  # after xdist has ended its workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         base = session.config._tmp_path_factory.getbasetemp()  # as pytest-xdist asks for it
-        self.left = self._wait((workers.PLACE.name, str(base)))
+        stopped = session.exitstatus == pytest.ExitCode.INTERRUPTED  # by a person, who waits no longer than this
+        self.left = self._wait((workers.PLACE.name, str(base)), 5.0 if stopped else LIMIT_S)
         if self.left and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _wait(self, ours: Sequence[str]) -> list[str]:
+    def _wait(self, ours: Sequence[str], within_s: float) -> list[str]:
         left: frozenset[str] = frozenset()
 
         def nothing() -> bool:
@@ -314,7 +315,7 @@ class LeftoverGuard:
             left = leftovers(ours)
             return not left
 
-        happens(nothing)
+        happens(nothing, within_s)
         return sorted(left)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
