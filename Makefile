@@ -100,7 +100,7 @@ lab: env ## JupyterLab on the notebooks, the tour opened [ARGS="--port 9000 --no
 bench: env ## what Mountlab itself costs, beside others that do the same: about 20 minutes [ARGS="--only trials"]
 	@$(PY) -m mountlab_dev bench $(ARGS)
 
-bench-gate: env ## is a cheap subject 25 % slower than at the last recorded commit? 1: yes, 5: inconclusive [ARGS="--only plan"]
+bench-gate: env ## is a cheap subject 25 % slower than at the last recorded commit? 10 minutes or more [ARGS="--only plan"]
 	@$(PY) -m mountlab_dev bench-gate $(ARGS)
 
 calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: about a quarter of an hour
