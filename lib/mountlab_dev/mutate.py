@@ -396,6 +396,7 @@ class Copy:
                 cwd=self.tree,
                 env={name: value for name, value in os.environ.items() if not name.startswith(_OF_OTHERS)} | own,
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,  # a signal to "our group" would reach us, although we are in another namespace
                 timeout=limit_s,
                 capture_output=True,
                 text=True,
@@ -434,7 +435,7 @@ def once() -> dict[str, str]:
 
 
 def read(record: Path) -> list[Mutation]:
-    """Return the mutations of an earlier run that were caught. What was judged twice counts as it was judged last."""
+    """Return the mutations of earlier runs that were caught. What was judged twice counts as it was judged last."""
     judged = [Mutation(**json.loads(line)) for line in record.read_text().splitlines()]
     return [each for each in {each: each for each in judged}.values() if each.test]
 
@@ -442,31 +443,24 @@ def read(record: Path) -> list[Mutation]:
 def judge_all(
     mutations: list[Mutation], copy: Copy, stages: Sequence[str], say: Callable[[Mutation], None]
 ) -> list[Mutation]:
-    """Say each as soon as a test has caught it, and again where that test fails without it, too; at last those that no
-    stage has caught, which are returned."""
+    """Say each as soon as a test has caught it that passes without it; at last say, and return, those that no stage has
+    caught."""
     left = mutations
     for stage in stages if mutations else ():
         copy.look(left, stage)
-        left = _judge(left, copy, stage, say)
+        missed: list[Mutation] = []
+        for each in left:
+            judged = copy.judge(each, stage)
+            while judged.test in copy.leave_out({judged.test}):
+                judged = copy.judge(each, stage)
+            if judged.test:
+                say(judged)
+            else:
+                missed.append(judged)
+        left = missed
     for each in left:
         say(each)
     return left
-
-
-def _judge(mutations: list[Mutation], copy: Copy, stage: str, say: Callable[[Mutation], None]) -> list[Mutation]:
-    """Return those that a stage has not caught, as judged."""
-    missed: list[Mutation] = []
-    left = mutations
-    while left:
-        judged: list[Mutation] = []
-        for each in left:
-            judged.append(copy.judge(each, stage))
-            if judged[-1].test:
-                say(judged[-1])
-        wrong = copy.leave_out({each.test for each in judged})
-        missed += [each for each in judged if not each.test]
-        left = [each for each in judged if each.test in wrong]
-    return missed
 
 
 def note(judged: Mutation, record: Path) -> None:
