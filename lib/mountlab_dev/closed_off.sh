@@ -12,7 +12,7 @@ shift
 writable() { mount --bind "$1" "$1" && mount -o remount,bind,rw "$1"; }
 
 # Mounts of other tests, which this one could keep busy.
-grep -o ' /[^ ]*mountlab[^ ]* ' /proc/self/mountinfo | xargs -r umount -l
+cut -d ' ' -f 5 /proc/self/mountinfo | grep mountlab | tac | xargs -r umount -l
 
 mkdir -p /dev/disk
 cut -d ' ' -f 5 /proc/self/mountinfo | while read -r point; do
