@@ -13,7 +13,7 @@ SCRIPTS := .ci/run lib/env.sh
 FRAGMENTS := $(shell find lib/mountlab lib/mountlab_dev -name '*.sh')
 # As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py).
 WORKERS := 2
-PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --quiet
+PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --quiet
 # Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
 CHECKED := not (box or browser or long) and (repository or not slow)
 TESTED := not (long or repository)
@@ -114,10 +114,10 @@ check: env lint ## linters, types, the fast tests, and those of the repository i
 
 # Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
 # Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
-test test-all: WORKERS := 5
+test test-all: WORKERS := 4
 test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
-	@$(PYTEST) -m "$(TESTED)" $(ARGS)
+	@$(PYTEST) -m "$(TESTED)" --ignore=tests/dev $(ARGS)
 
 test-all: check test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
 	@MOUNTLAB_TESTS_PART=long $(PYTEST) -m "long and not alone" $(ARGS)

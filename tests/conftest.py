@@ -42,12 +42,6 @@ kernels.prepare = lambda: None
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
-MADE_ONCE = {
-    "test_architecture", "test_colours", "test_pages", "test_report_page", "test_jupyterlab", "test_notebooks_run",
-    "test_publish", "test_reproduce", "test_compare_many", "test_notebooks", "test_trials",
-}  # fmt: skip
-"""Tests whose pages, bundles, syntax trees and types take seconds: one worker makes them and runs all of a file. Groups
-begin first, so that what takes long does not begin last."""
 NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
 """What Mountlab and apt say where no package server is within reach."""
 OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
@@ -66,7 +60,9 @@ def _soak(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without `make soak` its tests are not there: they take the better part of an hour."""
+    """What mostly waits begins first, beside what computes. Without `make soak` its tests are not there: they take the
+    better part of an hour."""
+    items.sort(key=lambda item: not (item.get_closest_marker("box") or item.get_closest_marker("browser")))
     soak = [item for item in items if item.get_closest_marker("soak") and not _soak(config)]
     if soak:
         config.hook.pytest_deselected(items=soak)
@@ -121,18 +117,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.skip(reason=reason))
     if not item.config.pluginmanager.hasplugin("xdist"):
         return
-    if item.get_closest_marker("box"):
-        item.add_marker(pytest.mark.xdist_group(_box_of(item)))
-    elif item.path.stem in MADE_ONCE:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    if not item.get_closest_marker("xdist_group"):
+        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
 
 
-def _box_of(item: pytest.Item) -> str:
-    """Which tests on a box run one after another: those of a file, which share what is measured; those on the one
-    virtual box; and those that change what the machine has only once."""
+def _group_of(item: pytest.Item) -> str:
+    """Which tests run one after another in one worker: those of a file, whose runs and pages are made once; those on
+    the one virtual box; and those that change what the machine has only once."""
     if _on_the_vm(item):
         return "vm"
-    return "machine" if item.get_closest_marker("machine") else item.path.stem
+    return "machine" if item.get_closest_marker("machine") else f"{item.path.parent.name}-{item.path.stem}"
 
 
 def _on_the_vm(item: pytest.Item) -> bool:
@@ -145,7 +139,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where pytest-xdist did not heed the groups: tests that share the box would disturb each other."""
     if getattr(session.config.option, "loadgroup", False):
         boxed = [item for item in session.items if item.get_closest_marker("box")]
-        loose = [item.nodeid for item in boxed if not item.nodeid.endswith(f"@{_box_of(item)}")]
+        loose = [item.nodeid for item in boxed if not item.nodeid.endswith(f"@{_group_of(item)}")]
         if loose:
             raise pytest.UsageError(f"pytest-xdist did not group the tests on the box, such as {loose[0]}")
 

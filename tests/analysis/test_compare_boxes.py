@@ -303,6 +303,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     assert HOSTILE in page.words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_parts_of_the_sweep_notebook_show_all_boxes(across: Across) -> None:
     assert sections.answer(across).text == across_view.answer(across).text

@@ -75,6 +75,7 @@ def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
     assert not [each for each in found.differences if each.area.startswith("workload")]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
     runs = [made(RW_BS), made(BS_RW, 1.3), made(RW_BS, 1.1)]
@@ -170,6 +171,7 @@ def test_published_figures_are_set_beside_cells_of_any_order(made: Runs) -> None
         assert found.agreement == "agrees"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_history_goes_on_when_the_sweep_names_its_options_in_another_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

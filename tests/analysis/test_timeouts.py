@@ -388,6 +388,7 @@ def test_no_analysis_of_variance_is_made_of_the_trials_that_ended(results_dir: P
     assert "1 trial ran into the time limit and has no value" in told
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_plot_of_trials_says_which_are_not_in_it(results_dir: Path) -> None:
     run = load_run(a_run(results_dir, COLD))

@@ -26,7 +26,7 @@ from mountlab.results import store, tables, writer
 from mountlab.results.entries import IndexEntry
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 from repetition import others_long
-from synthetic_report import HOSTILE, executed_here
+from synthetic_report import HOSTILE, executed_here, hostile_report
 from synthetic_run import SyntheticRun, synthetic_run
 
 pytestmark = [pytest.mark.browser, needs_chromium]
@@ -54,14 +54,14 @@ def made_up(name: str, seed: int, **facts: str) -> SyntheticRun:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """One page of each kind, by kind."""
-    return Pages(tmp_path_factory.mktemp("pages"))
+    return Pages(tmp_path_factory)
 
 
 class Pages(dict[str, Path]):
     """Each page is made when a test asks for it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self.factory, self.directory = factory, factory.mktemp("pages")
 
     def __missing__(self, kind: str) -> Path:
         self[kind] = self.make(kind)
@@ -69,14 +69,16 @@ class Pages(dict[str, Path]):
 
     def make(self, kind: str) -> Path:
         path = self.directory / f"{kind}.html"
+        if kind == "report":
+            return hostile_report(self.factory)
         if kind == "index":
             return an_index(self.directory / "results")
         if kind == "bundle":
             return a_bundle(path)
-        names = {"report": ["one"], "two runs": ["one", "two"], "many runs": ["one", "two", "three"]}[kind]
+        names = {"two runs": ["one", "two"], "many runs": ["one", "two", "three"]}[kind]
         runs = {name: made_up(name, seed, kernel=f"6.{seed} {HOSTILE}") for seed, name in enumerate(names)}
-        told = (execute.COMPARISON, {"runs": names}) if names[1:] else (execute.NOTEBOOK, {"run": "one"})
-        path.write_text(execute.export(executed_here(*told, runs, self.directory), title=f"{kind} {HOSTILE}"))
+        executed = executed_here(execute.COMPARISON, {"runs": names}, runs, self.directory)
+        path.write_text(execute.export(executed, title=f"{kind} {HOSTILE}"))
         return path
 
 
@@ -287,6 +289,7 @@ def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Brow
         assert page.evaluate(BACKGROUND) == LIGHT
 
 
+@pytest.mark.long
 def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"], color_scheme="dark") as page:
         page.locator("#theme-auto").focus()
@@ -297,6 +300,7 @@ def test_the_choice_is_kept_and_made_by_keyboard(browser: Browser, pages: Mappin
         assert page.locator("#theme-light").is_checked()
 
 
+@pytest.mark.long
 def test_paper_is_white(report: Page) -> None:
     report.emulate_media(color_scheme="dark")
     report.locator("label", has_text="Dark").click()
@@ -320,6 +324,7 @@ def test_contents_stand_beside_the_text_and_follow_it(report: Page) -> None:
     assert current.count() == 1
 
 
+@pytest.mark.long
 def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["report"], viewport=NARROW, java_script_enabled=False) as page:
         link = page.get_by_role("navigation").get_by_role("link", name="Caveats")
@@ -329,6 +334,7 @@ def test_contents_are_folded_on_a_phone_and_open_without_a_script(browser: Brows
         assert page.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_contents_are_not_printed(report: Page) -> None:
     places = report.locator(".contents"), report.locator("header")
     assert all(place.is_visible() for place in places)
@@ -390,6 +396,7 @@ def test_a_table_is_sorted_by_value(column: str, sorting: Page) -> None:
     assert head.get_attribute("aria-sort") is None
 
 
+@pytest.mark.long
 def test_groups_stay_together(browser: Browser, table: Path) -> None:
     with opened(browser, table) as page:
         second = page.locator("table").nth(1)
@@ -399,6 +406,7 @@ def test_groups_stay_together(browser: Browser, table: Path) -> None:
         assert second.locator("tbody >> nth=1 >> tr >> nth=0").inner_text() == "second"
 
 
+@pytest.mark.long
 def test_a_star_and_a_small_line_do_not_count(browser: Browser, tmp_path: Path) -> None:
     cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]", star=True), html.stacked("n/a", "")]
     rows = [[f"r{place}", cell] for place, cell in enumerate(cells)]
@@ -415,6 +423,7 @@ def test_without_a_script_a_table_is_whole_and_has_no_dead_button(browser: Brows
         assert rows_of(page.locator("table").first) == list(range(7))
 
 
+@pytest.mark.long
 def test_every_table_of_a_report_can_be_sorted(report: Page) -> None:
     before = report.locator("tbody tr").count()
     report.evaluate("document.querySelectorAll('thead button').forEach(button => button.click())")
@@ -498,6 +507,7 @@ def test_a_long_list_shows_its_first_rows_and_finds_all(browser: Browser, long_i
         assert visible.count() == 300
 
 
+@pytest.mark.long
 def test_without_a_script_a_long_list_is_whole(browser: Browser, long_index: Path) -> None:
     with opened(browser, long_index, java_script_enabled=False) as page:
         assert page.locator(".entries tbody tr:visible").count() == 700
@@ -509,6 +519,7 @@ def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: Mappi
         assert not page.get_by_role("searchbox").is_visible()
 
 
+@pytest.mark.long
 def test_links_lead_to_reports(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"]) as page:
         links = page.locator(".entries a")

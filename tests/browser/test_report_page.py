@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
@@ -21,7 +22,7 @@ from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
 from programs import program
 from repetition import others_long
-from synthetic_report import hostile_report
+from synthetic_report import execute_here, hostile_report
 from waiting import LIMIT_S
 
 AA = 4.5
@@ -94,7 +95,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of results/tour, which has the shape of the demo's."""
     run = tmp_path_factory.mktemp("recorded") / "tour"
     shutil.copytree(disk.ROOT / "results" / "tour", run)
-    return execute.write_report(run)
+    with mock.patch.object(execute, "execute", execute_here):
+        return execute.write_report(run)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +157,7 @@ def test_the_first_screen_has_question_answer_and_plot(desk: Page) -> None:
         assert box["y"] < WIDE["height"], selector
 
 
+@pytest.mark.long
 def test_answer_and_plot_stand_side_by_side_on_a_desk(desk: Page) -> None:
     told, plot = (
         desk.locator(f".columns >> nth=0 >> {part} >> nth=0").bounding_box() for part in (".answer", "figure")
@@ -182,6 +185,7 @@ def test_nothing_but_tables_and_code_scrolls_sideways(desk: Page) -> None:
         assert set(desk.evaluate(SCROLLING)) <= {"DIV scroll", "PRE ", "PRE source"}, viewport
 
 
+@pytest.mark.long
 def test_text_in_plots_can_be_read_on_a_phone(phone: Page) -> None:
     heights = phone.evaluate(
         "[...document.querySelectorAll('figure svg text')].map(n => n.getBoundingClientRect().height)"
@@ -189,6 +193,7 @@ def test_text_in_plots_can_be_read_on_a_phone(phone: Page) -> None:
     assert min(heights) > 8
 
 
+@pytest.mark.long
 def test_wide_tables_can_be_scrolled_by_keyboard(phone: Page) -> None:
     wide = phone.locator(".scroll").nth(1)
     wide.focus()
@@ -215,6 +220,7 @@ def test_code_is_shown_by_keyboard_without_scripts(browser: Browser, report: Pat
         assert not code.is_visible()
 
 
+@pytest.mark.long
 def test_the_first_keys_show_where_they_are_and_lead_past_the_header(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.keyboard.press("Tab")
@@ -229,6 +235,7 @@ def test_the_first_keys_show_where_they_are_and_lead_past_the_header(browser: Br
         assert page.evaluate("document.activeElement.id") == "report"
 
 
+@pytest.mark.long
 def test_the_line_of_caveats_leads_to_them(desk: Page) -> None:
     desk.get_by_role("main").get_by_role("link", name="Caveats").click()
     assert desk.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
@@ -280,12 +287,14 @@ def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
     assert "sections.question" not in whole
 
 
+@pytest.mark.long
 def test_the_header_of_a_long_table_is_on_every_sheet(sheets: list[str]) -> None:
     with_trials = [sheet for sheet in sheets if len(re.findall(r"^ *t0\d\d\d ", sheet, re.MULTILINE)) > 5]
     assert len(with_trials) > 1
     assert all(re.search(r"^ *Trial +Block", sheet, re.MULTILINE) for sheet in with_trials)
 
 
+@pytest.mark.long
 def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], desk: Page) -> None:
     """The title of each figure and its lowest text, the name of an axis, are on one page."""
     ends = desk.evaluate(LOWEST)
@@ -298,6 +307,7 @@ MOST_SHEETS, FEWEST_LINES = 12, 12
 """Of the recorded run on A4; and the lines of text or of a plot below which a sheet is nearly empty."""
 
 
+@pytest.mark.long
 def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(
     browser: Browser, recorded: Path, tmp_path: Path
 ) -> None:
@@ -325,6 +335,7 @@ HIDDEN_HEIGHT = """() => [...document.querySelectorAll('.scroll')].flatMap(box =
 """For every row of a table that scrolls: by how much a column that cannot be seen makes it taller."""
 
 
+@pytest.mark.long
 def test_no_row_is_tall_for_a_column_that_cannot_be_seen(browser: Browser, recorded: Path) -> None:
     with opened(browser, recorded, viewport=NARROW) as page:
         taller = page.evaluate(HIDDEN_HEIGHT)
@@ -332,6 +343,7 @@ def test_no_row_is_tall_for_a_column_that_cannot_be_seen(browser: Browser, recor
     assert max(taller) < 45, "two lines more than what is seen"
 
 
+@pytest.mark.long
 def test_a_table_that_scrolls_shows_a_shadow_where_there_is_more(browser: Browser, recorded: Path) -> None:
     """By pixels: darker within the right edge while there is more to the right, and not after it was scrolled there."""
     with opened(browser, recorded, viewport=NARROW, color_scheme="light") as page:

@@ -90,6 +90,7 @@ def test_trials_are_filtered_as_one_types_and_stay_so_when_sorted(browser: Brows
         assert page.locator(".narrowed [role=status]").inner_text() == ""
 
 
+@pytest.mark.long
 def test_the_field_comes_before_its_table_by_keyboard(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_role("searchbox", name="Filter the trials").focus()
@@ -99,12 +100,14 @@ def test_the_field_comes_before_its_table_by_keyboard(browser: Browser, report: 
         assert page.evaluate("document.activeElement.matches('.narrowed thead button')")
 
 
+@pytest.mark.long
 def test_without_a_script_there_is_the_plain_table_and_no_dead_field(browser: Browser, report: Path) -> None:
     with opened(browser, report, java_script_enabled=False) as page:
         assert len(shown(page)) == len(RUN.trials)
         assert page.get_by_role("searchbox").count() == page.get_by_role("button").count() == 0
 
 
+@pytest.mark.long
 def test_a_trial_leads_to_its_files(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.locator(".narrowed").get_by_role("link", name="argv").first.click()

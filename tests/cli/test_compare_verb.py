@@ -38,6 +38,7 @@ def test_compare_says_what_differs_and_writes_a_page(
     faster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(execute, "execute", execute_here)
     assert __main__.main(["compare", str(TOUR), str(faster)]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^differs +system: kernel: \S+ in A, 99\.1 in B$", out, re.MULTILINE)

@@ -13,7 +13,7 @@ from faults.counting import Count
 from faults.proxy import Link
 from faults.scenes import Control, Scene, control, linked
 from faults.table import Report
-from waiting import LIMIT_S, wait_until
+from waiting import LIMIT_S, happens, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -32,13 +32,18 @@ def vanish(place: Scene, wire: Link, host: Control, after_s: float) -> Count:
     wire.stall()
     os.kill(pid, signal.SIGKILL)
     host.wait()
-    roots = (place.mount_root, place.output_root)
-    held = counting.left_behind(roots)
-    waits = tuple(each for each in held if not each.startswith("process") or "sleep" in each)
+    happens(lambda: not held(place))
+    waits = held(place)
     wire.flow()
     wire.reset()  # only now the sshd learns that nobody is there
     place.witness.unlink()
     return Count(left=waits) + place.left()
+
+
+def held(place: Scene) -> tuple[str, ...]:
+    """What the box still holds. Processes of the connection stay: their sshd does not know yet that nobody is there."""
+    found = counting.left_behind((place.mount_root, place.output_root), patience_s=0)
+    return tuple(each for each in found if not each.startswith("process") or "sleep" in each)
 
 
 def vanished(report: Report, times: int) -> None:

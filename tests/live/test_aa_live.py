@@ -12,7 +12,7 @@ from mountlab.runner import workflow
 from ownbox import own_box
 from sweeps import DD_WRITE, TMPFS, as_is
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [pytest.mark.long, pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 FEW, MANY = 4, 20
 """Blocks in `make test`, of one workload, and in `make test-all`, of two."""

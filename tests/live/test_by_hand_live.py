@@ -174,6 +174,7 @@ def test_the_page_on_work_by_hand_says_what_works(tmp_path: Path) -> None:
     assert leftovers() == []
 
 
+@pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOUNTLAB_RESULTS", str(tmp_path / "results"))
     executed = tmp_path / "executed" / "by_hand.ipynb"

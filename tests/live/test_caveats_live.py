@@ -110,6 +110,7 @@ def burning() -> Iterator[None]:
             other.wait()
 
 
+@pytest.mark.long
 def test_somebody_else_on_the_processors_is_seen(results_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only while it is measured: the rest of a run would take as much again."""
     measure = workflow.run_sweep

@@ -233,6 +233,7 @@ def test_a_client_that_is_slow_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     assert stragglers[0].startswith("client c had ")
 
 
+@pytest.mark.long
 def test_a_client_that_sees_another_directory_fails_the_file_system_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

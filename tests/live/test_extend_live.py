@@ -114,6 +114,7 @@ def test_an_extension_that_is_interrupted_is_resumed(run: Path) -> None:
     assert len(found) == len(set(found)) == 2 * (1 + 3) + 2 * (1 + 9)
 
 
+@pytest.mark.long
 def test_another_kernel_than_before_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (run / "run.json").read_bytes()
     real = workflow.gather

@@ -19,7 +19,7 @@ from ownbox import own_box
 from pages import Page
 from sweeps import DD_WRITE, DIR, TMPFS, as_is
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+pytestmark = [pytest.mark.long, pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 FILESYSTEMS = {"disk": DIR, "tmpfs": TMPFS}
 WORKLOADS = {
     "w": {
@@ -90,7 +90,6 @@ def test_the_plan_shows_cells_and_prediction(measured: Run, tmp_path: Path, caps
     assert read["pilot"]["expected_s"] > 0
 
 
-@pytest.mark.long
 @pytest.mark.machine
 def test_two_runs_of_one_sweep_on_one_box_differ_in_nothing_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

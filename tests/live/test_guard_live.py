@@ -283,6 +283,7 @@ APPLETS = ("awk", "cat", "cmp", "cut", "dd", "grep", "head", "ls", "printf", "re
            "wc", "od", "sha256sum", "xargs", "mv", "mkdir", "rm", "date", "sync")  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.requires_program("busybox")
 def test_it_says_the_same_with_the_tools_of_busybox(made: Disks, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = made.directory / "tools"

@@ -17,7 +17,7 @@ from mountlab.results.store import Run
 from mountlab.runner import workflow
 from sweeps import TMPFS, as_is
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [pytest.mark.long, pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 READ = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "32MiB", "time_based": True, "runtime": "2s"}
 

@@ -467,6 +467,7 @@ def user() -> Iterator[Ordinary]:
         yield ordinary
 
 
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")

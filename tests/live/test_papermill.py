@@ -87,6 +87,7 @@ def test_a_parameter_that_nobody_knows_is_an_error(sweep_file: Path, tmp_path: P
     assert list(results.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("results")
 def test_a_box_is_checked_by_its_notebook(tmp_path: Path) -> None:
     executed = tmp_path / "executed" / "check.ipynb"

@@ -24,7 +24,7 @@ from mountlab.runner import workflow
 workflow.run(paths.load_sweep(pathlib.Path(sys.argv[1]), {FEW!r}), box="local")
 """
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,6 @@ def test_its_sweep_is_read_where_it_is_installed_and_refused_elsewhere(installed
     assert "unknown tool" in without.stderr
 
 
-@pytest.mark.long
 @pytest.mark.box
 @pytest.mark.requires_root
 @pytest.mark.requires_program("sshd", "tar")

@@ -22,7 +22,7 @@ from ownbox import own_box
 from sweeps import DD_WRITE, TMPFS
 from waiting import wait_until
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
+pytestmark = [pytest.mark.long, pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 STEADY_OR_NOT = """#!/bin/sh
 # Always the same rate, of five digits so that rounding hides little, or in turn 20, 40 and 60 MB/s.

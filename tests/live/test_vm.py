@@ -43,6 +43,7 @@ def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
 # --- what it is -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
     gathered = facts.gather(vm_connection, [])
     assert gathered["hostname"] == "mountlab-vm"
@@ -56,6 +57,7 @@ def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
     assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered["kernel_filesystems"])
 
 
+@pytest.mark.long
 def test_the_disks_of_the_box_file(vm_connection: BoxConnection) -> None:
     names = {scratch.name: scratch.device for scratch in vm_connection.box.scratch}
     assert names == {"scratch": SCRATCH, "journal": JOURNAL, "pmem": PMEM}
@@ -64,6 +66,7 @@ def test_the_disks_of_the_box_file(vm_connection: BoxConnection) -> None:
     assert vm.NVDIMM_BYTES - 4 * 2**20 <= sizes["pmem"] < vm.NVDIMM_BYTES  # the header of fsdax
 
 
+@pytest.mark.long
 def test_the_kernel_has_what_file_systems_may_lie_on(vm_connection: BoxConnection) -> None:
     modules = ("zram", "loop", "overlay", "nd_pmem", "raid1", "dm_mod", "dm_snapshot", "xfs", "btrfs")
     assert vm_connection.run(("modprobe", "--dry-run", "--all", *modules)).ok
@@ -98,7 +101,8 @@ def mounted(box: BoxConnection, device: str, options: str) -> Iterator[str]:
         sh(box, "umount /run/m")
 
 
-@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", pytest.param("mkfs.xfs -q -f", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mkfs", ["mke2fs -q -F -t ext4", "mkfs.xfs -q -f"])
 def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str) -> None:
     sh(vm_connection, f"{mkfs} {PMEM}")
     try:
@@ -113,6 +117,7 @@ def test_dax_is_in_effect_on_the_nvdimm(vm_connection: BoxConnection, mkfs: str)
         sh(vm_connection, f"wipefs -q -a {PMEM}")
 
 
+@pytest.mark.long
 def test_ext4_refuses_dax_on_a_disk_and_the_kernel_says_why(vm_connection: BoxConnection) -> None:
     sh(vm_connection, f"mke2fs -q -F -t ext4 {SCRATCH}")
     try:

@@ -243,6 +243,7 @@ CASES: list[tuple[str, str, str, str, Callable[[Disk], bool], bool]] = [
 AGAIN = {
     ("btrfs", "compress-force=zstd"), ("btrfs", "compress-force=lzo"), ("btrfs", "lazytime"), ("overlay", "dirsync"),
     ("btrfs", "sync"), ("ext4", "dirsync"), ("xfs", "dirsync"), ("overlay", "lazytime"), ("xfs", "largeio"),
+    ("btrfs", "dirsync"), ("ext4", "lazytime"), ("ext4", "noauto_da_alloc"), ("ext4", "nojournal_checksum"),
 }  # fmt: skip
 """What other cases measure too, of another type or word."""
 
@@ -288,6 +289,7 @@ def state_of(disk: Disk, kind: str, mkfs: tuple[str, ...], asked: str, option: s
 # --- in a whole run ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.requires_program("sshd")
 def test_a_run_says_it_in_plan_caveat_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)

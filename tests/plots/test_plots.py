@@ -120,6 +120,7 @@ def test_is_small_and_fits_its_place(plot: Plot) -> None:
     assert "max-width: min(100%" in plot.svg()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_data_give_the_same_text() -> None:
     assert [plot.svg() for plot in PLOTS] == [plot.svg() for plot in every_plot(synthetic_run())]

@@ -373,6 +373,7 @@ def test_endless_intervals_and_unknown_means_are_survived() -> None:
     assert "nan" not in re.split(r"\W+", plot.title + plot.svg())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_more_panels_than_fit_are_said() -> None:
     many = [
@@ -544,6 +545,7 @@ def test_some_of_the_workloads_are_drawn_alone() -> None:
     assert order.figure.axes[0].lines[0].get_xdata()[0] is not None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
     cell = RUN.measurements[RUN.measurements.cell == f"ext4/{SWEPT[0].label}"]
@@ -623,6 +625,7 @@ def test_without_a_cache_the_title_says_so() -> None:
 # --- paper ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "name"), others_long([("svg", "response"), ("png", "heat"), ("pdf", "series")], kept=[("svg", "response")])

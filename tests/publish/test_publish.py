@@ -171,6 +171,7 @@ def test_standard_tools_read_the_checksums(bundle: Path) -> None:
     assert len((bundle / MANIFEST).read_text().splitlines()) == sum(path.is_file() for path in bundle.rglob("*")) - 1
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the validator's own libraries
 def test_its_metadata_is_an_ro_crate(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the validator of the RO-Crate community, with the JSON-LD context that comes with rocrate in the place of the
@@ -276,6 +277,7 @@ def test_the_report_is_of_the_run_without_names(published: Path) -> None:
     assert re.search(r"host-\d", words)
 
 
+@pytest.mark.long
 def test_identities_stay_where_that_is_wished(run: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_reports(monkeypatch)
     folder, _ = publish([run], Wishes(keep_identities=True, to=results / "kept"), results=results)
@@ -288,6 +290,7 @@ def test_identities_stay_where_that_is_wished(run: Path, results: Path, monkeypa
     assert reproduce.check(folder).same
 
 
+@pytest.mark.long
 def test_the_same_run_gives_the_same_bytes(run: Path, made: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / made[0].name).parent.mkdir(exist_ok=True)
     _, archive = publish([run], Wishes(title="Reads", authors=("A. Body",), to=tmp_path / made[0].name))
@@ -315,6 +318,7 @@ def test_a_run_of_logs_from_elsewhere_was_on_no_box_and_is_published_and_checked
         assert checked.figures > 0
 
 
+@pytest.mark.long
 def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +356,7 @@ def test_the_ssh_configuration_tells_names_of_the_box_and_of_the_way_to_it(
     assert ssh_names(Box(name="local", host="", embedded="loopback")) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "user", ["span", *(pytest.param(user, marks=pytest.mark.long) for user in ("python", "aria", "dark", "figure"))]
 )
@@ -373,6 +378,7 @@ def test_a_user_who_is_called_as_a_word_of_the_template_can_publish(user: str, r
         assert re.search(r"aria-label='by user-\d'>of user-\d</span>", made.read_text())
 
 
+@pytest.mark.long
 def test_a_run_whose_journal_ends_in_the_middle_of_a_line_is_published(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

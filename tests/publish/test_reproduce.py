@@ -75,6 +75,7 @@ def test_a_whole_bundle_is_as_published_as_folder_and_as_zip(
         assert re.search(r"Figures: all \d{2,} figures made again .* to the last digit\.", said)
 
 
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("setpriv")
 @pytest.mark.box  # it mounts, as the tests of other users do

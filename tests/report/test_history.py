@@ -19,7 +19,7 @@ from mountlab.__main__ import main
 from mountlab.analysis.history import History, HistoryPoint, Key, grouped, histories
 from mountlab.core import disk
 from mountlab.core.errors import InputError
-from mountlab.report import chronicle, html
+from mountlab.report import chronicle, execute, html
 from mountlab.report.history_text import (
     change_sentence,
     changed,
@@ -39,6 +39,7 @@ from mountlab.results.histories import Wanted, histories_of, load_years
 from pages import Page
 from scipy import stats
 from svg_marks import colours, drawings
+from synthetic_report import execute_here
 from years import SMALL, edit, run_of, small_with_catalog
 
 KEY = Key(sweep="nightly", box="db1", cell="ext4/dd", metric="write_bandwidth", unit="B/s")
@@ -484,6 +485,7 @@ def test_each_change_has_a_page_and_an_entry(own: Path, capsys: pytest.CaptureFi
     assert "Kind" in Page((own / "index.html").read_text()).words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_change_that_is_found_no_more_has_no_page_any_more(own: Path) -> None:
     (made_page,) = chronicle.write_changes(load_years(own))
@@ -524,7 +526,8 @@ def test_the_parts_of_a_page_with_hostile_names() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "execute", execute_here)
     typed = ["history", "--results", str(own), "--sweep", "nightly-00", "--box", "box0", "--page"]
     assert main(typed) == 0
     assert "report: " in capsys.readouterr().out

@@ -370,6 +370,7 @@ def test_parts_of_a_metric_that_a_tool_did_not_give_are_no_rows() -> None:
     assert "of ramfs under dd-write: the tool gave none for open_sync." in told
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_long_table_of_means_leaves_the_first_screen_its_room() -> None:
     page = Page(sections.overview(synthetic_run(filesystems=12))._repr_html_())
@@ -464,6 +465,7 @@ def test_two_numbers_have_a_response_and_a_map() -> None:
     assert "ratio to ext4" in told[1]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert len(figures(sections.latencies(RUN))) == 4, "percentiles and distribution, of reads and of writes"
@@ -517,6 +519,7 @@ def test_inside_of_trials_it_says_whose_and_what_is_not_drawn() -> None:
     assert "Memory pressure" in text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_many_workloads_the_first_are_drawn_and_the_page_stays_small() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 13)]
@@ -569,6 +572,7 @@ def test_bars_wait_behind_a_summary() -> None:
     assert sections.bar_charts(RUN).text.startswith("<details><summary>2 bar charts</summary>")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_rows_become_several_plots_of_a_page_each() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
@@ -586,6 +590,7 @@ def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
     assert text.count("<figure") == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> None:
     """Side by side they would make the table wider than a page."""

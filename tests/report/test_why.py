@@ -176,6 +176,7 @@ def test_names_from_elsewhere_are_text(hostile: str) -> None:
     assert hostile not in sections.why(run).text
 
 
+@pytest.mark.long
 def test_the_latencies_lead_to_the_timelines_of_the_slowest_operations() -> None:
     traced = replace(synthetic_run(), why=simulated_why(synthetic_run().sweep, {"ext4": FSYNC["ext4"]}))
     link = 'href="#The-slowest-operations"'
@@ -189,6 +190,7 @@ def test_without_diagnostic_trials_there_are_no_timelines_and_no_flame_graphs() 
         assert "The run has no diagnostic trials" in html.words_of(section(synthetic_run()))
 
 
+@pytest.mark.long
 def test_of_many_cells_the_first_are_drawn_and_the_page_says_so() -> None:
     workloads = tuple(Workload(name=f"w{number}", tool="fio", options={}) for number in range(14))
     sweep = sweep_of("ext4", workloads=workloads)

@@ -147,7 +147,7 @@ def edit_journal(run: Path, change: Callable[[list[str]], list[str]]) -> None:
     "change",
     [
         # One that is empty is cut off, and the stamp is of the journal as it is of the parameters.
-        pytest.param(change, id=name, marks=pytest.mark.long if name in ("empty", "a trial fewer") else ())
+        pytest.param(change, id=name, marks=() if name in ("cut off", "without a stamp") else pytest.mark.long)
         for name, change in CHANGES.items()
     ],
 )
@@ -216,7 +216,7 @@ STEPS: dict[str, Change] = {
     "step",
     [
         # Another name is one that is gone and one that is new; another question is read as other figures are.
-        pytest.param(step, id=name, marks=pytest.mark.long if "another" in name else ())
+        pytest.param(step, id=name, marks=() if name in ("a run is new", "a run is gone") else pytest.mark.long)
         for name, step in STEPS.items()
     ],
 )
@@ -468,6 +468,7 @@ def test_ctrl_c_ends_a_query_as_it_ends_all_else(connection: database.Connection
     assert catalog.ask(connection, "SELECT 1").rows == [(1,)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_query_that_does_not_stop_when_it_is_cancelled_ends_the_process(made: Path) -> None:
     """DuckDB looks for a cancel between two pieces of its work, and one list is one piece."""

@@ -102,7 +102,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("an earlier version", "no trials"))
+@pytest.mark.parametrize("kind", some("no trials"))
 def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +116,7 @@ def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("an earlier version", "no trials"))
+@pytest.mark.parametrize("kind", some("no trials"))
 def test_alone_it_is_a_catalog_too(kind: str, tmp_path: Path) -> None:
     alone = tmp_path / "results"
     KINDS[kind](alone / "empty")
@@ -147,7 +147,7 @@ def test_a_history_of_time_limits_is_one_without_figures(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("an earlier version"))
+@pytest.mark.parametrize("kind", some("no trials"))
 def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> None:
     (results / "empty").rename(results.parent / "empty")
     catalog.build(results)
@@ -180,6 +180,7 @@ def test_compare_and_gate_say_why_they_cannot(tmp_path: Path, capsys: pytest.Cap
     assert "failed" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("reported", few_then_many(False, True))
 def test_it_is_reported_published_and_checked(reported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

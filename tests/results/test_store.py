@@ -281,6 +281,7 @@ def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
         return subprocess.run(["git", *own, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
 
     git("init", "--quiet")
+    assert git_commit() is None, "no commit yet"
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("1\n")
     (tmp_path / "b.ipynb").write_text("{}\n")

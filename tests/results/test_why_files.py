@@ -177,6 +177,7 @@ def test_a_bundle_holds_what_traces_explain_and_no_trace(
     assert publishing.why is why_files
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_catalog_has_the_frames_whether_they_were_derived_or_not(
     results_dir: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch

@@ -410,6 +410,7 @@ def test_the_commands_and_the_code_of_the_page_do_what_it_says(
 # --- what others make of it -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_extended_run_is_published_reproduced_and_found_in_the_catalog(
     bench: Bench, results_dir: Path, monkeypatch: pytest.MonkeyPatch

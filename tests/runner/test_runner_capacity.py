@@ -146,6 +146,7 @@ def test_a_resumed_search_tries_the_rates_of_the_whole_one(
     assert RunWriter(cut.path).stops(plan.sweep) == writer.stops(plan.sweep)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_budget_ends_a_search_that_is_not_precise(tmp_path: Path) -> None:
     _, writer = run(resolved(max_trials=15, half_width="2%"), tmp_path)
@@ -154,6 +155,7 @@ def test_a_budget_ends_a_search_that_is_not_precise(tmp_path: Path) -> None:
         explain(writer.path, blocks=3)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(SERVERS, "t", 0.0)

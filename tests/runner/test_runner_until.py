@@ -256,7 +256,7 @@ def interrupted(the_sweep: Resolved, seconds: Seconds, results: Path, after: int
     ("after", "fresh"),
     others_long(
         product((0, 1, 5, 11, 12, 13, 15, 17), ("block", "cell", "never")),
-        kept={(0, "block"), (11, "cell"), (12, "block"), (17, "never")},
+        kept={(11, "cell"), (12, "block")},
     ),
 )
 def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: str, results: Path) -> None:

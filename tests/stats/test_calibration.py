@@ -53,15 +53,7 @@ CHEAP = (
 it, too: in test_stats_comparisons, _margin, _changes, _over_boxes and _power, test_sequential, _histograms, _rounding,
 _shape and test_timeouts."""
 
-SLOW = ("coverage_when_stopping", "ratios_when_stopping", "spread_of_stopped_runs")
-"""Tables of which one case takes a second and more. `means_of_stopped_runs` stops runs by the same rule."""
-
 each_table = pytest.mark.parametrize(
-    "make",
-    [pytest.param(each, marks=pytest.mark.long) if each.__name__ in SLOW else each for each in TABLES],
-    ids=lambda make: make.__name__,
-)
-each_short_table = pytest.mark.parametrize(
     "make",
     [each if each.__name__ in CHEAP else pytest.param(each, marks=pytest.mark.long) for each in TABLES],
     ids=lambda make: make.__name__,
@@ -101,7 +93,7 @@ def test_the_page_has_the_tables_of_this_code(make: tables.Maker) -> None:
 
 
 @pytest.mark.slow
-@each_short_table
+@each_table
 def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: tables.Maker) -> None:
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = make(SHORT)

@@ -16,12 +16,16 @@ T = TypeVar("T")
 
 
 def happens(condition: Callable[[], object], within_s: float = LIMIT_S) -> bool:
-    """Return whether `condition` becomes true within this time, for what may also not happen."""
-    until = time.monotonic() + within_s
+    """Return whether `condition` becomes true within this time, for what may also not happen.
+
+    Asked more and more seldom: to look at all processes of the machine takes a processor longer than a pause.
+    """
+    until, pause_s = time.monotonic() + within_s, 0.02
     while not condition():
         if time.monotonic() > until:
             return False
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(1.2 * pause_s, 0.25)
     return True
 
 

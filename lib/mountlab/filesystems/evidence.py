@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mountlab.core.errors import ParseError
 from mountlab.core.units import SECTOR_BYTES
@@ -41,6 +42,7 @@ def mount_lines(mountinfo: str) -> list[MountLine]:
     return [_mount_line(line) for line in mountinfo.splitlines() if line.strip()]
 
 
+@lru_cache(maxsize=4096)  # evidence of a run has the same lines a hundred times over
 def _mount_line(line: str) -> MountLine:
     left, dash, right = line.partition(" - ")
     mount, super_block = left.split(" "), right.split(" ")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -305,11 +306,11 @@ def _now() -> str:
 
 def versions() -> dict[str, str]:
     """Python, operating system and libraries of the control machine."""
-    return {
-        "python": platform.python_version(),
-        "control kernel": platform.release(),
-        **{name: metadata.version(name) for name in LIBRARIES},
-    }
+    system = {"python": platform.python_version(), "control kernel": platform.release()}
+    return {**system, **{name: _version(name) for name in LIBRARIES}}
+
+
+_version = cache(metadata.version)
 
 
 def git_commit() -> str | None:
@@ -317,17 +318,15 @@ def git_commit() -> str | None:
 
     Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
     """
+    asked = ("status", "--porcelain=v2", "--branch", "--", "lib")
+    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *asked]
     try:
-        commit = _git("rev-parse", "--verify", "HEAD")
-        changed = _git("status", "--porcelain", "--", "lib")
+        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ("+changes" if changed else "")
-
-
-def _git(*words: str) -> str:
-    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    about, changes = ([line for line in said.splitlines() if line.startswith("#") is head] for head in (True, False))
+    (commit,) = (line.split()[2] for line in about if line.startswith("# branch.oid "))
+    return None if commit == "(initial)" else commit + ("+changes" if changes else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
     return np.asarray(np.asarray(sd, dtype=float) * factor, dtype=float)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)  # 16 kB each; a run asks for one level after another
 def smallest_effects(power: float, level: float) -> Floats:
     """Return the smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with
     n."""
