@@ -129,10 +129,10 @@ SWEEP: dict[str, Any] = {
             "runtime": "1s",
         }
     },
-    "design": {"repeats": 5, "warmup": 1, "seed": 7, "drop_caches": False},
+    "design": {"repeats": 4, "warmup": 1, "seed": 7, "drop_caches": False},
     "baseline": "disk",
 }
-TRIALS = 2 * 6
+TRIALS = 2 * 5
 LAST_BEFORE_RUN = "else mountlab.run(sweep)"
 SHOWS_TRIALS = "the_run = mountlab.load_result(run_path)"
 UNSAVED = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current.jp-mod-dirty"

@@ -313,6 +313,7 @@ def test_paper_is_white(report: Page) -> None:
 # ── contents ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_contents_stand_beside_the_text_and_follow_it(report: Page) -> None:
     contents = report.get_by_role("navigation", name="Contents")
     assert contents.bounding_box()["x"] < report.locator("main").bounding_box()["x"]  # type: ignore[index]
@@ -491,6 +492,7 @@ def long_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_long_list_shows_its_first_rows_and_finds_all(browser: Browser, long_index: Path) -> None:
     with opened(browser, long_index) as page:
         status, visible = page.get_by_role("status"), page.locator(".entries tbody tr:visible")
@@ -513,6 +515,7 @@ def test_without_a_script_a_long_list_is_whole(browser: Browser, long_index: Pat
         assert page.locator(".entries tbody tr:visible").count() == 700
 
 
+@pytest.mark.long
 def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"], java_script_enabled=False) as page:
         assert len(shown(page)) == 6

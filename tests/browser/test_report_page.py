@@ -21,7 +21,6 @@ from mountlab.report import execute, html
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
 from programs import program
-from repetition import others_long
 from synthetic_report import execute_here, hostile_report
 from waiting import LIMIT_S
 
@@ -167,6 +166,7 @@ def test_answer_and_plot_stand_side_by_side_on_a_desk(desk: Page) -> None:
     assert told["x"] + told["width"] <= plot["x"]
 
 
+@pytest.mark.long
 def test_the_whole_plot_of_the_recorded_run_is_on_the_first_screen(browser: Browser, recorded: Path) -> None:
     with opened(browser, recorded, viewport={"width": 1280, "height": 800}) as page:
         plot = page.locator("figure svg").first.bounding_box()
@@ -385,8 +385,9 @@ def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("page", others_long(["recorded", "long", "swept"], kept=["recorded"]))
-@pytest.mark.parametrize("width", others_long([390, 1280, 1920], kept=[390]))
+@pytest.mark.long
+@pytest.mark.parametrize("page", ["recorded", "long", "swept"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_no_text_of_a_plot_is_cut_or_too_small(
     width: int, page: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:

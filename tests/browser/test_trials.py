@@ -63,6 +63,7 @@ def column(page: Page, heading: str) -> list[str]:
     return page.locator(f".narrowed tbody tr:visible > :nth-child({place})").all_inner_texts()
 
 
+@pytest.mark.long
 def test_trials_are_sorted_by_their_multiple_by_keyboard(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         head = page.locator(".narrowed th", has_text="× mean").first

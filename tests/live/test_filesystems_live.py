@@ -66,6 +66,10 @@ AGAIN = (
     "xfs-zram",
     "xfs-external",
     "overlay-tmpfs",
+    "ext4-external",
+    "ext3-sparse",
+    "ext2-cached",
+    "shmfs",
 )
 """`long`: what the others show already, once more with other options or on something else. All of them are measured
 there with read() and write(), too."""
