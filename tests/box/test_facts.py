@@ -283,6 +283,7 @@ def test_a_later_mount_covers_an_earlier_one() -> None:
     assert fact_parsers.parse_holder(f"/m/x\n{table}").fstype == "xfs"
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(min_codepoint=1, max_codepoint=126)))
 def test_octal_escapes_of_the_kernel_come_back(path: str) -> None:
     escaped = "".join(f"\\{ord(char):03o}" if char in " \t\n\\" else char for char in path)

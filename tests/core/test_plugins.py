@@ -105,6 +105,7 @@ def test_a_file_system_of_a_plug_in_is_one_of_a_sweep_and_may_lie_below_an_overl
     assert FAMILIES["huge_tmpfs"].in_memory
 
 
+@pytest.mark.slow
 def test_nothing_of_a_plug_in_is_loaded_for_what_does_not_use_it(packages: Site) -> None:
     packages.install("mountlab-slow", "1 / 0", {"tools": {"slow_dd": "Slow"}, "checks": {"x": "X"}})
     code = (

@@ -119,6 +119,7 @@ def assert_figures_or_none(name: str, cuts: list[int]) -> None:
             assert output.problem or output.measurements == whole[number], f"cut at byte {end}"
 
 
+@pytest.mark.slow
 @every_row("name", ONCE)
 def test_the_beginning_of_a_recording_gives_its_figures_or_none(name: str) -> None:
     cuts = ends(RECORDINGS[name])

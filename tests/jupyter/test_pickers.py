@@ -55,6 +55,7 @@ def test_runs_are_listed_newest_first_with_what_they_say(results: Path) -> None:
     assert found[2].verdict == ""
 
 
+@pytest.mark.slow
 def test_the_newest_is_chosen_unless_another_is_named(results: Path) -> None:
     assert browse(results).chosen.path.name == "b"
     assert browse(results, chosen=results / "a").chosen.path.name == "a"

@@ -90,12 +90,14 @@ def test_a_file_system_keeps_its_marker(only: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_the_keys_of_a_plot_are_those_colours() -> None:
     for name, plot in kinds(("ramfs", "ext4")).items():
         told = {key: mark for key, mark in plot.legend.items() if key in NAMES}
         assert told in ({}, {key: MARK_OF[key] for key in ("ramfs", "ext4")}), name
 
 
+@pytest.mark.slow
 def test_the_svg_has_the_colours_of_the_figure() -> None:
     plot = kinds(("ext4",))["trials"]
     (drawing,) = drawings(plot._repr_html_())

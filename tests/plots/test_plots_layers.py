@@ -48,6 +48,7 @@ def test_what_is_done_for_the_journal_is_patterned_and_has_the_colour_of_its_lay
     assert (flush, "") not in found
 
 
+@pytest.mark.slow
 def test_a_layer_has_one_colour_whatever_else_is_drawn_and_none_is_that_of_a_file_system() -> None:
     assert list(LAYER_COLOURS) == list(LAYERS)
     assert len(set(LAYER_COLOURS.values())) == len(LAYERS)

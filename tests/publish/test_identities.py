@@ -323,6 +323,7 @@ def test_one_value_has_one_placeholder_in_every_file_and_two_values_have_two() -
     assert names.summary() == [{"kind": "network addresses", "different": 2, "times": 4}]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0123456789abcdef:.-/@ mnovay7\\\n", max_size=60))
 def test_what_was_replaced_once_holds_nothing_more_to_replace(text: str) -> None:
     names = Pseudonyms([Identity("host", "nova7"), Identity("user", "many")])

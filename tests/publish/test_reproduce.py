@@ -357,6 +357,7 @@ def test_links_in_a_folder_are_not_followed(target: str, bundle: Path) -> None:
         reproduce.check(bundle)
 
 
+@pytest.mark.slow
 def test_a_pipe_in_a_folder_is_not_waited_for(bundle: Path) -> None:
     os.mkfifo(run_of(bundle) / "raw" / "t0001" / "pipe")
     with pytest.raises(StoreError, match="files and directories only"):

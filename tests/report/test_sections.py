@@ -480,6 +480,7 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert sections.latencies(replace(bare, measurements=without)).text.startswith(html.NOTHING)
 
 
+@pytest.mark.slow
 def test_latency_percentiles_stand_as_ratios_beside_their_plots() -> None:
     told = RUN.latency_comparisons
     assert {each.metric for each in told} == {"read_latency_p99", "write_latency_p99"}

@@ -94,6 +94,7 @@ def test_a_large_run_shows_the_first_trials_and_says_where_all_are(monkeypatch: 
     assert len(saved(RUN)["trials"]) == 126
 
 
+@pytest.mark.slow
 def test_a_run_of_four_hundred_trials_stays_small() -> None:
     large = synthetic_run(blocks=20)
     assert len(large.trials) > 400

@@ -136,6 +136,7 @@ def test_the_section_says_what_it_shows_and_what_it_cannot_know() -> None:
     assert "a journal commit serves every operation that waits for it" in text
 
 
+@pytest.mark.slow
 def test_withheld_trials_and_sums_that_are_off_are_said_beside_the_figures() -> None:
     lost = {"withheld": "the kernel had no room for 9 of 99 events", "lost_events": 9}
     wrong = {"traced_mean": 1e-3, "tool_mean": 1.2e-3}

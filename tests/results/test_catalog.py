@@ -550,6 +550,7 @@ def test_a_wrong_query_is_told_with_the_tables(made: Path, capsys: pytest.Captur
 HOW_TO = (disk.ROOT / "docs" / "how-to" / "years-of-results.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", re.findall(r"```sql\n(.*?)```", HOW_TO, re.DOTALL))
 def test_the_queries_of_the_docs_are_answered(sql: str, connection: database.Connection) -> None:
     assert catalog.ask(connection, sql).columns

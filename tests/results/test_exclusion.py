@@ -124,6 +124,7 @@ def test_a_run_that_is_measured_is_left_alone(run: Path) -> None:
         exclude(run, TRIAL, reason="x")
 
 
+@pytest.mark.slow
 def test_the_command_tells_the_figures_without_and_with(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exclude", str(run), TRIAL, "--reason", "the nightly backup ran"]) == 0
     said = capsys.readouterr().out

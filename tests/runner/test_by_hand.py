@@ -200,6 +200,7 @@ def test_trials_of_one_workload_are_blocks_and_a_list_is_a_factor(tmp_path: Path
     assert mountlab.load_run(box.path).estimates.query("metric == 'write_bandwidth'")["n"].tolist() == [3, 2, 2]
 
 
+@pytest.mark.slow
 def test_figures_raw_files_and_frames_of_trials(tmp_path: Path) -> None:
     with opened(Machine(), tmp_path) as box, box.mounted("ext4", **EXT4) as place:
         with pytest.raises(StoreError, match="nothing was measured yet"):

@@ -106,6 +106,7 @@ BROKEN: list[tuple[str, str, str, str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "asked", "words"), BROKEN, ids=[f"{row[0]}-{row[2][:30]}" for row in BROKEN]
 )

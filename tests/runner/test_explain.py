@@ -49,6 +49,7 @@ def diagnostic(path: Path) -> list[str]:
     return [trial.trial_id for trial in read_journal(path) if trial.diagnostic]
 
 
+@pytest.mark.slow
 def test_diagnostic_trials_follow_in_the_journal_and_no_figure_changes(run: Path) -> None:
     journal, before = (run / "trials.jsonl").read_bytes(), load_run(run)
     assert explain(run, blocks=3) == run
@@ -79,6 +80,7 @@ def test_more_blocks_add_what_the_journal_lacks(run: Path) -> None:
     assert len(diagnostic(run)) == 6
 
 
+@pytest.mark.slow
 def test_what_was_stopped_goes_on(run: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workflow, "run_sweep", lost_after(3, workflow.run_sweep))
     with pytest.raises(BoxLost):
@@ -120,6 +122,7 @@ def test_the_plan_shows_the_diagnostic_blocks_alone_and_changes_nothing(run: Pat
     assert (run / "run.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_file_systems_that_last_keep_the_times_of_their_first_making(
     bench: Bench, results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +242,7 @@ def test_the_command_shows_the_plan_and_explains(run: Path, capsys: pytest.Captu
     assert diagnostic(run) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["sh", pytest.param("python", marks=pytest.mark.long)])
 def test_the_page_does_what_it_says(
     run: Path, language: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch

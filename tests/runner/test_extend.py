@@ -216,6 +216,7 @@ class Mortal:
         return counted
 
 
+@pytest.mark.slow
 def test_after_a_crash_at_any_instant_every_trial_is_in_the_journal_once(
     bench: Bench, without_figures: None, results_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +362,7 @@ def test_a_run_whose_trials_were_drawn_in_another_order_is_refused(run: Path, mo
     assert (error.got, error.allowed) == (f"{other[0].cell} in block 0", f"{kept[0].cell} in block 0")
 
 
+@pytest.mark.slow
 def test_a_run_of_an_earlier_version_goes_on_where_its_box_is_the_same(
     bench: Bench, without_figures: None, tmp_path: Path
 ) -> None:
@@ -437,6 +439,7 @@ def page_of_nothing(path: Path) -> Path:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_extends_and_reports(
     bench: Bench, results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -526,6 +526,7 @@ def test_the_short_form_only_shows_its_tables(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_long_form_writes_them_into_the_page(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

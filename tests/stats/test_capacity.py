@@ -82,6 +82,7 @@ def test_a_bet_knows_neither_its_trial_nor_a_later_one(trials: list[RateTrial]) 
     assert np.all(np.abs(known) < 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("looks", "lowest"), few_then_many((8, 0.1), (10, 0.5)))
 def test_no_capacity_can_be_bet_against_with_an_advantage(looks: int, lowest: float) -> None:
     """All courses of so many trials that the search chooses itself, where each trial holds by the toss of a coin: every
@@ -292,6 +293,7 @@ def test_a_scale_of_all_rates_scales_all_answers(search: tuple[int, float, int])
     assert ratio(large, large).p == pytest.approx(ratio(small, small).p)
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(searches)
 def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[int, float, int]) -> None:
@@ -302,6 +304,7 @@ def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[in
         assert next_rate(kept, half_width=0.05, start=300.0, left=most - place) == trial.rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "grows", "cases"),
     others_long([(0.1, 1.0, 3), (0.05, 1.0, 12), (0.1, 1.0, 12), (0.01, 2.0, 12)], kept={(0.1, 1.0, 3)}),
@@ -313,6 +316,7 @@ def test_a_search_that_cannot_be_precise_is_bounded_all_the_same(width: float, g
     assert sum(each.low <= 1000 * grows and each.high >= 1000 for each in found) >= cases - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", few_then_many(5, 24))
 def test_a_search_whose_trials_do_not_suffice_ends_about_as_narrow_as_they_allow(cases: int) -> None:
     """Wanted is a half width over which answers are still a matter of chance: 12 % are wrong at the ends of it."""

@@ -329,6 +329,7 @@ def drawn(rng: np.random.Generator, effects: np.ndarray, blocks: int, spread: fl
     return compare_rows(np.exp(logs[1:] + effects[:, None]), np.exp(np.broadcast_to(logs[0], logs[1:].shape)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocks", "families"),
     others_long([(2, 10), (5, 10), (2, 40), (3, 40), (5, 40), (20, 40)], kept=[(2, 10), (5, 10)]),

@@ -115,6 +115,7 @@ def plans(seed: int, many: int, place: Path) -> Iterator[tuple[str, Plan | Mount
         yield text, outcome
 
 
+@pytest.mark.slow
 @few_and_many
 def test_hostile_box_files_are_read_or_refused(many: int, tmp_path: Path) -> None:
     hostile, boxes, refused = Hostile(11), 0, 0
@@ -138,6 +139,7 @@ def test_hostile_box_files_are_read_or_refused(many: int, tmp_path: Path) -> Non
     assert refused > many / 2
 
 
+@pytest.mark.slow
 @few_and_many
 def test_hostile_sweeps_are_planned_or_refused(many: int, tmp_path: Path) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

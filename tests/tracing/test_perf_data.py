@@ -262,6 +262,7 @@ def in_memory_of(data: bytes) -> float:
 HUGE = (1 << 16, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 61, (1 << 63) - 1, (1 << 64) - 1)
 
 
+@pytest.mark.slow
 @every_row("at", [16, 24, 32, 40, 48, 104 + 8 * 30 + 128, 104 + 8 * 30 + 136])
 @every_row("huge", HUGE)
 def test_no_size_in_the_file_is_trusted(at: int, huge: int) -> None:
