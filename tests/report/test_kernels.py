@@ -52,6 +52,7 @@ def test_each_report_has_a_new_kernel_of_one_server(
     assert first[0] != second[0]
     assert first[1] == second[1] == server._process.pid
     assert not server.is_busy, "they have ended"
+    assert len(os.listdir(f"/proc/{server._process.pid}/task")) == 1, "a fork loses threads, and Python warns of it"
     assert first[2:] == [str(Path.cwd()), None]
     monkeypatch.setenv("MARK", "here")
     third = said(tmp_path)

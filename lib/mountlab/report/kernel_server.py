@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 IDLE_S = 60.0
+_OF_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""With these no import starts a thread: a fork would lose it, and Python 3.12 and later warn of that."""
 _IMPORTED = (
     "ipykernel.kernelapp", "ipykernel.debugger", "ipykernel.ipkernel", "ipykernel.zmqshell", "mountlab.report.sections",
     "mountlab.results.store", "matplotlib.backends.backend_svg", "pyarrow.pandas_compat", "pyarrow.parquet",
@@ -30,6 +32,7 @@ def serve() -> None:
     """Run a kernel for each line of standard input, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # else the debugger of ipykernel warns
+    os.environ |= _OF_ONE_THREAD
     for name in _IMPORTED:
         import_module(name)
     gc.collect()
