@@ -14,8 +14,8 @@ from mountlab.core.model import Program
 PACKAGES = {
     "bash": "bash", "busybox": "busybox", "chromium": "chromium", "chrt": "util-linux", "dash": "dash",
     "dd": "coreutils", "debugfs": "e2fsprogs", "e2fsck": "e2fsprogs", "filefrag": "e2fsprogs",
-    "fincore": "util-linux", "fio": "fio", "fish": "fish", "flock": "util-linux", "fs_mark": "fsmark", "git": "git",
-    "ksh": "ksh", "losetup": "mount", "make": "make", "mdadm": "mdadm", "mke2fs": "e2fsprogs",
+    "fincore": "util-linux-extra", "fio": "fio", "fish": "fish", "flock": "util-linux", "fs_mark": "fsmark",
+    "git": "git", "ksh": "ksh", "losetup": "mount", "make": "make", "mdadm": "mdadm", "mke2fs": "e2fsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap",
     "mount": "mount", "newuidmap": "uidmap", "pdftotext": "poppler-utils", "perf": "linux-perf",
     "pg_test_fsync": "postgresql", "pvcreate": "lvm2", "qemu-system-x86_64": "qemu-system-x86",

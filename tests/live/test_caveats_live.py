@@ -61,6 +61,7 @@ def test_every_check_has_passed_or_raised_or_says_why_it_could_not_look(run: Run
 
 
 @pytest.mark.machine
+@pytest.mark.requires_program("fincore")
 def test_direct_io_with_data_journal_is_seen_to_go_through_the_page_cache(run: Run) -> None:
     """data=journal makes O_DIRECT go through the page cache: 122k "direct" IOPS against 26k."""
     assert raised(run, "direct-not-honoured") == {"journal/write", "journal/read"}

@@ -567,7 +567,9 @@ STATES: dict[str, dict[str, State]] = {
         "ZFS member": beside(disks.zfs_member, "zfs_member"),
         "squashfs": beside(disks.squashfs, "squashfs"),
         "super block of xfs": beside(xfs_super_block, "beside it xfs|several|contradict"),
-        "btrfs, over which the mark was written": holds(ext2_over_btrfs, "several signatures that contradict"),
+        "btrfs, over which the mark was written": holds(
+            ext2_over_btrfs, "several signatures(: ext2 btrfs| that contradict)"
+        ),
         "btrfs, only its second super block": beside(btrfs_copy, "copy of the super block of a btrfs", BTRFS_SIZE),
         "ISO 9660": beside(words(b"\x01CD001\x01", 32768), "beside it iso9660|iso9660"),
         "second header of LUKS": beside(

@@ -371,7 +371,10 @@ def _no_traffic(evidence: Evidence) -> str | None:
 def _residency_unknown(evidence: Evidence) -> str | None:
     """Blind only where direct I/O was asked for, of cold files on a device, and the cache was not looked at."""
     asked = any(asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells)
-    why = "it was not recorded how much of the files was in the page cache (this needs fincore of util-linux)"
+    why = (
+        "it was not recorded how much of the files was in the page cache (this needs fincore, of util-linux or "
+        "util-linux-extra)"
+    )
     return from_counters("resident_bytes", why)(evidence) if asked else None
 
 
