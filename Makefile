@@ -16,7 +16,8 @@ WORKERS := 2
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --quiet
 # Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
 CHECKED := not (box or browser or long) and (repository or not slow)
-TESTED := not (long or repository)
+# `make check test`, as in CI, runs no test twice.
+TESTED := not (long or repository)$(if $(filter check test-all,$(MAKECMDGOALS)), and (slow or box or browser))
 # Claims about this machine's hardware, which others who use it would spoil.
 SOAKED := $(patsubst %,tests/live/test_%.py,why_causes load_live memory_live sweep_live)
 

@@ -113,6 +113,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """
     if item.path.parent.name in ("dev", "project") and item.path.stem not in OF_THE_PROGRAM:
         item.add_marker(pytest.mark.repository)
+    if item.path.parent.name in ("live", "browser"):
+        item.add_marker(pytest.mark.slow)
     for reason in _obstacles(item):
         item.add_marker(pytest.mark.skip(reason=reason))
     if not item.config.pluginmanager.hasplugin("xdist"):

@@ -424,16 +424,17 @@ def test_ci_runs_the_tests_that_the_readme_names() -> None:
 MARKS = ("alone", "long", "repository", "slow", "box", "browser")
 
 
-def test_every_test_is_in_a_part_of_test_all() -> None:
-    """And in one part only, but for the fast ones, which `make check` and `make test` have in common."""
-    parts = re.findall(r'-m "([^"]+)"', make("-n", "test-all").stdout)
-    assert len(parts) == 4
+def test_every_test_is_in_one_part_of_test_all_and_the_fast_ones_are_in_test_alone_too() -> None:
+    parts, alone, both = (
+        re.findall(r'-m "([^"]+)"', make("-n", *goals).stdout) for goals in (["test-all"], ["test"], ["check", "test"])
+    )
+    assert (len(parts), len(alone), both) == (4, 1, parts[:2])
     for marked in product((False, True), repeat=len(MARKS)):
         marks = dict(zip(MARKS, marked, strict=True))
         if marks["alone"] > marks["long"] or (marks["repository"] and (marks["box"] or marks["browser"])):
             continue  # no test has these marks
-        fast = not any(marks[name] for name in ("long", "repository", "slow", "box", "browser"))
-        assert [bool(eval(part, dict(marks))) for part in parts].count(True) == (2 if fast else 1), marks
+        assert [bool(eval(part, dict(marks))) for part in parts].count(True) == 1, marks
+        assert bool(eval(alone[0], dict(marks))) is not (marks["long"] or marks["repository"]), marks
 
 
 def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
