@@ -25,7 +25,7 @@ def rows(clone: Path, *, tests: bool) -> Iterator[Row]:
     yield Row("the part without measuring (environment, mounts, report)", [took_s - measuring_s], under=60.0)
     if tests:
         yield Row("make check in the same clone", [_make("check", clone)], under=90.0)
-        yield Row("make test in the same clone", [_make("test", clone)], under=900.0)
+        yield Row("make test in the same clone", [_make("test", clone)], under=360.0)
 
 
 _OF_OUR_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS")
