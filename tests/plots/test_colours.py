@@ -28,7 +28,7 @@ NEUTRAL = {"o", "|", "<", ">", "^", "v", "None", "none", "", ","}
 """Dots of trials, ticks of means, ends of intervals that go on, and none."""
 OF_RATIOS = ("ratios", "answer over runs", "published")
 """A baseline has no ratio to itself."""
-OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), NAMES)
+OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), ("ramfs", "ext4"), NAMES)
 ORANGE = "#d55e00"
 """Of the changes in a history."""
 

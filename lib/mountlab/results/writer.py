@@ -324,9 +324,9 @@ def git_commit() -> str | None:
         said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    about, changes = ([line for line in said.splitlines() if line.startswith("#") is head] for head in (True, False))
-    (commit,) = (line.split()[2] for line in about if line.startswith("# branch.oid "))
-    return None if commit == "(initial)" else commit + ("+changes" if changes else "")
+    first, *others = said.splitlines()
+    commit, changed = first.removeprefix("# branch.oid "), any(not line.startswith("#") for line in others)
+    return None if commit == "(initial)" else commit + ("+changes" if changed else "")
 
 
 @dataclass(frozen=True, kw_only=True)
