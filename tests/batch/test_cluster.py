@@ -5,6 +5,8 @@ The scheduler and its worker are real, in this process; only the work is made up
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -163,6 +165,25 @@ def test_nobody_outside_hears_the_scheduler_of_this_process(here: Cluster) -> No
     assert str(here.client.scheduler.address).startswith("inproc://")
     own = [each for each in Path("/proc/self/net/tcp").read_text().splitlines()[1:] if _listens(each)]
     assert all(line.split()[1].startswith("0100007F") for line in own), own
+
+
+WITHOUT_A_WAY = """
+from functools import partial
+from distributed.comm import inproc
+from distributed.utils import get_ip
+from mountlab.batch import cluster
+inproc.get_ip = partial(get_ip, "255.255.255.255")  # a socket has to ask for broadcasts: no machine has a way there
+with cluster.opened(None, str, threads=1) as here:
+    print(here.client.scheduler.address)
+"""
+
+
+@pytest.mark.slow
+def test_without_a_network_nobody_is_warned() -> None:
+    """In a process of its own: dask asks for the address once."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_A_WAY], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("inproc://")
+    assert done.stderr == ""
 
 
 def _listens(line: str) -> bool:

@@ -15,6 +15,7 @@ import queue
 import socket
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -294,9 +295,15 @@ def opened(address: str | None, unfit: Callable[[], str], *, threads: int) -> It
 def _own(threads: int) -> Iterator[Client]:
     """A scheduler and one worker in this process. It serves no pages, and listens on this machine only."""
     quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    with (
-        dask.config.set(quiet),
-        LocalCluster(
+    with dask.config.set(quiet), _started(threads) as here, Client(here, set_as_default=False) as client:
+        yield client
+
+
+def _started(threads: int) -> LocalCluster:
+    """Without a network dask warns that it cannot name this machine by its way to the internet. No one needs it to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
+        return LocalCluster(
             n_workers=1,
             threads_per_worker=threads,
             processes=False,
@@ -304,10 +311,7 @@ def _own(threads: int) -> Iterator[Client]:
             silence_logs=logging.CRITICAL,
             dashboard_address=_LOOPBACK,
             worker_dashboard_address=_LOOPBACK,
-        ) as here,
-        Client(here, set_as_default=False) as client,
-    ):
-        yield client
+        )
 
 
 @contextmanager
