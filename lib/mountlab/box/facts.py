@@ -74,7 +74,16 @@ existing() {
 }
 free_kib() { df -P -k "$(existing "$1")"; }
 holder() { existing "$1"; cat /proc/self/mountinfo; }
-section() { sed "s/^/$1	/"; }
+newline='
+'
+# Print each line of $2 behind $1 and a tab. There are many facts: it takes no process of its own.
+section() {
+    IFS=$newline
+    set -f
+    for line in $2; do printf '%s\t%s\n' "$1" "$line"; done
+    set +f
+    unset IFS
+}
 """
 
 
@@ -112,20 +121,22 @@ def gather_script(facts: Iterable[Fact], programs: Iterable[Program]) -> str:
 
 
 def _block(name: str, script: str) -> str:
-    # The newline after it ends a last line that has no end of its own.
-    return f"{{ {{ {script.strip()}\n}} 2>/dev/null; echo; }} | section {name}"
+    return f'section {name} "$({{\n{script.strip()}\n}} 2>/dev/null)"'
 
 
 def _program_script(program: Program) -> str:
-    version = shlex.join(program.version)
-    line = f"grep -m 1 -- {shlex.quote(program.version_word)}" if program.version_word else "head -n 1"
-    directories = "".join(f' && PATH="$PATH:$(echo {place} | tr " " :)"' for place in program.places)
-    return (
-        f"(true{directories}\n"
-        f"if path=$(command -v {shlex.quote(program.name)}); then\n"
-        f"    version=$({version} 2>&1 </dev/null) || version=\n"
-        f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" "$(printf "%s" "$version" | {line})"\n'
-        "fi)"
+    places = [f'PATH="$PATH:$(echo {place} | tr " " :)"' for place in program.places]
+    line = '"${version%%"$newline"*}"'
+    if program.version_word:
+        line = f'"$(printf "%s" "$version" | grep -m 1 -- {shlex.quote(program.version_word)})"'
+    return "\n".join(
+        [
+            *places,
+            f"if path=$(command -v {shlex.quote(program.name)}); then",
+            f"    version=$({shlex.join(program.version)} 2>&1 </dev/null) || version=",
+            f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" {line}',
+            "fi",
+        ]
     )
 
 

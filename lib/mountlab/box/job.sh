@@ -22,14 +22,16 @@ say() { printf 'mountlab-job %s\n' "$*"; }
 # Of a fixed length from the beginning, and written in its place afterwards: that takes no room which might have gone.
 state() { printf '%-40s\n' "$*" 1<> "$job"; }
 
-# Files whose answer was read are emptied at once, and removed from time to time: each rm is a process.
+# Files whose answer was read are emptied at once, and removed from time to time: rm is a process.
 forget() {
     for old in "$base/job.$((number - 1)).out" "$base/job.$((number - 1)).err"; do [ ! -e "$old" ] || true > "$old"; done
     [ $((number % 64)) -eq 0 ] || return 0
+    set --
     for old in "$base"/job.*; do
         age=${old#"$base"/job.} age=${age%%.*}
-        [ "$age" -ge $((number - 32)) ] || rm -f "$old"
+        [ "$age" -ge $((number - 32)) ] || set -- "$@" "$old"
     done
+    [ $# -eq 0 ] || rm -f "$@"
 }
 
 # In a process of its own, whose number it reads: $$ is that of the shell which started it.
