@@ -16,6 +16,7 @@ from labpage import ERRORS, POLL_MS, WINDOW, OpenNotebook, Server, copied, jupyt
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.core import disk
+from mountlab.core.model import Trial
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
@@ -211,19 +212,33 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
     assert notebook.errors() == []
 
 
-@on_the_box
-def test_resume_completes_it_and_the_rest_runs_by_keyboard(notebook: OpenNotebook, run_path: Path) -> None:
+@pytest.fixture(scope="module")
+def stopped(notebook: OpenNotebook, run_path: Path) -> list[Trial]:
+    """The journal of the stopped run, which is then resumed by a cell above those that show it."""
     before = read_journal(run_path)
     notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
     notebook.insert("run_path = mountlab.resume(run_path); the_run = mountlab.load_run(run_path)")
     wait_for_live(notebook, rf"({len(before)}|{len(before) + 1}) of {TRIALS} trials")
+    notebook.wait()
+    return before
+
+
+@on_the_box
+def test_resume_completes_it(notebook: OpenNotebook, run_path: Path, stopped: list[Trial]) -> None:
+    journal = read_journal(run_path)
+    assert notebook.errors() == []
+    assert read_info(run_path)["status"] == "complete"
+    assert [trial.trial_id for trial in journal] == read_info(run_path)["order"]
+    assert journal[: len(stopped)] == stopped
+
+
+@pytest.mark.long
+@on_the_box
+@pytest.mark.usefixtures("stopped")
+def test_the_rest_runs_by_keyboard_and_leads_to_the_report(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.run_rest()
     notebook.wait()
     assert notebook.errors() == []
-    journal = read_journal(run_path)
-    assert read_info(run_path)["status"] == "complete"
-    assert [trial.trial_id for trial in journal] == read_info(run_path)["order"]
-    assert journal[: len(before)] == before
     link = notebook.notebook.get_by_role("link", name="Open the report")
     assert link.get_attribute("href"), "JupyterLab has resolved it"
     assert (run_path / "report.html").exists()

@@ -257,6 +257,7 @@ def test_axe_finds_nothing_on_a_phone_at_night(kind: str, on_a_phone: Callable[[
     assert violations(on_a_phone(kind)) == []
 
 
+@pytest.mark.long
 @each_kind
 def test_nothing_but_tables_and_code_scrolls_sideways(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
     page = on_a_phone(kind).page
@@ -278,6 +279,7 @@ LIGHT, DARK = "rgb(255, 255, 255)", "rgb(21, 24, 28)"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("java_script_enabled", others_long([True, False], kept=[False]), ids=["script", "no script"])
 def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Browser, pages: Mapping[str, Path]) -> None:
     options = {"java_script_enabled": java_script_enabled, "color_scheme": "light"}
@@ -381,6 +383,7 @@ def sorting(browser: Browser, table: Path) -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", others_long(SORTED, kept=list(SORTED)[:2]))
 def test_a_table_is_sorted_by_value(column: str, sorting: Page) -> None:
     first = sorting.locator("table").first
@@ -418,6 +421,7 @@ def test_a_star_and_a_small_line_do_not_count(browser: Browser, tmp_path: Path) 
         assert rows_of(page.locator("table")) == [1, 0, 2]
 
 
+@pytest.mark.long
 def test_without_a_script_a_table_is_whole_and_has_no_dead_button(browser: Browser, table: Path) -> None:
     with opened(browser, table, java_script_enabled=False) as page:
         assert page.get_by_role("button").count() == 0
@@ -439,6 +443,7 @@ def shown(page: Page) -> list[str]:
     return [row.locator(".question").inner_text() for row in page.locator(".entries tbody tr:visible").all()]
 
 
+@pytest.mark.long
 def test_the_index_is_searched_as_one_types(browser: Browser, pages: Mapping[str, Path]) -> None:
     with opened(browser, pages["index"]) as page:
         assert page.get_by_role("status").inner_text() == "6 in all"

@@ -208,6 +208,7 @@ def test_wide_tables_can_be_scrolled_by_keyboard(phone: Page) -> None:
 # --- by keyboard, and without scripts ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_code_is_shown_by_keyboard_without_scripts(browser: Browser, report: Path) -> None:
     with opened(browser, report, java_script_enabled=False) as page:
         code = page.locator("pre.source").first
@@ -244,6 +245,7 @@ def test_the_line_of_caveats_leads_to_them(desk: Page) -> None:
 # --- light and dark ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_all_text_has_contrast_and_dark_is_dark(desk: Page) -> None:
     desk.locator("#show-code").check()
     for scheme in ("light", "dark"):
@@ -279,6 +281,7 @@ def pages_of(pdf: Path) -> list[str]:
     return done.stdout.split("\f")[:-1]
 
 
+@pytest.mark.long
 def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
     assert "How much faster than the disk is a RAM disk" in " ".join(sheets[0].split())
     whole = "\n".join(sheets)

@@ -115,6 +115,7 @@ def test_a_trial_leads_to_its_files(browser: Browser, report: Path) -> None:
         assert page.url == (report.parent / "raw" / "t0001" / "argv").as_uri()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("java_script_enabled", others_long([True, False], kept=[True]), ids=["script", "no script"])
 def test_tables_are_saved_from_the_page_itself(java_script_enabled: bool, browser: Browser, report: Path) -> None:
     with opened(browser, report, java_script_enabled=java_script_enabled) as page:

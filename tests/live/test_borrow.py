@@ -102,6 +102,7 @@ def test_settings_are_changed_for_the_time_of_the_mount_only(
     assert given_back(before, tmp_path), changed(before, tmp_path)
 
 
+@pytest.mark.long
 def test_settings_are_given_back_when_a_later_step_fails(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_its_report_says_that_it_was_made_by_hand(by_hand: Run) -> None:
     assert "was fixed beforehand:" not in page
 
 
+@pytest.mark.long
 def test_a_box_is_not_opened_twice(tmp_path: Path) -> None:
     with mountlab.box("local", results=tmp_path), pytest.raises(BoxInUse, match="is running on this box") as error:
         mountlab.box("local", results=tmp_path)

@@ -77,6 +77,7 @@ def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[
     assert (raw / "said").read_text().split()[1] in ("100", "200")
 
 
+@pytest.mark.long
 def test_what_the_patterns_do_not_find_fails_the_trial(tmp_path: Path, entry: dict[str, Any]) -> None:
     metrics = {"elapsed": {"pattern": "took (.*) s", "unit": "s"}}
     run = measure(tmp_path, {**entry, "size": 1, "metrics": metrics}, {"tmpfs": TMPFS})
@@ -139,6 +140,7 @@ echo 1
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("own", "status"), [("keeps", "ok"), ("leaves", "failed")])
 def test_of_a_bind_mount_only_loop_devices_on_files_below_it_are_detached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, status: str
@@ -172,6 +174,7 @@ losetup --detach "$2" && losetup "$2" "$1/file" && echo 1
 """
 
 
+@pytest.mark.long
 def test_a_loop_device_whose_number_was_in_use_before_is_detached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +217,7 @@ def hold(named: Path, let_go: list[str]) -> None:
         let_go.append(device.name)
 
 
+@pytest.mark.long
 def test_a_loop_device_that_somebody_else_has_open_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

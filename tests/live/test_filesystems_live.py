@@ -128,6 +128,7 @@ def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run
     in_effect(run, name)
 
 
+@pytest.mark.long
 @pytest.mark.machine
 def test_so_is_one_in_compressed_memory(run_limited: store.Run) -> None:
     in_effect(run_limited, "ext4-zram")
@@ -199,6 +200,7 @@ def test_a_trial_on_a_raw_device_leaves_our_mark(tmp_path: Path, monkeypatch: py
     assert (bandwidth > 0).all()
 
 
+@pytest.mark.long
 def test_below_an_overlay_options_are_judged_as_they_are_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_box(tmp_path, monkeypatch)
     below = {

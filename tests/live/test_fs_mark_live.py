@@ -73,6 +73,7 @@ def test_its_version_is_in_the_raw_output(run: store.Run) -> None:
     assert "Version 3." in (first / "stdout").read_text()
 
 
+@pytest.mark.long
 def test_a_file_system_without_room_for_its_inodes_fails_the_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -497,6 +497,7 @@ with open_box(Box(name="local", host="", embedded="loopback")) as box:
     assert done.stdout.splitlines()[1] == "no root"
 
 
+@pytest.mark.long
 @pytest.mark.requires_root
 @pytest.mark.requires_program("useradd")
 @pytest.mark.requires_program("setpriv")

@@ -68,6 +68,7 @@ def test_warmup_trials_are_kept_and_not_counted(run: Run) -> None:
     assert set(main["n"]) == {2}  # others may be missing from a trial: fio counts no disk in a few milliseconds
 
 
+@pytest.mark.long
 @pytest.mark.machine
 def test_a_warm_read_is_recognised_as_served_by_the_page_cache_and_a_cold_one_is_not(results_dir: Path) -> None:
     """886 MB/s were once published for a hard disk that reads 60 MB/s. Somebody else who drops caches meanwhile makes a
@@ -230,6 +231,7 @@ def test_the_program_of_the_tool_is_not_taken_for_reads_of_the_device(results_di
     assert served == {"disk/warm": "note"}
 
 
+@pytest.mark.long
 def test_what_comes_next_begins_after_the_last_trial_and_before_figures_are_derived(results_dir: Path) -> None:
     seen: list[tuple[int, bool]] = []
 

@@ -64,6 +64,7 @@ def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
     return {name: draw() for name, draw in drawing.items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "only",

@@ -88,7 +88,9 @@ def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
     )
 
 
-@pytest.mark.parametrize("left_out", ["", "tmpfs", "ramfs"])
+@pytest.mark.parametrize(
+    "left_out", [pytest.param("", marks=pytest.mark.long), "tmpfs", pytest.param("ramfs", marks=pytest.mark.long)]
+)
 def test_runs_beside_each_other_keep_their_colours_where_one_has_left_some_out(left_out: str, tmp_path: Path) -> None:
     runs = {"one": synthetic_run(), "two": without(synthetic_run(), left_out, "two")}
     runs["three"] = replace(runs["one"], info={**runs["one"].info, "run_id": "three"})

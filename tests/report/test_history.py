@@ -525,6 +525,7 @@ def test_the_parts_of_a_page_with_hostile_names() -> None:
     assert "\u202e" not in whole
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "execute", execute_here)

@@ -37,6 +37,7 @@ def said(directory: Path) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_report_has_a_new_kernel_of_one_server(
     prepare: Callable[[], None],
@@ -67,6 +68,7 @@ def test_each_report_has_a_new_kernel_of_one_server(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_beside_one_that_is_busy_a_kernel_is_started_as_any_other(
     prepare: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
