@@ -106,6 +106,7 @@ def test_files_and_processes_are_left_behind_until_they_go(tmp_path: Path) -> No
     assert counting.left_behind([tmp_path], patience_s=0) == ()
 
 
+@pytest.mark.requires_program("losetup")
 @pytest.mark.requires_root
 def test_a_mount_and_a_loop_device_are_left_behind(tmp_path: Path) -> None:
     place, image = tmp_path / "m", tmp_path / "image"
@@ -122,6 +123,7 @@ def test_a_mount_and_a_loop_device_are_left_behind(tmp_path: Path) -> None:
         subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.requires_program("losetup")
 @pytest.mark.requires_root
 def test_a_scene_that_ends_takes_all_of_it_along() -> None:
     with scene() as place:

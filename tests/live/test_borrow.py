@@ -89,6 +89,7 @@ def borrow(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.requires_program("losetup", "mke2fs")
 def test_settings_are_changed_for_the_time_of_the_mount_only(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ def test_settings_are_given_back_when_a_later_step_fails(
     assert given_back(before, tmp_path), changed(before, tmp_path)
 
 
+@pytest.mark.requires_program("losetup", "mke2fs")
 def test_settings_are_given_back_by_box_clean_after_kill_9(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +227,7 @@ def test_what_cannot_be_given_back_keeps_its_record_until_it_can(
     assert given_back(before, tmp_path), changed(before, tmp_path)
 
 
+@pytest.mark.requires_program("losetup")
 def test_what_another_scheduler_resets_is_given_back_with_the_old_one(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     image.write_bytes(b"")

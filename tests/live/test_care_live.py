@@ -153,6 +153,7 @@ def test_run_directories_go_and_links_are_neither_followed_nor_removed(
     assert (precious / "file").exists()
 
 
+@pytest.mark.requires_program("losetup")
 @pytest.mark.requires_root
 def test_mounts_and_loop_devices_of_others_stay(local: BoxConnection, roots: tuple[Path, Path], tmp_path: Path) -> None:
     """A disk that somebody has mounted below a root, and an image of his own there and beside ours."""
@@ -296,6 +297,7 @@ def test_what_the_box_itself_unmounts_meanwhile_is_gone(tmp_path: Path, roots: t
     assert [left for left in found if not left.removed or left.note] == []
 
 
+@pytest.mark.requires_program("losetup", "mke2fs")
 @pytest.mark.requires_root
 def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnection, roots: tuple[Path, Path]) -> None:
     mnt, image = roots[0] / RUN / "mnt" / "a b", roots[0] / RUN / "img" / "a b.img"
@@ -329,6 +331,7 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
     assert clean(local) == []
 
 
+@pytest.mark.requires_program("losetup")
 @pytest.mark.requires_root
 def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
     local: BoxConnection, roots: tuple[Path, Path]

@@ -18,7 +18,7 @@ from ownbox import own_box
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup"),
+    pytest.mark.requires_program("losetup", "mke2fs"),
     pytest.mark.requires_program("wipefs"),
 ]
 STATE = Path("/run/mountlab-claim")

@@ -63,6 +63,7 @@ def measure(tmp_path: Path, entry: dict[str, Any], filesystems: dict[str, Any]) 
     return store.load_run(path)
 
 
+@pytest.mark.requires_program("losetup")
 def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[str, Any]) -> None:
     run = measure(tmp_path, entry, BOTH)
     assert [*run.trials["reason"]] == [""] * 4

@@ -16,11 +16,12 @@ from device_states import GPT, Done, beginning_lost, claim, claimed, guard, lvm_
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, read_refusal
+from programs import program
 
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup"),
+    pytest.mark.requires_program("losetup", "mke2fs"),
     pytest.mark.requires_program("wipefs"),
 ]
 
@@ -185,6 +186,7 @@ def test_a_mkfs_that_fails_leaves_a_device_of_ours(made: Disks) -> None:
     assert "holds ext2 of Mountlab's own" in guard(device).stderr
 
 
+@pytest.mark.requires_program("mkfs.xfs", "mkfs.btrfs")
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -209,6 +211,7 @@ def test_our_own_device_stays_ours_whatever_was_made_on_it_before(kinds: tuple[s
     assert "holds ext4 of Mountlab's own" in guard(device).stderr
 
 
+@pytest.mark.requires_program("mkfs.xfs")
 def test_a_disk_that_was_erased_loses_both_its_partition_tables(made: Disks) -> None:
     device = made.loop(size=XFS_SIZE)
     command("sfdisk", "--quiet", "--no-reread", device, stdin=GPT)
@@ -225,6 +228,7 @@ def test_a_disk_that_was_erased_loses_both_its_partition_tables(made: Disks) -> 
 )
 def test_a_mount_between_the_last_look_and_mkfs_makes_mkfs_fail(mkfs: tuple[str, ...], size: int, made: Disks) -> None:
     """What the guard relies on: with and without force, each mkfs opens the device exclusively."""
+    program(mkfs[0])
     device = made.loop(size=size)
     disks.ext4(device, OURS)
     script = (

@@ -17,7 +17,7 @@ from mountlab.filesystems.guard import UNCLAIMED, mark_argv, read_permission, re
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup"),
+    pytest.mark.requires_program("losetup", "mke2fs"),
     pytest.mark.requires_program("wipefs"),
 ]
 

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.box,
     pytest.mark.machine,
     pytest.mark.requires_root,
-    *(pytest.mark.requires_program(name) for name in ("sudo", "visudo", "useradd", "setpriv", "flock")),
+    pytest.mark.requires_program("sudo", "visudo", "useradd", "setpriv", "flock", "losetup", "mke2fs"),
 ]
 INSTALLED = Path(helper.PROGRAM).parent
 RULE = Path("/etc/sudoers.d/mountlab-helper")
@@ -187,6 +187,7 @@ def records(helped: Helped) -> list[int]:
     return [pid for pid in processes_with(str(helped.mount_root)) if program_of(pid) == "perf"]
 
 
+@pytest.mark.requires_program("perf")
 def test_without_a_word_of_roots_nothing_is_traced(helped: Helped) -> None:
     with empty_run(helped) as run:
         for asked in (
@@ -555,6 +556,7 @@ def test_a_program_that_is_roots_on_a_file_system_of_the_users_makes_nobody_root
     assert "Permission denied" in done.stderr
 
 
+@pytest.mark.requires_program("mkfs.xfs")
 def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: Open) -> None:
     image, mine, free = opened.path("img", "e.img"), opened.path("mnt", "e"), opened.path("mnt", "free")
     attach = ("losetup", "--find", "--show", "--direct-io=off", image)

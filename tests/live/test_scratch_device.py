@@ -27,7 +27,7 @@ from mountlab.runner.runner import run_sweep
 from ownbox import own_box
 from sweeps import DD_WRITE, Silent, as_is
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup", "mke2fs")]
 
 EXT4 = {"type": "ext4", "device": "data"}
 

@@ -12,6 +12,7 @@ import pytest
 from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import AGAIN
+from programs import program
 from waiting import LIMIT_S, wait_until
 
 ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
@@ -186,7 +187,8 @@ class Bench:
 
 
 def local(*argv: str) -> Done:
-    """This machine, without a box in between."""
+    """This machine, without a box in between; the test is skipped where it lacks the program."""
+    program(argv[0])
     environment = {"PATH": f"{SBIN}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
     return Done(done.returncode, done.stdout, done.stderr)
