@@ -75,6 +75,7 @@ def test_a_ram_disk_larger_than_the_memory_allows(parameters: Path, capsys: pyte
 
 
 @pytest.mark.requires_root
+@pytest.mark.requires_program("fio")
 def test_jobs_that_together_write_more_than_the_file_system_holds(
     parameters: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_directory_that_does_not_exist(parameters: Path, capsys: pytest.Captur
     assert "/var/no-such-place is not a directory" in error
 
 
+@pytest.mark.requires_program("fio")
 def test_a_workload_that_fails_ends_with_exit_code_1_and_still_gives_a_report(
     parameters: Path, capsys: pytest.CaptureFixture[str], results_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
