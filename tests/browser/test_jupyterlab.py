@@ -213,7 +213,7 @@ def test_cells_below_show_what_a_stopped_run_has(notebook: OpenNotebook, run_pat
 
 
 @pytest.fixture(scope="module")
-def stopped(notebook: OpenNotebook, run_path: Path) -> list[Trial]:
+def resumed_from(notebook: OpenNotebook, run_path: Path) -> list[Trial]:
     """The journal of the stopped run, which is then resumed by a cell above those that show it."""
     before = read_journal(run_path)
     notebook.select(SHOWS_TRIALS)  # the click on Stop took the focus
@@ -224,17 +224,17 @@ def stopped(notebook: OpenNotebook, run_path: Path) -> list[Trial]:
 
 
 @on_the_box
-def test_resume_completes_it(notebook: OpenNotebook, run_path: Path, stopped: list[Trial]) -> None:
+def test_resume_completes_it(notebook: OpenNotebook, run_path: Path, resumed_from: list[Trial]) -> None:
     journal = read_journal(run_path)
     assert notebook.errors() == []
     assert read_info(run_path)["status"] == "complete"
     assert [trial.trial_id for trial in journal] == read_info(run_path)["order"]
-    assert journal[: len(stopped)] == stopped
+    assert journal[: len(resumed_from)] == resumed_from
 
 
 @pytest.mark.long
 @on_the_box
-@pytest.mark.usefixtures("stopped")
+@pytest.mark.usefixtures("resumed_from")
 def test_the_rest_runs_by_keyboard_and_leads_to_the_report(notebook: OpenNotebook, run_path: Path) -> None:
     notebook.run_rest()
     notebook.wait()

@@ -14,7 +14,6 @@ from chromium import PHONE, WIDE, needs_chromium, started, window
 from mountlab.report import html, sections
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Page
-from repetition import others_long
 from synthetic_report import HOSTILE
 from synthetic_run import synthetic_run
 
@@ -116,7 +115,7 @@ def test_a_trial_leads_to_its_files(browser: Browser, report: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("java_script_enabled", others_long([True, False], kept=[True]), ids=["script", "no script"])
+@pytest.mark.parametrize("java_script_enabled", [True, False], ids=["script", "no script"])
 def test_tables_are_saved_from_the_page_itself(java_script_enabled: bool, browser: Browser, report: Path) -> None:
     with opened(browser, report, java_script_enabled=java_script_enabled) as page:
         complaints: list[str] = []

@@ -47,7 +47,6 @@ def test_an_alias_that_is_of_use_is_read() -> None:
     }
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_depth_and_length_have_a_limit() -> None:
     assert refusal("a: " + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)).what == "nested too deeply, or within itself"

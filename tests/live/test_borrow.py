@@ -103,7 +103,6 @@ def test_settings_are_changed_for_the_time_of_the_mount_only(
     assert given_back(before, tmp_path), changed(before, tmp_path)
 
 
-@pytest.mark.long
 def test_settings_are_given_back_when_a_later_step_fails(
     before: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,13 +226,11 @@ def test_what_cannot_be_given_back_keeps_its_record_until_it_can(
     assert given_back(before, tmp_path), changed(before, tmp_path)
 
 
-@pytest.mark.requires_program("losetup")
 def test_what_another_scheduler_resets_is_given_back_with_the_old_one(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     image.write_bytes(b"")
     os.truncate(image, 16 * 2**20)
-    attach = ["losetup", "--find", "--show", str(image)]
-    device = subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip()
+    device = command("losetup", "--find", "--show", image)
     queue = Path("/sys/block") / Path(device).name / "queue"
     try:
         others = [name for name in (queue / "scheduler").read_text().split() if not name.startswith("[")]
@@ -251,4 +248,4 @@ def test_what_another_scheduler_resets_is_given_back_with_the_old_one(tmp_path: 
         assert (tmp_path / "borrowed").read_text() == ""
         (queue / "nr_requests").write_text(requests)
     finally:
-        subprocess.run(["losetup", "-d", device], check=True)
+        command("losetup", "-d", device)

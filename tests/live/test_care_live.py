@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from disks import command
 from mountlab.box.care import Leftover, check, clean, clean_argv, kill_run, parse_leftovers, prepare
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
@@ -162,14 +163,14 @@ def test_mounts_and_loop_devices_of_others_stay(local: BoxConnection, roots: tup
     (beside.parent.parent / ".mountlab").write_text(f"run {RUN}\n")
     (beside.parent / ".mountlab").write_text("images\n")
     disk.mkdir()
-    run("mount", "-t", "tmpfs", "mountlab-test", disk)
+    command("mount", "-t", "tmpfs", "mountlab-test", disk)
     loops = []
     try:
         (disk / "thesis.tex").write_text("precious")
         for file in (image, beside):
             with file.open("wb") as opened:
                 opened.truncate(1 << 20)
-            loops.append(run("losetup", "-f", "--show", file))
+            loops.append(command("losetup", "-f", "--show", file))
         found = clean(local)
         assert {left.name for left in found if left.kind == "foreign"} == {str(disk), str(image), str(beside)}
         assert {left.kind for left in found} == {"foreign", "root"}, "the other root is empty, and goes"
@@ -178,13 +179,13 @@ def test_mounts_and_loop_devices_of_others_stay(local: BoxConnection, roots: tup
         assert all(Path(f"/sys/block/{Path(loop).name}/loop/backing_file").exists() for loop in loops)
     finally:
         for loop in loops:
-            run("losetup", "-d", loop)
-        run("umount", disk)
+            command("losetup", "-d", loop)
+        command("umount", disk)
 
 
 @pytest.mark.requires_root
 def test_a_root_that_is_a_mount_point_stays_and_serves_again(local: BoxConnection, roots: tuple[Path, Path]) -> None:
-    run("mount", "-t", "tmpfs", "mountlab-test", roots[0])
+    command("mount", "-t", "tmpfs", "mountlab-test", roots[0])
     try:
         (roots[0] / "lost+found").mkdir()  # as mkfs leaves it
         for _ in range(2):
@@ -194,7 +195,7 @@ def test_a_root_that_is_a_mount_point_stays_and_serves_again(local: BoxConnectio
             assert [path.name for path in roots[0].iterdir()] == ["lost+found"]
             assert clean(local) == []
     finally:
-        run("umount", roots[0])
+        command("umount", roots[0])
 
 
 def test_an_output_root_inside_the_mount_root(roots: tuple[Path, Path]) -> None:
@@ -271,10 +272,6 @@ def children(pid: int) -> list[int]:
 # --- mounts and loop devices ------------------------------------------------------------------------------------------
 
 
-def run(*argv: object) -> str:
-    return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def mounted(path: Path) -> bool:
     return f" {str(path).replace(' ', chr(92) + '040')} " in Path("/proc/self/mountinfo").read_text()
 
@@ -284,7 +281,7 @@ def test_what_the_box_itself_unmounts_meanwhile_is_gone(tmp_path: Path, roots: t
     """Its lease ends as `box clean` begins: of two that clean, one comes second."""
     place = roots[0] / RUN / "mnt" / "a"
     place.mkdir(parents=True)
-    run("mount", "-t", "tmpfs", "mountlab", place)
+    command("mount", "-t", "tmpfs", "mountlab", place)
     second = tmp_path / "bin" / "umount"
     second.parent.mkdir()
     second.write_text(f'#!/bin/sh\n{shutil.which("umount")} "$@"\necho "$2: not mounted." >&2\nexit 32\n')
@@ -305,13 +302,13 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
     image.parent.mkdir()
     with image.open("wb") as file:
         file.truncate(32 << 20)
-    run("mke2fs", "-q", "-F", image)
-    loop = run("losetup", "-f", "--show", image)
-    run("mount", loop, mnt)
+    command("mke2fs", "-q", "-F", image)
+    loop = command("losetup", "-f", "--show", image)
+    command("mount", loop, mnt)
     inner = mnt / "inner"
     inner.mkdir()
-    run("mount", "-t", "tmpfs", "mountlab", inner)
-    run("mount", "-t", "tmpfs", "mountlab", inner)  # stacked
+    command("mount", "-t", "tmpfs", "mountlab", inner)
+    command("mount", "-t", "tmpfs", "mountlab", inner)  # stacked
     image.unlink()  # the kernel now says '(deleted)'
     worker = sleeper(RUN, "cd '" + str(inner) + "'; echo; sleep 60", cwd=inner)
 
@@ -341,7 +338,7 @@ def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
     image = roots[0] / RUN / "img" / "a.img"
     image.parent.mkdir()
     image.write_bytes(bytes(1 << 20))
-    loop = run("losetup", "-f", "--show", image)
+    loop = command("losetup", "-f", "--show", image)
     asked = Path("/sys/block", Path(loop).name, "loop", "autoclear")
 
     def hold_for_a_moment() -> None:
@@ -363,7 +360,7 @@ def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
 def test_what_is_busy_stays_is_said_and_goes_the_next_time(local: BoxConnection, roots: tuple[Path, Path]) -> None:
     mnt = roots[0] / RUN / "mnt" / "t"
     mnt.mkdir(parents=True)
-    run("mount", "-t", "tmpfs", "mountlab", mnt)
+    command("mount", "-t", "tmpfs", "mountlab", mnt)
     (mnt / "file").touch()
     with (mnt / "file").open() as held:
         found = {left.kind: left for left in clean(local) if left.name != str(roots[1])}

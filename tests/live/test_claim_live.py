@@ -18,8 +18,7 @@ from ownbox import own_box
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup", "mke2fs"),
-    pytest.mark.requires_program("wipefs"),
+    pytest.mark.requires_program("losetup", "mke2fs", "wipefs"),
 ]
 STATE = Path("/run/mountlab-claim")
 GIB = 2**30

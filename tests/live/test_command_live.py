@@ -141,7 +141,6 @@ echo 1
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("own", "status"), [("keeps", "ok"), ("leaves", "failed")])
 def test_of_a_bind_mount_only_loop_devices_on_files_below_it_are_detached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, status: str

@@ -28,7 +28,6 @@ def activated(run: store.Run, trial_id: str) -> int:
     return after - before
 
 
-@pytest.mark.long
 def test_neither_a_cold_nor_a_warm_read_in_memory_is_the_one_at_which_pages_become_active(tmp_path: Path) -> None:
     """The second read of a page of tmpfs moves it to the active list, which takes as long as half of the read: with one
     read before it every warm read was that one, and no cold read."""

@@ -21,8 +21,7 @@ from programs import program
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup", "mke2fs"),
-    pytest.mark.requires_program("wipefs"),
+    pytest.mark.requires_program("losetup", "mke2fs", "wipefs"),
 ]
 
 

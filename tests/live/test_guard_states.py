@@ -17,8 +17,7 @@ from mountlab.filesystems.guard import UNCLAIMED, mark_argv, read_permission, re
 pytestmark = [
     pytest.mark.box,
     pytest.mark.requires_root,
-    pytest.mark.requires_program("losetup", "mke2fs"),
-    pytest.mark.requires_program("wipefs"),
+    pytest.mark.requires_program("losetup", "mke2fs", "wipefs"),
 ]
 
 EACH_BRANCH = {

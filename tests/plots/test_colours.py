@@ -66,10 +66,7 @@ def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "only",
-    [pytest.param(each, marks=pytest.mark.long if each in OTHERS else ()) for each in (("ext4",), *OTHERS)],
-)
+@pytest.mark.parametrize("only", [("ext4",), *OTHERS])
 def test_a_file_system_keeps_its_colour_whichever_others_are_left_out(only: tuple[str, ...]) -> None:
     wrong = {}
     for name, plot in kinds(only).items():

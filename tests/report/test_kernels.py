@@ -37,7 +37,6 @@ def said(directory: Path) -> list[str]:
     return found
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_each_report_has_a_new_kernel_of_one_server(
     prepare: Callable[[], None],

@@ -213,7 +213,6 @@ def run_directory(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_a_cell_that_fails_leaves_no_half_report(run_directory: Path) -> None:
     notebook = notebook_with(run_directory, "the_run = [][7]")

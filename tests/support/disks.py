@@ -29,9 +29,9 @@ BY_ID = Path("/dev/disk/by-id")
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 
 
-def command(*argv: str, stdin: str = "") -> str:
-    """Run a program and give what it printed; an error that names it where it fails or is not there."""
-    done = subprocess.run([program(argv[0]), *argv[1:]], input=stdin, capture_output=True, text=True, check=False)
+def command(*argv: str | Path, stdin: str = "") -> str:
+    """Run a program and give what it printed; an error that names it where it fails. Without it the test is skipped."""
+    done = subprocess.run([program(str(argv[0])), *argv[1:]], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{argv}: {done.stderr}"
     return done.stdout.strip()
 

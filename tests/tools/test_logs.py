@@ -571,7 +571,6 @@ LONG_LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @every_row("tool", sorted(FORMATS))
 @every_row("kind", LONG_LINES)
