@@ -7,7 +7,6 @@ import gc
 import os
 import re
 import signal
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -28,8 +27,6 @@ if TYPE_CHECKING:  # at run time only in the fixtures: libraries read the user's
     from mountlab.box.connection import BoxConnection
     from mountlab.core.model import Box
 
-# A grammar of IRIs that jsonschema loads for 1.6 s where it is installed; no test needs it.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # How long an example takes says nothing on a machine that others use. `make fuzz` tries more of them.
 # The same examples each time, so that a failure is of a change; `make fuzz` draws anew.
 settings.register_profile("mountlab", deadline=None, max_examples=40, derandomize=True)

@@ -33,7 +33,7 @@ ON_CONDA_FORGE = {
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator"}
 """No feedstock has these names: pip brings them."""
-FEEDSTOCKS_CHECKED = ("2026-11-26", "d3eca99b")
+FEEDSTOCKS_CHECKED = ("2026-11-27", "c6324d6b")
 """When every name was last looked up among conda-forge's feedstocks, and a digest of the names that were: a name that
 is added later has to be looked up, too."""
 
@@ -42,6 +42,7 @@ IMPORTED_AS = {
     "lazy-loader": "lazy_loader", "roc-validator": "rocrate_validator",
 }  # fmt: skip
 NOT_IMPORTED = {
+    "jsonschema": "holds back what JupyterLab, papermill and nbconvert would import two seconds longer",
     "jupyterlab": "make lab",
     "jupyterlab-execute-time": "make lab: shows beside each cell how long it took",
     "uv": "make env, make lock",

@@ -7,11 +7,9 @@ three seconds, which a user who only wants a plan should not wait for.
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -173,18 +171,6 @@ def _is_ours(written: Path) -> bool:
         return b'<meta name="generator" content="Mountlab">' in file.read(4096)
 
 
-@contextmanager
-def _without(module: str) -> Iterator[None]:
-    """Import others as if this module, which they can do without, were not installed."""
-    was_there = module in sys.modules
-    sys.modules.setdefault(module, None)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        if not was_there:
-            del sys.modules[module]
-
-
 def execute(
     notebook: Path,
     executed: Path,
@@ -197,8 +183,7 @@ def execute(
 
     `executed` is written whole or not at all. Raises MountlabError when a cell fails, or takes longer than `limit_s`.
     """
-    with _without("rfc3987_syntax"):  # a grammar of IRIs that jsonschema loads for 1.6 s, and nothing here needs
-        from papermill import PapermillExecutionError, execute_notebook
+    from papermill import PapermillExecutionError, execute_notebook
 
     disk.make_directory(executed.parent)
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
