@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from mountlab.report import html, sections, sentences
 from mountlab.report.html import Html
 from mountlab.stats import explained
 from pages import Page
-from synthetic_run import SWEPT, SyntheticRun, synthetic_run
+from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run
 
 PARTS = (
     sections.question, sections.answer, sections.overview, sections.caveats, sections.tables, sections.every_trial,
@@ -32,6 +33,26 @@ PARTS = (
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()
+FEW = tuple(
+    each for each in WORKLOADS if each.label in ("dd-write", "dd-read cache=warm", "fio rw=write", "fio rw=randread")
+)
+"""A workload of each kind, for parts that draw each of them."""
+
+
+@cache
+def hostile_run() -> SyntheticRun:
+    return synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>", workloads=FEW)
+
+
+@cache
+def single_block() -> SyntheticRun:
+    return synthetic_run(blocks=1, workloads=FEW)
+
+
+@cache
+def logged() -> SyntheticRun:
+    """Reads and writes of fio, which logs what happens inside of a trial."""
+    return synthetic_run(workloads=FEW[2:])
 
 
 def changed(run: SyntheticRun = RUN, **changes: Any) -> SyntheticRun:
@@ -57,7 +78,7 @@ def without_results() -> SyntheticRun:
 @each_part
 @pytest.mark.slow
 def test_shows_something_and_keeps_hostile_text_as_text(part: Any) -> None:
-    shown = part(synthetic_run(hostile="<script>alert(1)</script><img src=x onerror=alert(1)>"))
+    shown = part(hostile_run())
     assert Page(shown._repr_html_()).active() == set()
     assert len(repr(shown)) > 20
 
@@ -71,7 +92,7 @@ def test_survives_a_run_in_which_everything_failed(part: Any) -> None:
 @each_part
 @pytest.mark.slow
 def test_survives_a_single_block(part: Any) -> None:
-    text = repr(part(synthetic_run(blocks=1)))
+    text = repr(part(single_block()))
     assert "nan" not in re.split(r"\W+", text.lower())
 
 
@@ -503,8 +524,9 @@ def test_a_percentile_that_the_answer_is_about_stands_in_the_same_table() -> Non
 
 @pytest.mark.slow
 def test_a_course_is_steady_where_the_checks_say_so() -> None:
-    told = figures(sections.inside_trials(RUN))[4]
-    fio = RUN.trials[(RUN.trials.tool == "fio") & (RUN.trials.status == "ok") & ~RUN.trials.warmup]
+    run = logged()
+    told = figures(sections.inside_trials(run))[2]
+    fio = run.trials[(run.trials.status == "ok") & ~run.trials.warmup]
     reads = fio[~fio.cell.str.contains("write")]
     steady = (reads.filesystem != "ext4").sum()
     assert f": {steady} of {len(reads)} were steady" in told
@@ -512,7 +534,7 @@ def test_a_course_is_steady_where_the_checks_say_so() -> None:
 
 @pytest.mark.slow
 def test_inside_of_trials_it_says_whose_and_what_is_not_drawn() -> None:
-    text = repr(sections.inside_trials(with_counters()))
+    text = repr(sections.inside_trials(with_counters(logged())))
     assert "The median trial of each cell, by the metric of the answer." in text
     assert "Left out, as zero in all of them: Processors: steal." in text
     assert "Not recorded for any of them: Write bandwidth, Write IOPS" in text
@@ -537,13 +559,13 @@ def test_of_many_workloads_the_first_are_drawn_and_the_page_stays_small() -> Non
     [({}, "earlier version of Mountlab"), ({"sampling_shell": None}, "no shell that can wait for a part of a second")],
 )
 def test_a_run_without_counters_over_time_says_why(facts: dict[str, Any], says: str) -> None:
-    bare = changed(info={**RUN.info, "facts": facts})
+    bare = changed(logged(), info={**RUN.info, "facts": facts})
     assert says in repr(sections.inside_trials(bare)), "beside what fio logged"
     assert says in repr(sections.inside_trials(replace(bare, series={}))), "in its place"
 
 
 def test_one_trial_is_drawn_or_it_is_said_why_not() -> None:
-    run = with_counters()
+    run = with_counters(logged())
     (title,) = figures(sections.inside_one(run, next(iter(run.insides))))
     assert title.startswith("Busiest inside")
     assert "no trial t9999" in repr(sections.inside_one(run, "t9999"))
@@ -552,7 +574,7 @@ def test_one_trial_is_drawn_or_it_is_said_why_not() -> None:
     )
 
 
-def with_counters(run: SyntheticRun = RUN) -> SyntheticRun:
+def with_counters(run: SyntheticRun) -> SyntheticRun:
     """Ten seconds of every counted trial, as a box that can sample brings them back."""
     steps = [0.1 * i for i in range(1, 101)]
     shares = {"user": 0.5, "system": 0.25, "iowait": 0.1, "steal": 0.0}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mountlab.stats import shape
 from mountlab.stats.shape import autocorrelated, drift, outliers, steady, step, two_modes
 from numpy.typing import NDArray
-from repetition import few_then_many
+from repetition import few_then_many, others_long
 from rows import every_row
 from scipy import optimize, stats
 
@@ -66,6 +66,11 @@ def test_at_most_one_normal_sample_in_a_hundred_has_an_outlier(n: int) -> None:
     assert as_expected(int(shape.outlier_mask(rows).any(axis=1).sum()), 20_000, 0.01)
     away = np.abs(rows - np.median(rows, axis=1, keepdims=True))
     assert (0.6745 * away > 3.5 * np.median(away, axis=1, keepdims=True)).any(axis=1).mean() > 0.08
+
+
+@pytest.mark.parametrize("n", others_long(range(5, 21), kept={5, 20}))
+def test_the_limits_that_are_kept_are_those_of_the_simulation(n: int) -> None:
+    assert shape._outlier_limit(n) == pytest.approx(shape._simulated_outlier_limit(n), abs=5e-4)
 
 
 @pytest.mark.slow

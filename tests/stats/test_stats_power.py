@@ -36,7 +36,7 @@ def by_quadrature(effect: float, n: int, level: float) -> float:
 @pytest.mark.slow
 def test_power_is_what_integrating_over_the_spread_gives(n: int, level: float) -> None:
     for wanted in (0.3, 0.5, 0.9):
-        effect = float(power.smallest_effects(wanted, level)[n - 2])
+        effect = float(power.smallest_effects(np.array(n), power=wanted, level=level))
         assert by_quadrature(effect, n, level) == pytest.approx(wanted, abs=1e-6)
 
 
@@ -59,7 +59,7 @@ def test_power_as_in_statsmodels() -> None:
     reference = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed").TTestPower()
     for n in (3, 5, 10, 30, 100):
         for wanted in (0.2, 0.5, 0.95):
-            effect = float(power.smallest_effects(wanted, 0.95)[n - 2])
+            effect = float(power.smallest_effects(np.array(n), power=wanted))
             upper = reference.power(effect_size=effect, nobs=n, alpha=0.025, alternative="larger")
             assert upper == pytest.approx(wanted, abs=1e-9)
 
@@ -133,7 +133,7 @@ def test_what_is_no_ratio_and_no_width_is_refused() -> None:
 def test_very_strict_levels_of_few_blocks_are_computed_and_not_hung_on() -> None:
     """80,000 comparisons by Bonferroni: the critical value of one degree of freedom is a million."""
     level = 1 - 0.05 / 80_000
-    effects = power.smallest_effects(0.8, level)
+    effects = power.smallest_effects(np.array([*range(2, 100), 500, power.MOST_BLOCKS]), level=level)
     assert np.all(np.diff(effects) < 0)
     assert by_quadrature(float(effects[1]), 3, level) == pytest.approx(0.8, abs=1e-6)
     # One degree of freedom: the power is the chance that |z| stays below effect * sqrt(2) / critical.

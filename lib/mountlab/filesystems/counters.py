@@ -204,7 +204,7 @@ def _grown(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> 
 
 
 def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
-    match = re.search(rf"^{name} (\d+)$", snapshot.get("/proc/vmstat", ""), re.MULTILINE)
+    match = re.search(rf"\n{name} (\d+)$", f"\n{snapshot.get('/proc/vmstat', '')}", re.MULTILINE)
     return int(match[1]) if match else None
 
 

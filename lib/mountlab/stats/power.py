@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +31,8 @@ more blocks narrow an interval by the square root of their number only."""
 _STEEP = 30
 """Above this critical value (few blocks, and a strict level, as in a sweep of many comparisons) the noncentral t is
 integrated over the normal part by Gauss and Hermite: the series that scipy sums need not converge there."""
+_HALVINGS = 60
+"""Of a bracket: more than the digits of a number."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 _NORMAL_NODES, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
@@ -40,10 +41,19 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
     """Return the fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
 
     Shapes broadcast; whole numbers, 2 or more. Infinite where more than MOST_BLOCKS would be needed (a ratio of 1 is
-    never shown to differ from 1). NaN where the spread or the ratio is not known. Fast for many: the smallest effect
-    that n blocks show is looked up in a table, made once for a level and a power.
+    never shown to differ from 1). NaN where the spread or the ratio is not known.
     """
-    return _first_below(smallest_effects(power, level), _effect(ratio, log_sd))
+    _check_share(power, "power")
+    _check_share(level, "level")
+    effects = _effect(ratio, log_sd)
+    effect = effects.ravel()
+    low, high = np.full(effect.shape, 2.0), np.full(effect.shape, MOST_BLOCKS + 1.0)
+    while (low < high).any():
+        middle = np.floor((low + high) / 2)
+        enough = _power(effect, middle, level) >= power
+        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
+    found = np.where(low > MOST_BLOCKS, math.inf, low)
+    return np.where(np.isnan(effect), math.nan, found).reshape(effects.shape)
 
 
 def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
@@ -63,11 +73,18 @@ def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, lev
     Shapes broadcast. NaN for n < 2, which no test is made of, and for an unknown spread; n counts at most MOST_BLOCKS.
     """
     blocks, spread = np.broadcast_arrays(np.asarray(n, dtype=float), np.asarray(log_sd, dtype=float))
-    table = smallest_effects(power, level)
-    place = np.clip(np.nan_to_num(blocks, nan=2.0), 2, MOST_BLOCKS).astype(int) - 2
+    counted = np.clip(np.nan_to_num(blocks, nan=2.0), 2, MOST_BLOCKS).astype(np.int64)
     with np.errstate(over="ignore"):  # a ratio beyond floating point is infinite: two blocks of a wide spread
-        ratio = np.exp(table[place] * spread)
+        ratio = np.exp(smallest_effects(counted, power=power, level=level) * spread)
     return np.where(blocks >= 2, ratio, math.nan)
+
+
+def smallest_effects(n: NDArray[np.int64], *, power: float = POWER, level: float = 0.95) -> Floats:
+    """Return the smallest effect |log ratio| / log_sd that n blocks show with this power, for each n of 2 or more."""
+    _check_share(power, "power")
+    _check_share(level, "level")
+    different, places = np.unique(n, return_inverse=True)
+    return np.array([_smallest_effect(int(each), power, level) for each in different])[places].reshape(n.shape)
 
 
 def blocks_to_show_same(
@@ -161,24 +178,15 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
     return np.asarray(np.asarray(sd, dtype=float) * factor, dtype=float)
 
 
-@lru_cache(maxsize=1024)  # 16 kB each; a run asks for one level after another
-def smallest_effects(power: float, level: float) -> Floats:
-    """Return the smallest effect |log ratio| / log_sd that n blocks show, for n = 2, 3 ... MOST_BLOCKS: it falls with
-    n."""
-    from scipy.optimize import elementwise  # takes a while, and a plan does without
-
-    _check_share(power, "power")
-    _check_share(level, "level")
-    blocks = np.arange(2.0, MOST_BLOCKS + 1)
-    critical = -special.stdtrit(blocks - 1, (1 - level) / 2)
+@lru_cache(maxsize=4096)
+def _smallest_effect(n: int, power: float, level: float) -> float:
+    critical = float(-special.stdtrit(n - 1, (1 - level) / 2))
     # At the upper end the test stands 8 critical values and 8 standard errors off: beyond any power that is asked for.
-    bracket = (np.zeros_like(blocks), (8 * critical + 8) / np.sqrt(blocks))
-    found: Any = elementwise.find_root(lambda effect, n: _power(effect, n, level) - power, bracket, args=(blocks,))
-    if not found.success.all():
-        raise ValueError(f"no design reaches a power of {power} at level {level}")
-    effects: Floats = found.x
-    effects.setflags(write=False)
-    return effects
+    low, high, blocks = 0.0, (8 * critical + 8) / math.sqrt(n), np.array([float(n)])
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _power(np.array([middle]), blocks, level)[0] >= power else (middle, high)
+    return high
 
 
 def _power(effect: Floats, n: Floats, level: float) -> Floats:
@@ -194,7 +202,8 @@ def _power(effect: Floats, n: Floats, level: float) -> Floats:
         noncentral = effect * np.sqrt(n)
     steep = critical > _STEEP
     usual = 1 - special.nctdtr(n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)), np.where(steep, 1.0, critical))
-    found = np.asarray(np.where(np.isinf(noncentral), 1.0, usual), dtype=float)
+    # Far beyond the critical value scipy's series gives no number, and nothing is missing from 1.
+    found = np.asarray(np.where(np.isnan(usual) & ~np.isnan(noncentral), 1.0, usual), dtype=float)
     degrees = (np.broadcast_to(n, found.shape)[steep] - 1)[..., None]
     spread = np.maximum(noncentral[steep][..., None] + _NORMAL_NODES, 0) / critical[steep][..., None]
     found[steep] = special.chdtr(degrees, degrees * spread**2) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
