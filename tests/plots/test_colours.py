@@ -28,6 +28,8 @@ NEUTRAL = {"o", "|", "<", ">", "^", "v", "None", "none", "", ","}
 """Dots of trials, ticks of means, ends of intervals that go on, and none."""
 OF_RATIOS = ("ratios", "answer over runs", "published")
 """A baseline has no ratio to itself."""
+FEW = (WORKLOADS[0], *WORKLOADS[3:5])
+"""One of dd, and one that reads and one that writes of fio."""
 OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), ("ramfs", "ext4"), NAMES)
 ORANGE = "#d55e00"
 """Of the changes in a history."""
@@ -51,15 +53,12 @@ def _known(found: list[Any]) -> set[str]:
     return {to_hex(each) for each in found if np.size(each) and to_hex(each) in PALETTE}
 
 
-RUN, SWEPT_RUN = synthetic_run(workloads=WORKLOADS), synthetic_run(workloads=SWEPT)
-
-
 @cache
 def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
     """Every kind of plot of these file systems, drawn once for all that is looked at in it."""
     same = {name: name for name in NAMES}
-    of_one = every_plot(RUN, same, only=only)
-    swept = every_plot(SWEPT_RUN, same, only=only, factors=("bs", "numjobs"))
+    of_one = every_plot(synthetic_run(workloads=FEW), same, only=only)
+    swept = every_plot(synthetic_run(workloads=SWEPT), same, only=only, factors=("bs", "numjobs"))
     drawing = {**of_one, **{name: draw for name, draw in swept.items() if name.startswith("response")}}
     return {name: draw() for name, draw in drawing.items()}
 

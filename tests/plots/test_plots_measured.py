@@ -26,16 +26,14 @@ from mountlab.plots.latency import nines
 from mountlab.plots.levels import kind_of, levels_of
 from mountlab.plots.panels import MOST_PANELS, apart
 from mountlab.plots.series import thinned
-from mountlab.stats.histograms import count
+from mountlab.stats.histograms import Histogram, count
 from repetition import others_long
 from synthetic_run import SWEPT, SyntheticRun, comparison, synthetic_run
 
 HOSTILE = """<script>alert("x")</script>]]><!-- ' $\\frac & \x00"""
-RUN = synthetic_run(workloads=SWEPT)
 NAMES = ["tmpfs", "ramfs", "ext4"]
-ORDER: dict[str, Any] = {"filesystems": NAMES, "workloads": [w.label for w in RUN.sweep.workloads]}
+ORDER: dict[str, Any] = {"filesystems": NAMES, "workloads": [w.label for w in SWEPT]}
 SVG = "{http://www.w3.org/2000/svg}"
-LATENCIES = {(w.label, name): RUN.latencies(f"{name}/{w.label}")["read.clat_ns"] for w in SWEPT for name in NAMES}
 COURSES = [
     Course(name, "fio bs=4KiB", [(0.1 * i, 1e8 + i) for i in range(20)], steady=name != "ext4") for name in NAMES
 ]
@@ -65,8 +63,21 @@ DELIVERED = [
 ]
 
 
-def response(run: SyntheticRun = RUN, factor: str = "bs", **changes: Any) -> Plot:
+@cache
+def swept_run() -> SyntheticRun:
+    return synthetic_run(workloads=SWEPT)
+
+
+@cache
+def latencies() -> dict[tuple[str, str], Histogram]:
+    """(workload, file system) to the latencies of reads."""
+    cells = [(workload.label, name) for workload in SWEPT for name in NAMES]
+    return {(label, name): swept_run().latencies(f"{name}/{label}")["read.clat_ns"] for label, name in cells}
+
+
+def response(run: SyntheticRun | None = None, factor: str = "bs", **changes: Any) -> Plot:
     values: dict[str, Any] = {"workload": "fio", "filesystems": NAMES, **changes}
+    run = run or swept_run()
     estimates = with_factors(run)
     return plots.plot_response(run.measurements, estimates, "read_bandwidth", factor, **values)
 
@@ -87,17 +98,19 @@ def heat(estimates: pd.DataFrame) -> Plot:
 
 DRAW: dict[str, Callable[[], Plot]] = {
     "response": response,
-    "heat": lambda: heat(with_factors(RUN)),
-    "ratio heat": lambda: plots.plot_ratio_heat(RUN.comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"),
-    "percentiles": lambda: plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER),
-    "latencies": lambda: plots.plot_latencies(LATENCIES, "read latency", filesystems=NAMES),
-    "distribution": lambda: plots.plot_distribution(RUN.measurements, "read_bandwidth", **ORDER),
+    "heat": lambda: heat(with_factors(swept_run())),
+    "ratio heat": lambda: plots.plot_ratio_heat(
+        swept_run().comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"
+    ),
+    "percentiles": lambda: plots.plot_percentiles(swept_run().percentiles, "read.clat_ns", **ORDER),
+    "latencies": lambda: plots.plot_latencies(latencies(), "read latency", filesystems=NAMES),
+    "distribution": lambda: plots.plot_distribution(swept_run().measurements, "read_bandwidth", **ORDER),
     "series": lambda: plots.plot_series(COURSES, "read_bandwidth", "B/s", filesystems=NAMES, workloads=["fio bs=4KiB"]),
     "inside": lambda: plots.plot_inside(INSIDE, "fio bs=4KiB", filesystems=NAMES),
     "bytes": lambda: plots.plot_bytes(
         DELIVERED, filesystems=["ext4", "xfs"], workloads=["r cache=cold", "r cache=warm"]
     ),
-    "bars": lambda: plots.plot_bars(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER),
+    "bars": lambda: plots.plot_bars(swept_run().measurements, swept_run().estimates, "read_bandwidth", **ORDER),
 }
 each_plot = pytest.mark.parametrize("plot", DRAW, indirect=True)
 
@@ -248,7 +261,7 @@ def test_no_plot_computes_an_interval() -> None:
 def test_the_same_data_give_the_same_text() -> None:
     again = response()
     assert again.svg() == response().svg()
-    assert plots.plot_percentiles(RUN.percentiles, "read.clat_ns", **ORDER).svg() == drawn("percentiles").svg()
+    assert plots.plot_percentiles(swept_run().percentiles, "read.clat_ns", **ORDER).svg() == drawn("percentiles").svg()
 
 
 @pytest.mark.slow
@@ -305,7 +318,7 @@ def test_a_single_level_is_no_axis() -> None:
 
 def test_a_response_draws_the_means_and_intervals_that_it_is_given() -> None:
     plot = response()
-    own = RUN.estimates[(RUN.estimates.metric == "read_bandwidth")]
+    own = swept_run().estimates[(swept_run().estimates.metric == "read_bandwidth")]
     assert sorted(whiskers(plot)) == [
         pytest.approx(ends) for ends in sorted(zip(own.low / 1e9, own.high / 1e9, strict=True))
     ]
@@ -315,7 +328,9 @@ def test_a_response_draws_the_means_and_intervals_that_it_is_given() -> None:
 
 def test_every_counted_trial_is_a_dot_behind() -> None:
     dots = [y for name in NAMES for cloud in lines(response(), colour(name), joined=False) for _, y in cloud]
-    counted = RUN.measurements[(RUN.measurements.metric == "read_bandwidth") & ~RUN.measurements.warmup]
+    counted = swept_run().measurements[
+        (swept_run().measurements.metric == "read_bandwidth") & ~swept_run().measurements.warmup
+    ]
     assert sorted(dots) == pytest.approx(sorted(counted.value / 1e9))
 
 
@@ -342,7 +357,7 @@ def test_one_panel_is_labelled_at_its_lines() -> None:
 
 def test_the_title_tells_the_strongest_change() -> None:
     plot = response()
-    own = with_factors(RUN)
+    own = with_factors(swept_run())
     own = own[own.metric == "read_bandwidth"].set_index(["filesystem", "numjobs", "bs"])["mean"]
     change = {
         (fs, jobs): abs(math.log(own[fs, jobs, "1MiB"] / own[fs, jobs, "4KiB"])) for fs in NAMES for jobs in ("1", "4")
@@ -397,7 +412,12 @@ def test_nine_file_systems_have_a_line_each() -> None:
 def test_what_was_not_measured_is_refused() -> None:
     with pytest.raises(InputError, match="there is no estimate of write_bandwidth by bs"):
         plots.plot_response(
-            RUN.measurements, with_factors(RUN), "write_bandwidth", "bs", workload="fio", filesystems=NAMES
+            swept_run().measurements,
+            with_factors(swept_run()),
+            "write_bandwidth",
+            "bs",
+            workload="fio",
+            filesystems=NAMES,
         )
     with pytest.raises(InputError, match="there is no estimate of read_bandwidth by iodepth"):
         response(factor="iodepth")
@@ -419,7 +439,7 @@ def squares(plot: Plot) -> list[mpl.patches.Rectangle]:
 
 def test_a_map_has_a_number_in_each_cell() -> None:
     plot = drawn("heat")
-    own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
+    own = swept_run().estimates[swept_run().estimates.metric == "read_bandwidth"]
     wanted = [numbers.mean_figures(mean, math.nan, math.nan, factor=1e9).value for mean in own["mean"]]
     written = [text.get_text() for axes in plot.figure.axes for text in axes.texts]
     assert sorted(written) == sorted(wanted)
@@ -427,7 +447,7 @@ def test_a_map_has_a_number_in_each_cell() -> None:
 
 
 def test_cells_without_a_figure_are_hatched_and_said() -> None:
-    estimates = with_factors(RUN)
+    estimates = with_factors(swept_run())
     plot = heat(estimates[~((estimates.filesystem == "ext4") & (estimates.bs == "4KiB"))])
     assert sum(square.get_hatch() is not None for square in squares(plot)) == 2
     assert "2 cells without a figure, hatched." in plot.alt
@@ -472,7 +492,7 @@ def test_a_map_of_one_cell() -> None:
 
 def test_percentiles_and_their_band_are_those_of_the_frame() -> None:
     plot, label = drawn("percentiles"), SWEPT[0].label
-    own = RUN.percentiles[(RUN.percentiles.cell == f"ext4/{label}")]
+    own = swept_run().percentiles[(swept_run().percentiles.cell == f"ext4/{label}")]
     (axes,) = [axes for axes in plot.figure.axes if axes.get_title(loc="left").startswith(label[:20])][:1]
     (line,) = [line for line in axes.lines if line.get_color() == colour("ext4")]
     assert list(line.get_xdata()) == pytest.approx([nines(percent) for percent in own.percent])
@@ -498,7 +518,7 @@ def test_the_distribution_of_latencies_ends_at_all_of_them() -> None:
         assert heights[-1] == pytest.approx(100)
         assert heights == sorted(heights)
         assert len(heights) < 200
-    total = sum(each.total for each in LATENCIES.values())
+    total = sum(each.total for each in latencies().values())
     assert numbers.number(total, 0) in plot.title
 
 
@@ -514,7 +534,9 @@ def test_a_histogram_of_one_io_is_drawn() -> None:
 
 def test_the_distribution_has_a_step_for_each_trial() -> None:
     plot = drawn("distribution")
-    own = RUN.measurements[(RUN.measurements.cell == f"ext4/{SWEPT[0].label}") & ~RUN.measurements.warmup]
+    own = swept_run().measurements[
+        (swept_run().measurements.cell == f"ext4/{SWEPT[0].label}") & ~swept_run().measurements.warmup
+    ]
     values = sorted(own[own.metric == "read_bandwidth"].value / 1e9)
     steps = [line for line in lines(plot, colour("ext4")) if line[-1][0] == pytest.approx(values[-1])]
     assert [x for x, _ in steps[0]] == pytest.approx([values[0], *values])
@@ -524,7 +546,7 @@ def test_the_distribution_has_a_step_for_each_trial() -> None:
 def test_bars_begin_at_zero_and_hide_no_trial() -> None:
     plot = drawn("bars")
     (axes,) = plot.figure.axes
-    own = RUN.estimates[RUN.estimates.metric == "read_bandwidth"]
+    own = swept_run().estimates[swept_run().estimates.metric == "read_bandwidth"]
     assert axes.get_xlim()[0] == 0
     assert {bar.get_x() for bar in axes.patches} == {0}
     assert sorted(bar.get_width() for bar in axes.patches) == pytest.approx(sorted(own["mean"] / 1e9))
@@ -537,10 +559,10 @@ def test_bars_begin_at_zero_and_hide_no_trial() -> None:
 def test_some_of_the_workloads_are_drawn_alone() -> None:
     few = [ORDER["workloads"][1]]
     for draw in (plots.plot_trials, plots.plot_bars):
-        plot = draw(RUN.measurements, RUN.estimates, "read_bandwidth", groups=few, **ORDER)
+        plot = draw(swept_run().measurements, swept_run().estimates, "read_bandwidth", groups=few, **ORDER)
         assert few[0] in texts(plot)
         assert ORDER["workloads"][0] not in texts(plot)
-    order = plots.plot_run_order(RUN.measurements, "read_bandwidth", groups=few, **ORDER)
+    order = plots.plot_run_order(swept_run().measurements, "read_bandwidth", groups=few, **ORDER)
     assert len(order.figure.axes) == 1
     assert order.figure.axes[0].lines[0].get_xdata()[0] is not None
 
@@ -548,10 +570,10 @@ def test_some_of_the_workloads_are_drawn_alone() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
-    cell = RUN.measurements[RUN.measurements.cell == f"ext4/{SWEPT[0].label}"]
+    cell = swept_run().measurements[swept_run().measurements.cell == f"ext4/{SWEPT[0].label}"]
     many = pd.concat([cell.assign(block=i, trial_id=f"t{i}", warmup=False) for i in range(1, 401)], ignore_index=True)
     for plot in (
-        plots.plot_trials(many, RUN.estimates, "read_bandwidth", filesystems=NAMES),
+        plots.plot_trials(many, swept_run().estimates, "read_bandwidth", filesystems=NAMES),
         plots.plot_run_order(many, "read_bandwidth", filesystems=NAMES),
     ):
         svg = plot.svg()
@@ -562,7 +584,7 @@ def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
 
 
 def test_run_order_names_its_blocks() -> None:
-    plot = plots.plot_run_order(RUN.measurements, "read_bandwidth", **ORDER)
+    plot = plots.plot_run_order(swept_run().measurements, "read_bandwidth", **ORDER)
     assert [text.get_text() for text in plot.figure.axes[-1].get_xticklabels()] == ["W", "1", "2", "3", "4", "5"]
 
 
@@ -669,7 +691,7 @@ def test_other_forms_and_widths_are_refused() -> None:
 @pytest.mark.parametrize("draw", [plots.plot_trials, plots.plot_bars])
 def test_estimates_that_were_read_from_csv_have_their_means_drawn(draw: Any) -> None:
     """pandas reads an empty label as NaN."""
-    again = pd.read_csv(io.StringIO(RUN.estimates.to_csv(index=False)))
+    again = pd.read_csv(io.StringIO(swept_run().estimates.to_csv(index=False)))
     assert again["label"].isna().all()
-    ours = draw(RUN.measurements, RUN.estimates, "read_bandwidth", **ORDER)
-    assert draw(RUN.measurements, again, "read_bandwidth", **ORDER).alt == ours.alt
+    ours = draw(swept_run().measurements, swept_run().estimates, "read_bandwidth", **ORDER)
+    assert draw(swept_run().measurements, again, "read_bandwidth", **ORDER).alt == ours.alt

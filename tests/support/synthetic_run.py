@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +127,14 @@ def synthetic_run(
     filesystems: int = 3,
 ) -> SyntheticRun:
     """`hostile`: text put wherever a box, a log or a sweep file could put text of its own. `filesystems`: how many;
-    beyond three they are called fs3, fs4, ... A run of the usual workloads is made once, and copied for each caller."""
-    if workloads is not WORKLOADS:
-        return _made(hostile, blocks, caveats, workloads, filesystems)
-    made = _usual(hostile, blocks, caveats, filesystems)
-    return replace(made, **{each.name: copy(getattr(made, each.name)) for each in fields(made)})
+    beyond three they are called fs3, fs4, ... Each is made once, and copied for each caller."""
+    key = repr((hostile, blocks, caveats, workloads, filesystems))
+    if key not in _KEPT:
+        _KEPT[key] = _made(hostile, blocks, caveats, workloads, filesystems)
+    return replace(_KEPT[key], **{each.name: copy(getattr(_KEPT[key], each.name)) for each in fields(SyntheticRun)})
 
 
-@cache
-def _usual(hostile: str, blocks: int, caveats: bool, filesystems: int) -> SyntheticRun:
-    return _made(hostile, blocks, caveats, WORKLOADS, filesystems)
+_KEPT: dict[str, SyntheticRun] = {}
 
 
 def _made(hostile: str, blocks: int, caveats: bool, workloads: Sequence[Workload], filesystems: int) -> SyntheticRun:

@@ -28,7 +28,7 @@ def _by_cell(
     Cells in the order of these trials."""
     trials = evidence.trials
     chosen = trials["status"].isin(statuses) & (trials["attempts"] >= attempts)
-    for cell, group in trials[chosen].groupby("cell", sort=False):
+    for cell, group in trials[chosen].groupby("cell", sort=False) if chosen.any() else ():
         yield evidence.sweep.combinations[str(cell)], group, trials[trials["cell"] == cell]
 
 
@@ -207,7 +207,7 @@ def missing_figures(evidence: Evidence) -> Iterator[Doubt]:
 
 def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
     """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
-    labels = _labels(evidence)
+    labels = evidence.once(_labels)
     of_workload: dict[str, list[Cell]] = {}
     for cell in evidence.sweep.cells:
         of_workload.setdefault(cell.workload.label, []).append(cell)
@@ -257,7 +257,7 @@ def few_ios(evidence: Evidence) -> Iterator[Doubt]:
     A trial of the cell did fewer I/Os than the percentile needs: ten above it, and ten below it. A warning where
     `metrics` asks for that percentile, otherwise one note for the run.
     """
-    known, fewest = _labels(evidence), fewest_ios(evidence.measurements)
+    known, fewest = evidence.once(_labels), fewest_ios(evidence.measurements)
     others: list[str] = []
     for cell in evidence.sweep.cells:
         lacks = [
@@ -292,9 +292,8 @@ def too_few(metric: str, ios: float) -> str:
 
 def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
-    rows = measurements[~measurements["warmup"].astype(bool)]
     found: dict[tuple[str, str], dict[str, float]] = {}
-    rows = rows[rows["metric"].isin(_IOS)]
+    rows = measurements[measurements["metric"].isin(_IOS) & ~measurements["warmup"].astype(bool)]
     for cell, metric, label, value in zip(*(rows[key] for key in ("cell", "metric", "label", "value")), strict=True):
         own = found.setdefault((cell, _IOS[metric]), {})
         own[label] = min(own.get(label, math.inf), float(value))

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -71,10 +71,11 @@ def check(place: Path) -> BundleCheck:
     description = _description(place)
     paths = _paths(place, description)
     damage = damaged(place)
-    found = [each for path in paths for each in _differing_or_why(path)]
+    read = [_read_again(path) for path in paths]
+    found = [each for _, own in read for each in own]
     lost = tuple(each.run_id for each in found if each.table == _ALL)
     if not lost:
-        found += _saying_otherwise(place, description, paths)
+        found += _saying_otherwise(place, description, [run for run, _ in read if run is not None])
     return BundleCheck(
         title=str(description.get("title", "")),
         runs=tuple(path.name for path in paths),
@@ -244,18 +245,19 @@ def differing(run: Path, again: Run) -> list[Difference]:
     return found
 
 
-def _differing_or_why(run: Path) -> list[Difference]:
-    """Return the same; where no figures can be made of a damaged run, that is the one difference. Raises StoreError for
-    names that would lead elsewhere."""
+def _read_again(run: Path) -> tuple[Run | None, list[Difference]]:
+    """Return a run as it is, and where it differs; where no figures can be made of a damaged run, that is the one
+    difference. Raises StoreError for names that would lead elsewhere."""
     try:
         names = _names(run)
     except DAMAGE as error:
-        return [_lost(run, error)]
+        return None, [_lost(run, error)]
     _check_names(run, names)
     try:
-        return differing(run, store.load_run(run, as_it_is=True))
+        again = store.load_run(run, as_it_is=True)
+        return again, differing(run, again)
     except DAMAGE as error:
-        return [_lost(run, error)]
+        return None, [_lost(run, error)]
 
 
 def _lost(run: Path, error: BaseException) -> Difference:
@@ -272,9 +274,9 @@ def _count(run: Path) -> int:
         return 0
 
 
-def _saying_otherwise(place: Path, description: Mapping[str, Any], paths: list[Path]) -> Iterator[Difference]:
+def _saying_otherwise(place: Path, description: Mapping[str, Any], again: Sequence[Run]) -> Iterator[Difference]:
     """Yield where the descriptions of a bundle, which its index shows, do not say what the figures say."""
-    runs = [published_run(store.load_run(path, as_it_is=True)) for path in paths]
+    runs = [published_run(each) for each in again]
     for run, stated in zip(runs, description["runs"], strict=True):
         ours = json.loads(json.dumps(run.described()))
         yield from _unlike(run.run_id, DESCRIPTION, stated, ours)
