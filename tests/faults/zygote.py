@@ -25,7 +25,7 @@ from mountlab.results import paths
 
 _IMPORTED = (
     "mountlab.__main__", "mountlab.runner.workflow", "mountlab.results.store", "mountlab.results.tables",
-    "pyarrow.pandas_compat", "pyarrow.parquet", "scipy.optimize.elementwise", "scipy.stats",
+    "pyarrow.pandas_compat", "pyarrow.parquet",
 )  # fmt: skip
 """What a run needs: they take two seconds, and a process more would take them again."""
 

@@ -24,7 +24,6 @@ _OF_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "backgrou
 _IMPORTED = (
     "ipykernel.kernelapp", "ipykernel.debugger", "ipykernel.ipkernel", "ipykernel.zmqshell", "mountlab.report.sections",
     "mountlab.results.store", "matplotlib.backends.backend_svg", "pyarrow.pandas_compat", "pyarrow.parquet",
-    "scipy.optimize.elementwise", "scipy.stats",
 )  # fmt: skip
 
 

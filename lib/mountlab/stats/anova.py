@@ -30,7 +30,7 @@ from functools import lru_cache, reduce
 from itertools import combinations
 
 import numpy as np
-import scipy
+from scipy import special
 
 from mountlab.core.frames import pd
 from mountlab.core.units import check_level
@@ -45,7 +45,7 @@ _ROUNDING = 1e-26
 """Squares of residuals below this share of all squares are nothing but rounding."""
 _NONE = 1e-9
 """A factor of an expected mean square below this is none, and so near to 1 it is 1."""
-_DRAWS = 512
+_DRAWS, _MULTIPLIER = 1021, 76
 """Of the pivots from which intervals of shares are made."""
 _VAST = 50.0
 """A noncentral chi-square, over its degrees of freedom, from which on its square root is as good as normal."""
@@ -144,7 +144,7 @@ def variance_table(values: Floats, levels: Mapping[str, Sequence[object]], *, le
     blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its error) / n, which
     without blocks and turns is omega squared; none is below 0. `low` and `high`: generalised confidence intervals
     (Weerahandi 1993; Hannig, Iyer & Patterson 2006), the shares of pivots of all parts together: mean squares over
-    chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are quasi-random and always
+    chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are evenly spread and always
     the same. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
     whole, and where all is constant, there are none (NaN). The frame is empty where no degree of freedom is left for
     the residual.
@@ -250,7 +250,7 @@ def _tested(effect: _Effect, error: float, error_df: float) -> tuple[float, floa
     if error == 0:
         return math.inf, 0.0
     f = effect.mean / error
-    return f, float(scipy.special.fdtrc(effect.df, error_df, f))
+    return f, float(special.fdtrc(effect.df, error_df, f))
 
 
 # ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,9 +289,9 @@ def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[T
 def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
     """Return the interval of each share, from pivots of all parts together."""
     chances = iter(_chances(2 * (len(split.effects) + 1)).T)
-    rest = split.residual.squares / scipy.special.chdtri(split.residual.df, next(chances))
+    rest = split.residual.squares / special.chdtri(split.residual.df, next(chances))
     means = {
-        term: split.effects[term].squares / scipy.special.chdtri(split.effects[term].df, next(chances))
+        term: split.effects[term].squares / special.chdtri(split.effects[term].df, next(chances))
         for term in (TURN, BLOCKS)
         if term in split.effects
     }
@@ -319,15 +319,20 @@ def _share(part: Floats, others: Floats, least: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _chances(columns: int) -> Floats:
-    """Uniform values that fill their cube evenly: shape (_DRAWS, columns)."""
-    return np.asarray(scipy.stats.qmc.Sobol(columns, rng=np.random.default_rng(_DRAWS)).random(_DRAWS), dtype=float)
+    """Return uniform values that fill their cube evenly: shape (_DRAWS, columns).
+
+    Source: the lattice of Korobov that L'Ecuyer & Lemieux (2000) give for so many points, moved to the centre. (The
+    sequences of scipy.stats would do as well, but a report would take most of a second more, to load it.)
+    """
+    steps = np.array([pow(_MULTIPLIER, column, _DRAWS) for column in range(columns)])
+    return np.asarray((np.outer(np.arange(_DRAWS), steps) / _DRAWS + 0.5) % 1)
 
 
 def _noncentrality(x: Floats, df: int, chance: Floats) -> Floats:
     """Return the noncentrality of the chi-square distribution at which a value of at most `x` has this chance; 0 where
     none has. The square root of a vast one is as good as normal: scipy's series for these takes long."""
     vast = x > _VAST * df
-    found = np.where(vast, (np.sqrt(x) - scipy.special.ndtri(chance)) ** 2 - (df - 1), 0.0)
-    usual = ~vast & (chance < scipy.special.chdtr(df, x))
-    found[usual] = scipy.special.chndtrinc(x[usual], df, chance[usual])
+    found = np.where(vast, (np.sqrt(x) - special.ndtri(chance)) ** 2 - (df - 1), 0.0)
+    usual = ~vast & (chance < special.chdtr(df, x))
+    found[usual] = special.chndtrinc(x[usual], df, chance[usual])
     return np.asarray(np.maximum(found, 0))
