@@ -222,7 +222,7 @@ def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: 
 
 
 @pytest.mark.parametrize("entry", [{}, {"blocks": 2}, "two", {"blocks": 51}, {"events": [1]}])
-def test_an_explanation_that_is_not_ours_is_refused(run: Path, entry: Any) -> None:
+def test_an_explanation_that_is_not_ours_is_refused(entry: Any) -> None:
     from mountlab.sweep.untrusted import check_explained
 
     good = {"at": "a", "finished_at": "b", "blocks": 2, "events": ["c:d"], "programs": {}}

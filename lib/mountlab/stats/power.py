@@ -45,15 +45,21 @@ def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, 
     """
     _check_share(power, "power")
     _check_share(level, "level")
-    effects = _effect(ratio, log_sd)
-    effect = effects.ravel()
-    low, high = np.full(effect.shape, 2.0), np.full(effect.shape, MOST_BLOCKS + 1.0)
+    effect = _effect(ratio, log_sd)
+    found = np.where(np.isnan(effect), math.nan, math.inf)
+    within = _power(effect, np.full(effect.shape, float(MOST_BLOCKS)), level) >= power
+    found[within] = _fewest(effect[within], power, level)
+    return found
+
+
+def _fewest(effect: Floats, power: float, level: float) -> Floats:
+    """Return the fewest blocks for effects that MOST_BLOCKS show, by bisection."""
+    low, high = np.full(len(effect), 2.0), np.full(len(effect), float(MOST_BLOCKS))
     while (low < high).any():
         middle = np.floor((low + high) / 2)
         enough = _power(effect, middle, level) >= power
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
-    found = np.where(low > MOST_BLOCKS, math.inf, low)
-    return np.where(np.isnan(effect), math.nan, found).reshape(effects.shape)
+    return low
 
 
 def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
