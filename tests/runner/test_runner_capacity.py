@@ -131,19 +131,22 @@ def test_every_block_holds_each_cell_that_still_searches_once(whole: tuple[Serve
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("after", [0, 1, 5, 8])
-def test_a_resumed_search_tries_the_rates_of_the_whole_one(
-    after: int, tmp_path: Path, whole: tuple[Server, RunWriter]
-) -> None:
+def test_a_resumed_search_tries_the_rates_of_the_whole_one(tmp_path: Path, whole: tuple[Server, RunWriter]) -> None:
+    """Interrupted in its first trial, in its second, its sixth and its ninth."""
     of_whole, writer = whole
-    plan, stop = planned(resolved()), [0] * after + [lambda: os.kill(os.getpid(), signal.SIGINT)]
-    cut = RunWriter.create(plan, resolved(), FACTS, results=tmp_path / "cut")
-    first, later = Server(trial=stop), Server()
-    with pytest.raises(KeyboardInterrupt):
-        run_sweep(plan, first, cut, Silent())
-    run_sweep(planned(resolved()), later, RunWriter(cut.path), Silent())
-    assert [*first.ran[:after], *later.ran] == of_whole.ran
-    assert RunWriter(cut.path).stops(plan.sweep) == writer.stops(plan.sweep)
+    cut = RunWriter.create(planned(resolved()), resolved(), FACTS, results=tmp_path / "cut")
+    ran: list[tuple[str, str, int]] = []
+    for after in (0, 1, 5, 8):
+        more = after - len(ran)
+        box = Server(trial=[0] * more + [lambda: os.kill(os.getpid(), signal.SIGINT)])
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(planned(resolved()), box, RunWriter(cut.path), Silent())
+        ran += box.ran[:more]
+        assert ran == of_whole.ran[:after], f"interrupted after {after} trials"
+    box = Server()
+    run_sweep(planned(resolved()), box, RunWriter(cut.path), Silent())
+    assert [*ran, *box.ran] == of_whole.ran
+    assert RunWriter(cut.path).stops(planned(resolved()).sweep) == writer.stops(planned(resolved()).sweep)
 
 
 @pytest.mark.long

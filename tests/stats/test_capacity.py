@@ -307,7 +307,7 @@ def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[in
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "grows", "cases"),
-    others_long([(0.1, 1.0, 3), (0.05, 1.0, 12), (0.1, 1.0, 12), (0.01, 2.0, 12)], kept={(0.1, 1.0, 3)}),
+    others_long([(0.1, 1.0, 3), (0.05, 1.0, 8), (0.1, 1.0, 8), (0.01, 2.0, 8)], kept={(0.1, 1.0, 3)}),
 )
 def test_a_search_that_cannot_be_precise_is_bounded_all_the_same(width: float, grows: float, cases: int) -> None:
     """Answers are a matter of chance over many rates, or the capacity doubles while it is sought."""
@@ -317,7 +317,7 @@ def test_a_search_that_cannot_be_precise_is_bounded_all_the_same(width: float, g
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cases", few_then_many(5, 24))
+@pytest.mark.parametrize("cases", few_then_many(5, 15))
 def test_a_search_whose_trials_do_not_suffice_ends_about_as_narrow_as_they_allow(cases: int) -> None:
     """Wanted is a half width over which answers are still a matter of chance: 12 % are wrong at the ends of it."""
     found = [capacity(searched(noisy(seed, 0.1), most=40, half_width=0.2)) for seed in range(cases)]

@@ -65,6 +65,7 @@ def test_methods_repeats_the_least_coverage() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("stats-test_calibration")  # whose tables are made of the same searches
 @pytest.mark.parametrize(
     ("server", "cases"),
     [(SERVERS[0], 5), *(pytest.param(server, 25, marks=pytest.mark.long) for server in SERVERS)],

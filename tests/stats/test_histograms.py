@@ -192,13 +192,13 @@ def covered(percent: float, *, cv: float, spread: float, n: int = 5, runs: int =
     ("cv", "spread", "runs", "least"),
     [
         (0.001, 0.004, 25, 0.75),
-        *(pytest.param(*each, 200, 0.90, marks=pytest.mark.long) for each in product((0.001, 0.003), (0.004, 0.05))),
+        *(pytest.param(*each, 80, 0.85, marks=pytest.mark.long) for each in product((0.001, 0.003), (0.004, 0.05))),
     ],
 )
 def test_intervals_hold_the_true_median_where_trials_differ_by_less_than_a_bin(
     cv: float, spread: float, runs: int, least: float
 ) -> None:
-    """95 % but for chance, which takes 5 points of 200 runs and 20 of 25 once in 1,000 times. With the middles of bins
+    """95 % but for chance, which takes 10 points of 80 runs and 20 of 25 once in 1,000 times. With the middles of bins
     21 and 63 % did."""
     assert covered(50, cv=cv, spread=spread, runs=runs) >= least
 

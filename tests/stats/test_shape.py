@@ -399,9 +399,9 @@ def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None
 
 @pytest.mark.long
 def test_eight_rounded_trials_are_called_alike_as_seldom_as_all_orders_say() -> None:
-    rows = np.round(np.random.default_rng(8).normal(size=(800, 8)))
+    rows = np.round(np.random.default_rng(8).normal(size=(300, 8)))
     for p in (shape.autocorrelated_p(rows), shape.drift_p(rows)):
-        assert np.sum(p < 0.01) <= stats.binom.ppf(0.999, 800, 0.01)
+        assert np.sum(p < 0.01) <= stats.binom.ppf(0.999, 300, 0.01)
 
 
 def test_a_trial_ten_times_as_large_is_outlying_though_most_are_equal() -> None:

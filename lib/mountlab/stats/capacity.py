@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,15 +215,15 @@ def _chosen(
     if not holds.any():
         return float(rates[0]) / factor
     belief = _Belief.of(trials, half_width)
-    wide = _cheapest_pair(trials, belief, WIDEST, level, step)
+    cheapest_pair = partial(_cheapest_pair, steps_of(trials), belief, level=level, step=step)
     low, middle, high = belief.quantiles()
-    if left - wide.to_come > RESERVE and high - low > UNSURE * half_width:
+    if high - low > UNSURE * half_width and left - cheapest_pair(WIDEST).to_come > RESERVE:
         return float(rates[0]) * math.exp(middle)
-    chosen = _cheapest_pair(trials, belief, half_width, level, step)
+    chosen = cheapest_pair(half_width)
     for width in _wider(half_width):
         if chosen.to_come <= left:
             break
-        fallback = _cheapest_pair(trials, belief, width, level, step)
+        fallback = cheapest_pair(width)
         if left - fallback.to_come > RESERVE:
             break
         chosen = fallback
@@ -289,9 +290,8 @@ class _Pair:
     """That of its rates that has won less, of those that must still win."""
 
 
-def _cheapest_pair(trials: Sequence[RateTrial], belief: _Belief, half_width: float, level: float, step: float) -> _Pair:
+def _cheapest_pair(steps: Steps, belief: _Belief, half_width: float, level: float, step: float) -> _Pair:
     """Return the pair with the fewest trials to come."""
-    steps = steps_of(trials)
     unit, apart = float(steps.right[0]), SPARE * 2 * math.atanh(half_width)
     tested = steps.left[1::2]
     lower, new = _lower_rates(np.log(tested / unit), belief, apart)

@@ -177,7 +177,7 @@ def response(server: Server, trials: int) -> Answers:
     logs = np.linspace(-0.3, 0.3, 41)
     rates = np.exp(logs) * server.capacity
     rng = generator("response", server.name)
-    share = [np.mean([server.holds(rate, rng) for _ in range(max(1, trials // 3))]) for rate in rates.tolist()]
+    share = [np.mean([server.holds(rate, rng) for _ in range(max(20, trials // 3))]) for rate in rates.tolist()]
     return lambda rates: np.asarray(np.interp(np.log(rates), logs, share))
 
 
