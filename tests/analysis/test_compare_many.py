@@ -118,14 +118,14 @@ def test_equal_values() -> None:
     ("runs", "between"), others_long(product((3, 8), (0.0, 0.5, 1.0, 4.0)), kept={(3, 1.0), (8, 0.0)})
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: int) -> None:
-    """Simulated: 1000 times 3 or 8 runs of 5 trials, spread between them as a multiple of that inside."""
+    """Simulated: 400 times 3 or 8 runs of 5 trials, spread between them as a multiple of that inside."""
     rng = np.random.default_rng(11)
     held = 0
-    for _ in range(1000):
+    for _ in range(400):
         logs = rng.normal(0, between, (runs, 1)) + rng.normal(0, 1, (runs, 5))
         found = spread(np.exp(logs).tolist())
         held += found.low <= between <= found.high
-    assert stats.binomtest(held, 1000, 0.95, alternative="less").pvalue > 0.001
+    assert stats.binomtest(held, 400, 0.95, alternative="less").pvalue > 0.001
 
 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,17 +166,17 @@ def test_against_the_first_all_ratios_are_corrected_together(many: ManyRuns) -> 
 
 @pytest.mark.long
 def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
-    """20 times four runs that are alike: a false verdict in at most 5 % of them, but for chance."""
+    """12 times four runs that are alike: a false verdict in at most 5 % of them, but for chance."""
     rng, false = np.random.default_rng(3), 0
     runs = [run(name) for name in "abcd"]
     frame = runs[0].measurements
     means = frame["value"].groupby(frame["cell"] + frame["metric"]).transform("mean")
-    for _ in range(20):
+    for _ in range(12):
         for each in runs:
             each.measurements = frame.assign(value=means * np.exp(rng.normal(0, 0.03, len(means))))
         found = compare_many(runs)
         false += any(r.comparison.verdict in ("faster", "slower") for each in found.cells for r in each.ratios if r)
-    assert stats.binomtest(false, 20, 0.05, alternative="greater").pvalue > 0.01
+    assert stats.binomtest(false, 12, 0.05, alternative="greater").pvalue > 0.01
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ def test_shares_of_the_parts_and_of_the_layers_add_up_to_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runs", few_then_many(6, 40))
+@pytest.mark.parametrize("runs", few_then_many(6, 20))
 def test_the_planted_cause_is_the_largest_in_ninety_five_of_a_hundred_runs(runs: int) -> None:
     named = sum(
         (first := causes(simulated_why(SWEEP, seed=seed, spread=0.15))[0]).largest is not None
@@ -69,7 +69,7 @@ def test_the_planted_cause_is_the_largest_in_ninety_five_of_a_hundred_runs(runs:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runs", "most"), few_then_many((8, 3), (60, 12)))
+@pytest.mark.parametrize(("runs", "most"), few_then_many((8, 3), (25, 6)))
 def test_of_the_same_file_system_twice_nothing_is_shown(runs: int, most: int) -> None:
     """A twin differs by noise alone: at most one in twenty may seem to differ."""
     twin = {"ext4": FSYNC["ext4"], "xfs": FSYNC["ext4"]}

@@ -133,6 +133,13 @@ def desk(on_a_desk: Page) -> Page:
 
 
 @pytest.fixture(scope="module")
+def recorded_page(browser: Browser, recorded: Path) -> Iterator[Page]:
+    """Opened once. All that is folded stays so, and each test says how large the window is."""
+    with opened(browser, recorded, color_scheme="light") as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
 def phone(browser: Browser, report: Path) -> Iterator[Page]:
     with opened(browser, report, viewport=NARROW) as page:
         yield page
@@ -167,11 +174,12 @@ def test_answer_and_plot_stand_side_by_side_on_a_desk(desk: Page) -> None:
 
 
 @pytest.mark.long
-def test_the_whole_plot_of_the_recorded_run_is_on_the_first_screen(browser: Browser, recorded: Path) -> None:
-    with opened(browser, recorded, viewport={"width": 1280, "height": 800}) as page:
-        plot = page.locator("figure svg").first.bounding_box()
-        assert plot
-        assert plot["y"] + plot["height"] <= 800
+def test_the_whole_plot_of_the_recorded_run_is_on_the_first_screen(recorded_page: Page) -> None:
+    recorded_page.set_viewport_size({"width": 1280, "height": 800})
+    recorded_page.evaluate("scrollTo(0, 0)")
+    plot = recorded_page.locator("figure svg").first.bounding_box()
+    assert plot
+    assert plot["y"] + plot["height"] <= 800
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -311,11 +319,9 @@ MOST_SHEETS, FEWEST_LINES = 12, 12
 
 
 @pytest.mark.long
-def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(
-    browser: Browser, recorded: Path, tmp_path: Path
-) -> None:
-    with opened(browser, recorded) as page:
-        page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(recorded_page: Page, tmp_path: Path) -> None:
+    recorded_page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    recorded_page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
     pages = pages_of(tmp_path / "report.pdf")
     assert len(pages) <= MOST_SHEETS
     lines = [len([line for line in text.splitlines() if line.strip()]) for text in pages]
@@ -339,23 +345,23 @@ HIDDEN_HEIGHT = """() => [...document.querySelectorAll('.scroll')].flatMap(box =
 
 
 @pytest.mark.long
-def test_no_row_is_tall_for_a_column_that_cannot_be_seen(browser: Browser, recorded: Path) -> None:
-    with opened(browser, recorded, viewport=NARROW) as page:
-        taller = page.evaluate(HIDDEN_HEIGHT)
+def test_no_row_is_tall_for_a_column_that_cannot_be_seen(recorded_page: Page) -> None:
+    recorded_page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    taller = recorded_page.evaluate(HIDDEN_HEIGHT)
     assert len(taller) > 20
     assert max(taller) < 45, "two lines more than what is seen"
 
 
 @pytest.mark.long
-def test_a_table_that_scrolls_shows_a_shadow_where_there_is_more(browser: Browser, recorded: Path) -> None:
+def test_a_table_that_scrolls_shows_a_shadow_where_there_is_more(recorded_page: Page) -> None:
     """By pixels: darker within the right edge while there is more to the right, and not after it was scrolled there."""
-    with opened(browser, recorded, viewport=NARROW, color_scheme="light") as page:
-        wide = page.locator(".scroll").filter(has=page.locator("td.number")).nth(1)
-        wide.scroll_into_view_if_needed()
-        assert wide.evaluate("box => box.scrollWidth - box.clientWidth") > 20
-        before = edge_of(wide)
-        wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
-        after = edge_of(wide)
+    recorded_page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    wide = recorded_page.locator(".scroll").filter(has=recorded_page.locator("td.number")).nth(1)
+    wide.scroll_into_view_if_needed()
+    assert wide.evaluate("box => box.scrollWidth - box.clientWidth") > 20
+    before = edge_of(wide)
+    wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    after = edge_of(wide)
     assert before < 0.97 < after
 
 
@@ -390,14 +396,12 @@ def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["recorded", "long", "swept"])
-@pytest.mark.parametrize("width", [390, 1280, 1920])
-def test_no_text_of_a_plot_is_cut_or_too_small(
-    width: int, page: str, browser: Browser, request: pytest.FixtureRequest
-) -> None:
-    with opened(browser, request.getfixturevalue(page), viewport={"width": width, "height": 900}) as window:
+def test_no_text_of_a_plot_is_cut_or_too_small(page: str, browser: Browser, request: pytest.FixtureRequest) -> None:
+    with opened(browser, request.getfixturevalue(page)) as window:
         window.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        texts = window.evaluate(TEXTS)
-    assert len(texts) > 100
-    assert [each for each in texts if each["out"] > 1] == []
-    small = [each for each in texts if each["px"] < LEAST_PX]
-    assert small == []
+        for width in (390, 1280, 1920):
+            window.set_viewport_size({"width": width, "height": 900})
+            texts = window.evaluate(TEXTS)
+            assert len(texts) > 100, width
+            assert [each for each in texts if each["out"] > 1] == [], width
+            assert [each for each in texts if each["px"] < LEAST_PX] == [], width

@@ -27,7 +27,7 @@ def test_run_directories_are_as_those_that_were_measured(tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_every_row_is_measured(tmp_path: Path) -> None:
-    found = list(bench_catalog.rows(1, tmp_path, Years(sweeps=1, boxes=1, runs=12, blocks=2, changed_at=6)))
+    found = list(bench_catalog.rows(1, tmp_path, Years(sweeps=1, boxes=1, runs=6, blocks=2, changed_at=3)))
     assert len(found) == 8
     assert len({name for name, *_ in found}) == 8
     assert all(values and min(values) > 0 for _, _, values, _ in found)

@@ -1,7 +1,7 @@
 """Logs that were cut, torn, mixed up or changed: the documented error or honest figures, and never anything else.
 
-A few damages of each in `make test`, and some hundreds of prefixes of every recording in `make test-all`. `make fuzz`
-tries every prefix, and some hundred times as many damages.
+A few damages of each in `make test`, and a hundred or more prefixes of every recording in `make test-all`. `make
+fuzz` tries every prefix, and some hundred times as many damages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BY_TOOL = {tool: [name for name in RECORDINGS if name.startswith(f"{tool}/")] fo
 ONCE = [name for name in RECORDINGS if "status-interval" not in name]
 # Lines of terse output have no header, and beside other reports they are those of the same run in another format.
 WITH_HEADER = {tool: [name for name in names if "terse" not in name] for tool, names in BY_TOOL.items()}
-SMALL = 4000
+SMALL = 1000
 """Up to so many bytes every prefix of a recording is tried in `make test-all` too."""
 FEW = 15
 """Prefixes of each recording in `make test`."""
@@ -105,9 +105,9 @@ def ends(data: bytes) -> list[int]:
     if thorough() or len(data) <= SMALL:
         return list(range(len(data)))
     about = {place + step for place, byte in enumerate(data) if byte == 10 for step in (-1, 0, 1)}
-    chosen = random.Random(len(data)).sample(range(len(data)), 100)
+    chosen = random.Random(len(data)).sample(range(len(data)), 60)
     return sorted(
-        {*random.Random(1).sample(sorted(about), min(100, len(about))), *chosen, *range(len(data) - 50, len(data))}
+        {*random.Random(1).sample(sorted(about), min(60, len(about))), *chosen, *range(len(data) - 50, len(data))}
     )
 
 

@@ -75,9 +75,16 @@ KINDS: dict[str, Make] = {
 }  # fmt: skip
 
 
-def some(*kinds: str) -> list[Any]:
-    """The names of all kinds; tests of those that are not these say the same again."""
-    return [kind if kind in kinds else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
+ONE = "no trials"
+one_then_others = pytest.mark.parametrize(
+    "kinds", few_then_many([ONE], [kind for kind in KINDS if kind != ONE]), ids=[ONE, f"all but {ONE}"]
+)
+"""The others, beside each other, say the same again."""
+
+
+def add(kinds: list[str], results: Path) -> list[Path]:
+    """A run of each kind, which is called like it."""
+    return [KINDS[kind](results / kind.replace(" ", "-")) for kind in kinds]
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +96,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def results(kind: str, good: Path, tmp_path: Path) -> Path:
+def results(good: Path, tmp_path: Path) -> Path:
     made = tmp_path / "results"
     shutil.copytree(good, made / "good")
-    KINDS[kind](made / "empty")
     return made
 
 
@@ -102,10 +108,11 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("no trials"))
+@one_then_others
 def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
-    results: Path, capsys: pytest.CaptureFixture[str]
+    kinds: list[str], results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    add(kinds, results)
     assert main(["catalog", str(results)]) == 0
     assert main(["history", "--results", str(results)]) == 0
     assert "ext4/dd-write" in capsys.readouterr().out
@@ -116,10 +123,10 @@ def test_one_beside_others_takes_nothing_from_catalog_history_and_query(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("no trials"))
-def test_alone_it_is_a_catalog_too(kind: str, tmp_path: Path) -> None:
+@one_then_others
+def test_alone_it_is_a_catalog_too(kinds: list[str], tmp_path: Path) -> None:
     alone = tmp_path / "results"
-    KINDS[kind](alone / "empty")
+    add(kinds, alone)
     assert main(["catalog", str(alone)]) == 0
     sql = "SELECT count(*) AS n, count(*) FILTER (figures_from IS NULL) AS none FROM runs"
     assert main(["query", sql, "--results", str(alone)]) == 0
@@ -147,11 +154,10 @@ def test_a_history_of_time_limits_is_one_without_figures(tmp_path: Path, capsys:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", some("no trials"))
-def test_brought_up_to_date_the_catalog_is_as_if_made_anew(results: Path) -> None:
-    (results / "empty").rename(results.parent / "empty")
+@one_then_others
+def test_brought_up_to_date_the_catalog_is_as_if_made_anew(kinds: list[str], results: Path) -> None:
     catalog.build(results)
-    (results.parent / "empty").rename(results / "empty")
+    add(kinds, results)
     built = catalog.build(results)
     sql = "SELECT run, ok, failed FROM runs ORDER BY run"
     with catalog.opened(built.file) as connection:
@@ -182,15 +188,13 @@ def test_compare_and_gate_say_why_they_cannot(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("reported", few_then_many(False, True))
-def test_it_is_reported_published_and_checked(reported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_reported_published_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a kernel, which is not what is tested here. That every section survives such a run is tested in
-    report/test_sections.py, so few of these tests make the whole page."""
+    report/test_sections.py."""
     monkeypatch.setattr(execute, "execute", execute_here)
-    run, page = failed(tmp_path / "run"), b"<!doctype html><title>run</title>"
-    if reported:
-        assert main(["report", str(run)]) == 0
-        page = (run / "report.html").read_bytes()
+    run = failed(tmp_path / "run")
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_bytes()
     monkeypatch.setattr(execute, "write_report", lambda run: disk.replace_file(run / "report.html", page))
     assert main(["publish", str(run), "--to", str(tmp_path / "bundle")]) == 0
     assert main(["reproduce", str(tmp_path / "bundle")]) == 0

@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
@@ -251,6 +252,18 @@ def interrupted(the_sweep: Resolved, seconds: Seconds, results: Path, after: int
     return plan, writer
 
 
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[TimedBox, Path]]:
+    """A run that nothing interrupts, once for each `fresh_filesystem`."""
+
+    @cache
+    def whole(fresh: str) -> tuple[TimedBox, Path]:
+        the_sweep = resolved(workloads=("w", "v"), fresh_filesystem=fresh)
+        return run(the_sweep, w_is_calm, tmp_path_factory.mktemp(f"whole-{fresh}"))
+
+    return whole
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "fresh"),
@@ -259,10 +272,12 @@ def interrupted(the_sweep: Resolved, seconds: Seconds, results: Path, after: int
         kept={(11, "cell"), (12, "block")},
     ),
 )
-def test_a_resumed_run_decides_as_the_whole_one_would_have(after: int, fresh: str, results: Path) -> None:
+def test_a_resumed_run_decides_as_the_whole_one_would_have(
+    after: int, fresh: str, results: Path, whole_run: Callable[[str], tuple[TimedBox, Path]]
+) -> None:
     """Stopped in the first block, before a look, just after it, and in the blocks that follow."""
     the_sweep = resolved(workloads=("w", "v"), fresh_filesystem=fresh)
-    whole, whole_path = run(the_sweep, w_is_calm, results / "whole")
+    whole, whole_path = whole_run(fresh)
 
     plan, writer = interrupted(the_sweep, w_is_calm, results / "cut", after)
     before = [trial.trial_id for trial in read_journal(writer.path)]

@@ -44,7 +44,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 TEXT = PAGE.read_text()
 TINY = Effort(samples=6, sweeps=1, looks=5, checks=4, series=2, gates=3)
 BRIEF = Effort(samples=2_000, sweeps=25, looks=500, checks=250, series=16, gates=12)
-"""Of 25 sweeps in which 3 % are wrong on the page, 20 % are seen in every other figure: a table has many."""
+"""Enough: a share of 20 % where the page has 3 % fails in every second figure of 25 sweeps, and a table has dozens."""
 
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",

@@ -29,7 +29,7 @@ from mountlab.sweep.sweep_file import Resolved
 from sweep.test_plan import FACTS
 from waiting import no_hang
 
-MANY = int(os.environ.get("MOUNTLAB_HOSTILE", "150"))
+MANY = int(os.environ.get("MOUNTLAB_HOSTILE", "80"))
 few_and_many = pytest.mark.parametrize("many", [30, pytest.param(MANY, marks=pytest.mark.long)])
 MOST_MIB = 600
 WATCHED: list[str] = []

@@ -114,7 +114,8 @@ class Ratios:
     def _beyond(self, distance: Floats) -> Floats:
         """P(T >= distance / se), by the degrees of freedom that belong to that very tail."""
         p, own = tail(distance, self.log_se, self.df), ~self.paired & (self.log_se > 0)
-        p[own] = _welch_tail(distance[own] / self.log_se[own], self.df[own], self.n[own])
+        if own.any():
+            p[own] = _welch_tail(distance[own] / self.log_se[own], self.df[own], self.n[own])
         return p
 
 
@@ -157,7 +158,7 @@ def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN
     pairs, *counts = (np.count_nonzero(~np.isnan(each), axis=1) for each in (differences, *logs))
     paired = is_paired(pairs, counts[0], counts[1])
     alone = paired[:, None] & np.isnan(differences)  # such a value takes no part in a paired comparison
-    ours, theirs = (_Side.of(np.where(alone, math.nan, own), step) for own, step in zip(logs, steps, strict=True))
+    ours, theirs = (Side.of(np.where(alone, math.nan, own), step) for own, step in zip(logs, steps, strict=True))
     found = np.full((3, len(paired)), math.nan)
     found[:, paired] = _paired(differences[paired], ours.only(paired), theirs.only(paired))
     found[:, ~paired] = _welch(ours.only(~paired), theirs.only(~paired))
@@ -185,7 +186,7 @@ def compare_rows_unpaired(candidate: Floats, baseline: Floats, *, steps: Steps =
     A side with fewer than two values has a ratio and no interval; one with none has neither. `n` is that of the side
     with fewer values.
     """
-    ours, theirs = (_Side.of(logarithms(side), step) for side, step in zip((candidate, baseline), steps, strict=True))
+    ours, theirs = (Side.of(logarithms(side), step) for side, step in zip((candidate, baseline), steps, strict=True))
     mean, se, df = _welch(ours, theirs)
     return Ratios(mean, se, df, np.minimum(ours.n, theirs.n), np.zeros(len(mean), dtype=bool))
 
@@ -228,11 +229,11 @@ def logarithms(values: Floats) -> Floats:
 def log_step(values: Floats, step: Floats | float) -> Floats:
     """Return the steps of the logarithms of values (rows, n) that are rounded to `step`: its shares of their geometric
     means. NaN for a row without a positive value."""
-    return _Side.of(logarithms(values), step).step
+    return Side.of(logarithms(values), step).step
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """One side of many comparisons, on logarithms."""
 
     logs: Floats
@@ -244,16 +245,16 @@ class _Side:
     """That of the logarithms: the step as a share of the geometric mean."""
 
     @classmethod
-    def of(cls, logs: Floats, step: Floats | float) -> _Side:
+    def of(cls, logs: Floats, step: Floats | float) -> Side:
         n = np.count_nonzero(~np.isnan(logs), axis=1)
         mean, sd = moments_of_known(logs, n)
         return cls(logs, n, mean, sd, step * exponential(-mean))
 
-    def only(self, rows: Flags) -> _Side:
-        return _Side(self.logs[rows], self.n[rows], self.mean[rows], self.sd[rows], self.step[rows])
+    def only(self, rows: Flags) -> Side:
+        return Side(self.logs[rows], self.n[rows], self.mean[rows], self.sd[rows], self.step[rows])
 
 
-def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
+def _paired(differences: Floats, ours: Side, theirs: Side) -> Floats:
     """Return mean, standard error and degrees of freedom of each row of (comparisons, blocks), NaN left out, as three
     rows.
 
@@ -269,7 +270,7 @@ def _paired(differences: Floats, ours: _Side, theirs: _Side) -> Floats:
     return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), unknown)
 
 
-def _welch(ours: _Side, theirs: _Side) -> Floats:
+def _welch(ours: Side, theirs: Side) -> Floats:
     """Return the same of the difference between the means of two sides: with Welch's standard error (1947) and the
     degrees of freedom of Satterthwaite (1946), which `welch_df` makes fit for far tails. What rounding adds has no
     sample behind it, and so no part in these."""
@@ -284,7 +285,7 @@ def _welch(ours: _Side, theirs: _Side) -> Floats:
     return _unless_unknown(ours.mean - theirs.mean, variance, df, unknown)
 
 
-def _size(ours: _Side, theirs: _Side) -> Floats:
+def _size(ours: Side, theirs: Side) -> Floats:
     """Return how large the logarithms are, at least 1: their last bits are no spread."""
     return np.maximum(np.maximum(np.abs(ours.mean), np.abs(theirs.mean)), 1.0)
 

@@ -169,18 +169,21 @@ def _of_runs(change: Floats, baseline: Floats, steps: Steps) -> tuple[Ratios, Fl
     """Return the same by Student's t with a pooled variance: s sqrt(1/m + 1/k) on m + k - 2 degrees of freedom, for m
     and k runs; one run beside k has the interval of a prediction. NaN where a side has no run, where both have one, and
     where all runs are alike and no step is known."""
-    (m, one), (k, other) = (_log_variance(side) for side in (change, baseline))
+    ours, theirs = (
+        comparisons.Side.of(comparisons.logarithms(values), step)
+        for values, step in zip((change, baseline), steps, strict=True)
+    )
+    m, k = ours.n, theirs.n
     degrees = m + k - 2.0
     known = (m > 0) & (k > 0) & (degrees > 0)
-    squares = np.nan_to_num(one) * (m - 1) + np.nan_to_num(other) * (k - 1)
+    squares = np.nan_to_num(ours.sd**2) * (m - 1) + np.nan_to_num(theirs.sd**2) * (k - 1)
     sd = np.sqrt(np.divide(squares, degrees, out=np.full(len(m), math.nan), where=known))
-    shares = [comparisons.log_step(values, step) for values, step in zip((change, baseline), steps, strict=True)]
-    rounding = common_variance(shares[0], sd) + common_variance(shares[1], sd)
+    rounding = common_variance(ours.step, sd) + common_variance(theirs.step, sd)
     known &= ~(alike(sd, np.ones(len(sd))) & (rounding == 0))
     se = np.where(known, np.sqrt(sd**2 * (1 / np.maximum(m, 1) + 1 / np.maximum(k, 1)) + rounding), math.nan)
-    ratios = comparisons.compare_rows_unpaired(change, baseline)
     exact = np.ones(len(se), dtype=bool)  # these degrees of freedom hold in every tail, as those of pairs do
-    return replace(ratios, log_se=se, df=np.where(known, degrees, math.nan), paired=exact), sd * math.sqrt(2)
+    ratios = Ratios(ours.mean - theirs.mean, se, np.where(known, degrees, math.nan), np.minimum(m, k), exact)
+    return ratios, sd * math.sqrt(2)
 
 
 def _log_variance(values: Floats) -> tuple[NDArray[np.int64], Floats]:
