@@ -43,8 +43,8 @@ from sweeps import DD_WRITE, TMPFS, sweep
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 TEXT = PAGE.read_text()
 TINY = Effort(samples=6, sweeps=1, looks=5, checks=4, series=2, gates=3)
-BRIEF = Effort(samples=2_000, sweeps=25, looks=500, checks=250, series=16, gates=12)
-"""Enough: a share of 20 % where the page has 3 % fails in every second figure of 25 sweeps, and a table has dozens."""
+BRIEF = Effort(samples=2_000, sweeps=20, looks=500, checks=250, series=16, gates=12)
+"""Enough: a share of 20 % where the page has 3 % fails in every third figure of 20 sweeps, and a table has dozens."""
 
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
