@@ -44,6 +44,9 @@ NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporar
 OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
 """What of tests/project runs the program: the notebooks, and the commands of the documents."""
 
+LONGEST_NAME = 120
+"""So many characters of a parameter are in the name of a test."""
+
 _old_environment = pytest.StashKey[dict[str, str]]()
 
 
@@ -101,6 +104,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # --- what can run here ------------------------------------------------------------------------------------------------
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text is shortened in the name of its test: each worker sends the names of all tests."""
+    return repr(val[:LONGEST_NAME]) if isinstance(val, str | bytes) and len(val) > LONGEST_NAME else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
