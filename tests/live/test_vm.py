@@ -48,9 +48,10 @@ def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
     gathered = facts.gather(vm_connection, [])
     assert gathered["hostname"] == "mountlab-vm"
     assert gathered["kernel"].endswith("-cloud-amd64")
-    assert gathered["emulated"] is ("tcg" in sh(vm_connection, "cat /proc/cmdline"))
+    accelerator: vm.Accelerator = "tcg" if "tcg" in sh(vm_connection, "cat /proc/cmdline") else "kvm"
+    assert gathered["emulated"] is (accelerator == "tcg")
     assert gathered["virtualization"] not in (None, "none")
-    assert (gathered["rights"], gathered["cpus"]) == ("root", vm.CPUS)
+    assert (gathered["rights"], gathered["cpus"]) == ("root", vm.CPUS[accelerator])
     assert gathered["mount_root_fstype"] == "ext4"
     assert gathered["output_root_fstype"] == "tmpfs"
     assert gathered["loop_devices"] is True

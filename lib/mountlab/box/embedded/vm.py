@@ -32,7 +32,11 @@ Accelerator = Literal["kvm", "tcg"]
 
 MEMORY_BYTES = 1536 * MIB
 """1 GiB for file systems and their caches, and the rest for the guest itself."""
-CPUS = 2
+CPUS: dict[Accelerator, int] = {"kvm": 2, "tcg": 1}
+"""Two emulated processors wait for each other so often that most work takes longer than on one."""
+KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "kvm", "tcg": "tcg norandmaps tsc=reliable mitigations=off"}
+"""QEMU translates code again for each new address, and address randomisation has one for each process. The HPET as clock
+and mitigations take time, too."""
 SCRATCH_BYTES = 8 * GIB
 JOURNAL_BYTES = 256 * MIB
 NVDIMM_BYTES = 768 * MIB
@@ -87,8 +91,8 @@ def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerato
     """Return the command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
     forward, nvdimm = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22", _escaped(directory / "nvdimm.img")
     return (
-        *_machine(qemu, guest, accelerator, f"console=ttyS0 mountlab.accelerator={accelerator}"),
-        "-m", f"{MEMORY_BYTES // MIB},slots=2,maxmem=4G", "-smp", str(CPUS),
+        *_machine(qemu, guest, accelerator, f"console=ttyS0 mountlab.accelerator={KERNEL_WORDS[accelerator]}"),
+        "-m", f"{MEMORY_BYTES // MIB},slots=2,maxmem=4G", "-smp", str(CPUS[accelerator]),
         "-chardev", f"file,id=console,path={_escaped(directory / 'console')}", "-serial", "chardev:console",
         *_disk("root", guest.root, "readonly=on"),
         *_disk("work", guest.work, "snapshot=on"),
