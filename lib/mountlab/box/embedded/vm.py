@@ -35,8 +35,8 @@ MEMORY_BYTES = 1536 * MIB
 CPUS: dict[Accelerator, int] = {"kvm": 2, "tcg": 1}
 """Two emulated processors wait for each other so often that most work takes longer than on one."""
 KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "kvm", "tcg": "tcg norandmaps tsc=reliable mitigations=off"}
-"""QEMU translates code again for each new address, and address randomisation has one for each process. The HPET as clock
-and mitigations take time, too."""
+"""QEMU translates code again for each new address, and address randomisation has one for each process. The HPET (as the
+clock) and mitigations take time, too."""
 SCRATCH_BYTES = 8 * GIB
 JOURNAL_BYTES = 256 * MIB
 NVDIMM_BYTES = 768 * MIB
