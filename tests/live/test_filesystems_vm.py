@@ -3,7 +3,6 @@ refused where the device has none."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,47 +37,28 @@ DISKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd": {"type": "ext4", "pmbd": "pmbd16;"}}
 
-
 ALL = {**MEMORY, **DISKS, **ELSEWHERE}
-GROUPS = (
-    ("ext4-dax",),
-    ("tmpfs", "ramfs", "shmfs", "hugetlbfs", "dir"),
-    ("bind", "ext3", "ext2"),
-    ("ext4-zram", "overlay", "btrfs"),
-    ("nfs", "ext4", "pmfs"),
-    ("xfs-dax", "raw", "pmbd"),
-    ("ext4-external", "xfs-external"),
-    ("ext4-no-dax", "xfs-no-dax"),
-)
-"""One run each. The emulated guest takes up to half a minute for a file system, on a busy machine more: so no run takes
-longer than a few minutes, and none is part of `make test`: there test_vm.py mounts with DAX."""
 
 
-@dataclass
-class Runs:
-    """A run for each group of file systems, made when it is first asked for."""
-
-    box: BoxConnection
-    directory: Path
-    made: dict[tuple[str, ...], store.Run] = field(default_factory=dict)
-
-    def of(self, filesystem: str) -> store.Run:
-        (group,) = (group for group in GROUPS if filesystem in group)
-        if group not in self.made:
-            self.made[group] = self._run(group)
-        return self.made[group]
-
-    def _run(self, group: tuple[str, ...]) -> store.Run:
-        filesystems = {name: ALL[name] for name in group}
-        resolved = as_is(filesystems=filesystems, workloads={"fio": FIO}, design={"repeats": 1, "drop_caches": False})
-        with pytest.MonkeyPatch.context() as patch:
-            share_vm(self.box, patch)
-            return store.load_run(workflow.run(resolved, box="vm", results=self.directory))
+def run_in_the_guest(box: BoxConnection, results: Path, filesystems: dict[str, Any], fio: dict[str, Any]) -> store.Run:
+    resolved = as_is(filesystems=filesystems, workloads={"fio": fio}, design={"repeats": 1})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(box, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=results))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> Runs:
-    return Runs(vm_connection, tmp_path_factory.mktemp("results"))
+def run(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> store.Run:
+    """One run of all. It takes minutes where the guest is emulated: `make test` mounts with DAX in test_vm.py."""
+    return run_in_the_guest(vm_connection, tmp_path_factory.mktemp("results"), ALL, FIO)
+
+
+@pytest.fixture(scope="module")
+def client_run(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> store.Run:
+    """The guest is server and client at once: it has no network but that to itself."""
+    fio = {**FIO, "ioengine": "psync", "cache": "cold", "clients": ["vm"]}
+    nfs = {"nfs": {"type": "nfs", "options": ["noatime"]}}
+    return run_in_the_guest(vm_connection, tmp_path_factory.mktemp("results"), nfs, fio)
 
 
 def outcome(run: store.Run, filesystem: str) -> tuple[str, str]:
@@ -88,13 +68,11 @@ def outcome(run: store.Run, filesystem: str) -> tuple[str, str]:
 
 def test_every_family_is_tried_in_the_virtual_box() -> None:
     assert {entry["type"] for entry in ALL.values()} == set(FAMILIES)
-    assert sorted(name for group in GROUPS for name in group) == sorted(ALL)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in {**MEMORY, **DISKS} if "no-dax" not in name])
-def test_it_is_mounted_and_measured_and_every_option_is_in_effect(runs: Runs, name: str) -> None:
-    run = runs.of(name)
+def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run, name: str) -> None:
     assert outcome(run, name) == ("ok", "")
     states = {row.option: row.state for row in run.options if row.filesystem == name}
     assert {"ignored", "changed"} & set(states.values()) == set(), states
@@ -104,31 +82,24 @@ def test_it_is_mounted_and_measured_and_every_option_is_in_effect(runs: Runs, na
 
 @pytest.mark.long
 def test_a_client_drives_nfs_and_server_and_export_are_gone_afterwards(
-    tmp_path: Path, vm_connection: BoxConnection, monkeypatch: pytest.MonkeyPatch
+    client_run: store.Run, vm_connection: BoxConnection
 ) -> None:
-    """The guest is server and client at once: it has no network but that to itself."""
-    share_vm(vm_connection, monkeypatch)
-    asked = {**FIO, "ioengine": "psync", "cache": "cold", "clients": ["vm"]}
-    given = as_is(
-        filesystems={"nfs": {"type": "nfs", "options": ["noatime"]}}, workloads={"fio": asked}, design={"repeats": 1}
-    )
-    run = store.load_run(workflow.run(given, box="vm", results=tmp_path))
-    assert outcome(run, "nfs") == ("ok", "")
-    assert {row.option: row.state for row in run.options}["noatime"] == "in effect"
+    assert outcome(client_run, "nfs") == ("ok", "")
+    assert {row.option: row.state for row in client_run.options}["noatime"] == "in effect"
     left = vm_connection.run(("sh", "-c", "cat /var/lib/nfs/etab /proc/fs/nfsd/threads; pgrep rpc.mountd"))
     assert left.text == "", "no export, no server, no files of its own"
 
 
 @pytest.mark.long
-def test_without_a_device_that_has_it_dax_is_refused_and_the_kernel_says_why(runs: Runs) -> None:
-    status, reason = outcome(runs.of("ext4-no-dax"), "ext4-no-dax")
+def test_without_a_device_that_has_it_dax_is_refused_and_the_kernel_says_why(run: store.Run) -> None:
+    status, reason = outcome(run, "ext4-no-dax")
     assert status == "failed"
     assert "DAX unsupported by block device" in reason
 
 
 @pytest.mark.long
-def test_where_the_kernel_turns_dax_off_the_trial_is_not_run(runs: Runs) -> None:
-    status, reason = outcome(runs.of("xfs-no-dax"), "xfs-no-dax")
+def test_where_the_kernel_turns_dax_off_the_trial_is_not_run(run: store.Run) -> None:
+    status, reason = outcome(run, "xfs-no-dax")
     assert status == "failed"
     assert "xfs-no-dax: not in effect as asked: dax=always (changed)" in reason
     assert "dax=always: changed" in reason
@@ -137,17 +108,16 @@ def test_where_the_kernel_turns_dax_off_the_trial_is_not_run(runs: Runs) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(ELSEWHERE))
-def test_what_needs_another_kernel_is_skipped(runs: Runs, name: str) -> None:
-    status, reason = outcome(runs.of(name), name)
+def test_what_needs_another_kernel_is_skipped(run: store.Run, name: str) -> None:
+    status, reason = outcome(run, name)
     assert status == "skipped"
     assert f"{name} needs a kernel with" in reason
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["ext4-dax", "xfs-dax", "raw"])
-def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(runs: Runs, name: str) -> None:
+def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(run: store.Run, name: str) -> None:
     """A pmem device counts no bytes: without that the page cache would seem to have answered every read."""
-    run = runs.of(name)
     if run.info["facts"]["emulated"]:
         assert [caveat.severity for caveat in run.caveats if caveat.code == "emulated"] == ["warning"]
     checked = {caveat.subject for caveat in run.caveats if caveat.code in ("cache-served", "not-flushed")}
@@ -157,12 +127,11 @@ def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(runs: Runs, n
 
 
 @pytest.mark.long
-def test_the_results_are_kept_outside_of_the_box(runs: Runs) -> None:
-    assert (Path(runs.of("ext4-dax").path) / "trials.jsonl").exists()
+def test_the_results_are_kept_outside_of_the_box(run: store.Run) -> None:
+    assert (Path(run.path) / "trials.jsonl").exists()
 
 
 @pytest.mark.long
-def test_the_report_says_that_figures_of_an_emulated_box_are_emulated(runs: Runs) -> None:
-    run = runs.of("ext4-dax")
-    page = write_report(run.path).read_text()
-    assert ("the box is emulated" in page) is run.info["facts"]["emulated"]
+def test_the_report_says_that_figures_of_an_emulated_box_are_emulated(client_run: store.Run) -> None:
+    page = write_report(client_run.path).read_text()
+    assert ("the box is emulated" in page) is client_run.info["facts"]["emulated"]
