@@ -29,10 +29,15 @@ _VM_SETTINGS = """
 
 FUNCTIONS = r"""
 # The first line of each file that can be read, behind $1 and its name. By `head`, since the `read` of some shells takes
-# a file in bytes, and what is below /proc/sys gives one digit then.
+# a file in bytes, and what is below /proc/sys gives one digit then. Where there is none, without a process.
 values() {
     prefix=$1
     shift
+    for file; do
+        shift
+        [ ! -r "$file" ] || set -- "$@" "$file"
+    done
+    [ $# -gt 0 ] || return 0
     head -n 1 "$@" /dev/null | while IFS= read -r line; do
         case $line in
             '==> '*' <==') file=${line#==> } file=${file% <==} ;;
@@ -104,13 +109,15 @@ values '' /sys/kernel/mm/numa/demotion_enabled
 values damon_reclaim_ /sys/module/damon_reclaim/parameters/enabled
 values damon_lru_sort_ /sys/module/damon_lru_sort/parameters/enabled
 # Threads of the kernel are seen outside of containers only.
-[ "$(cat /proc/2/comm)" != kthreadd ] || printf 'kdamonds\t%s\n' "$(cat /proc/[0-9]*/comm | grep -c '^kdamond')"
+read -r second </proc/2/comm || second=
+[ "$second" != kthreadd ] || printf 'kdamonds\t%s\n' "$(cat /proc/[0-9]*/comm | grep -c '^kdamond')"
 for kdamond in /sys/kernel/mm/damon/admin/kdamonds/[0-9]*; do
     values damon_ "$kdamond/state"
     values damon_ "$kdamond"/contexts/[0-9]*/schemes/[0-9]*/action
 done
 for device in /sys/bus/virtio/devices/*; do
-    [ "$(cat "$device/device")" != 0x0005 ] || values balloon_ "$device/features"
+    read -r kind <"$device/device" || kind=
+    [ "$kind" != 0x0005 ] || values balloon_ "$device/features"
 done
 """
 VM_SETTINGS = f"cd /proc/sys/vm && values '' {' '.join(_VM_SETTINGS.split())}"

@@ -109,6 +109,7 @@ walk_root() {
 }
 
 walk_run() {
+    [ "$act" != remove ] || remove_answers "$1"
     for within in "$1"/* "$1"/.[!.]* "$1"/..?*; do
         there "$within" || continue
         case ${within##*/} in
@@ -123,6 +124,14 @@ walk_run() {
         esac
     done
     end_directory "$1"
+}
+
+# What job.sh keeps: a command has two or three files there, and to remove each takes a process.
+remove_answers() {
+    within=$1
+    set --
+    for answer in "$within"/job.*; do ! plain_file "$answer" || set -- "$@" "$answer"; done
+    [ $# = 0 ] || note=$(rm -f -- "$@" 2>&1) || stuck "$within: $note"
 }
 
 walk_other() {
