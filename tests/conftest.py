@@ -130,10 +130,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def _group_of(item: pytest.Item) -> str:
     """Which tests run one after another in one worker: those of a file, whose runs and pages are made once; those on
-    the one virtual box; and those that change what the machine has only once."""
+    the one virtual box; those that change what the machine has only once; and those that share a process which starts
+    Mountlab."""
     if _on_the_vm(item):
         return "vm"
-    return "machine" if item.get_closest_marker("machine") else f"{item.path.parent.name}-{item.path.stem}"
+    if item.get_closest_marker("machine"):
+        return "machine"
+    return "zygote" if _has_zygote(item) else f"{item.path.parent.name}-{item.path.stem}"
+
+
+def _has_zygote(item: pytest.Item) -> bool:
+    """Return whether the file of a test starts Mountlab by the process of its worker (faults/scenes.py)."""
+    control = getattr(item.module, "control", None) if isinstance(item, pytest.Function) else None
+    return getattr(control, "__module__", "") == "faults.scenes"
 
 
 def _on_the_vm(item: pytest.Item) -> bool:

@@ -32,11 +32,11 @@ FIO = {
 }
 
 
-def put(place: Scene, **filesystems: Any) -> Path:
+def put(place: Scene, runtime: str = "2s", **filesystems: Any) -> Path:
     design = {"repeats": 1, "warmup": 0, "seed": 7, "explain": 2, "shortest_trial": "0s", "trial_timeout": "30s"}
     return place.put_sweep(
         filesystems=filesystems or {"tmpfs": TMPFS},
-        workloads={"w": {**FIO, "runtime": "2s"}},
+        workloads={"w": {**FIO, "runtime": runtime}},
         design=design,
     )
 
@@ -67,12 +67,13 @@ def tracefs() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "filesystems", [{"ext4": EXT4}, pytest.param({"tmpfs": TMPFS, "ext4": EXT4}, marks=pytest.mark.long)]
+    ("runtime", "filesystems"),
+    [("500ms", {"ext4": EXT4}), pytest.param("2s", {"tmpfs": TMPFS, "ext4": EXT4}, marks=pytest.mark.long)],
 )
-def test_each_cell_is_traced_and_nothing_is_left(filesystems: dict[str, Any]) -> None:
+def test_each_cell_is_traced_and_nothing_is_left(runtime: str, filesystems: dict[str, Any]) -> None:
     before, cached = tracefs(), set((Path.home() / ".debug").rglob("*"))
     with scene() as place, control(place) as machine:
-        machine.start("run", put(place, **filesystems))
+        machine.start("run", put(place, runtime, **filesystems))
         assert machine.wait() == 0, machine.said()
         (run,) = place.runs
         names = [f"x{number:04d}" for number in range(1, 2 * len(filesystems) + 1)]

@@ -21,10 +21,7 @@ from mountlab.runner import workflow
 from sweeps import EXT4, TMPFS
 from waiting import wait_until
 
-pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
-
-LONG = {"tool": "fio", "rw": "write", "bs": "4KiB", "size": "16MiB", "time_based": True, "runtime": "1s",
-        "rate_iops": 100}  # fmt: skip
+pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 
 @pytest.fixture
@@ -40,7 +37,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Control]:
 def sweep_file(host: Control) -> Path:
     keys = {
         "filesystems": {"tmpfs": TMPFS, "ext4": EXT4},
-        "workloads": {"fio": LONG},
+        "workloads": {"slow": host.scene.seen(1.0)},
         "design": {"repeats": 2, "warmup": 0, "seed": 7, "trial_timeout": "60s", "drop_caches": False},
     }
     return host.scene.put_sweep(**keys)
@@ -56,7 +53,7 @@ def running_tool(results: Path) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             environment = (process / "environ").read_bytes()
-            if any(mark in environment for mark in marks) and b"fio" in (process / "comm").read_bytes():
+            if any(mark in environment for mark in marks) and b"sleep" in (process / "comm").read_bytes():
                 found.append(int(process.name))
         except OSError:
             continue
@@ -100,7 +97,7 @@ def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(
     monkeypatch.setattr(kernels, "prepare", lambda: None)
     monkeypatch.setattr(execute, "write_report", lambda run: reported.append(run) or run / "report.html")
     assert __main__.main(["resume", str(path)]) == 0
-    assert reported == [path], "a page takes six seconds, and test_demo has one"
+    assert reported == [path], "a page takes six seconds, and test_papermill has one"
     info = json.loads((path / "run.json").read_text())
     assert info["status"] == "complete"
     assert journal(host.scene.results) == info["order"]
