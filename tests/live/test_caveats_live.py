@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         workloads={
             "write": {**WRITE, "size": "16MiB"},
             "read": READ,
-            "again": {"tool": "dd", "direction": "write", "count": 16, "precondition": 6},
+            "again": {"tool": "dd", "direction": "write", "count": 16, "precondition": 5},
         },
         design={"repeats": 2, "warmup": 0},
         baseline="ext4",

@@ -1,4 +1,4 @@
-"""Every family of file systems, for real: it is made, proven, measured by one trial of fio, and gone afterwards."""
+"""Every family of file systems, for real: it is made, proven, measured by one trial, and gone afterwards."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd":
 IN_THE_VM = {"nfs"}
 """What only test_filesystems_vm.py has a kernel for."""
 FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap"}
-BOTH = {**FIO, "ioengine": ["psync", "mmap"]}
+BOTH = {"fio": {**FIO, "ioengine": ["psync", "mmap"]}}
+READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 32}
+MARKED = {**FIO, "rw": "write", "ioengine": "psync", "direct": True}
+"""Of a raw device only."""
 
 
 ONCE = ("hugetlbfs", "ext4-zram")
@@ -72,29 +75,32 @@ AGAIN = (
     "shmfs",
 )
 """`long`: what the others show already, once more with other options or on something else. All of them are measured
-there with read() and write(), too."""
+there with write() and mmap(), too."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     """One run of each family, and of each thing that it may lie on."""
     of = {name: HERE[name] for name in HERE if name not in (*ONCE, *AGAIN)}
-    return one_run(tmp_path_factory.mktemp("all"), of, FIO)
+    excluded = [{"filesystem": name, "workload": "marked"} for name in of if name != "raw"]
+    return one_run(tmp_path_factory.mktemp("all"), of, {"read": READ, "marked": MARKED}, exclude=excluded)
 
 
 @pytest.fixture(scope="module")
 def run_limited(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
-    """What changes the machine, and what does not take all that is asked."""
-    return one_run(tmp_path_factory.mktemp("limited"), {**{name: HERE[name] for name in ONCE}, **ELSEWHERE}, BOTH)
+    """What does not take all that is asked, and what needs another kernel."""
+    return one_run(tmp_path_factory.mktemp("limited"), {"hugetlbfs": HERE["hugetlbfs"], **ELSEWHERE}, BOTH)
 
 
 @pytest.fixture(scope="module")
 def run_again(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     of = {name: HERE[name] for name in HERE if name != "hugetlbfs"}
-    return one_run(tmp_path_factory.mktemp("again"), of, {**FIO, "ioengine": "psync"})
+    return one_run(tmp_path_factory.mktemp("again"), of, {"fio": FIO, "write": {**READ, "direction": "write"}})
 
 
-def one_run(place: Path, of: dict[str, dict[str, Any]], fio: dict[str, Any]) -> store.Run:
+def one_run(
+    place: Path, of: dict[str, dict[str, Any]], workloads: dict[str, dict[str, Any]], **more: Any
+) -> store.Run:
     for name in ("mkfs.xfs", "mkfs.btrfs"):
         program(name)
     with pytest.MonkeyPatch.context() as patch:
@@ -105,9 +111,8 @@ def one_run(place: Path, of: dict[str, dict[str, Any]], fio: dict[str, Any]) -> 
         if "ext4-elsewhere" in of:
             filesystems["ext4-elsewhere"] = {**of["ext4-elsewhere"], "image_dir": str(directory)}
         design = {"repeats": 1, "drop_caches": False}
-        path = workflow.run(
-            as_is(filesystems=filesystems, workloads={"fio": fio}, design=design), results=place / "results"
-        )
+        resolved = as_is(filesystems=filesystems, workloads=workloads, design=design, **more)
+        path = workflow.run(resolved, results=place / "results")
         assert list(directory.iterdir()) == []
         with open_box(paths.load_box("local")) as connection:
             assert care.clean(connection, dry_run=True) == []
@@ -130,14 +135,8 @@ def test_it_is_mounted_and_measured_and_every_option_is_in_effect(run: store.Run
 
 @pytest.mark.long
 @pytest.mark.machine
-def test_so_is_one_in_compressed_memory(run_limited: store.Run) -> None:
-    in_effect(run_limited, "ext4-zram")
-
-
-@pytest.mark.long
-@pytest.mark.machine
 @pytest.mark.parametrize("name", [name for name in HERE if name != "hugetlbfs"])
-def test_so_is_each_with_read_and_write(run_again: store.Run, name: str) -> None:
+def test_so_is_each_with_write_and_mmap(run_again: store.Run, name: str) -> None:
     in_effect(run_again, name)
 
 
@@ -190,14 +189,11 @@ def test_below_an_overlay_and_below_btrfs_the_device_is_known(run: store.Run) ->
     assert unchecked & {"btrfs", "btrfs-nocow", "overlay-ext4"} == set()
 
 
-def test_a_trial_on_a_raw_device_leaves_our_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own_box(tmp_path, monkeypatch)
-    written = {**FIO, "rw": "write", "ioengine": "psync", "direct": True}
-    resolved = as_is(filesystems={"raw": HERE["raw"]}, workloads={"fio": written}, design={"repeats": 1})
-    run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
-    assert set(run.trials["status"]) == {"ok"}
-    bandwidth = run.measurements[run.measurements["metric"] == "write_bandwidth"]["value"]
-    assert (bandwidth > 0).all()
+def test_a_trial_on_a_raw_device_leaves_our_mark(run: store.Run) -> None:
+    own = run.measurements[run.measurements["workload"] == "marked"]
+    assert set(own["filesystem"]) == {"raw"}
+    assert set(run.trials[run.trials["workload"] == "marked"]["status"]) == {"ok"}
+    assert (own[own["metric"] == "write_bandwidth"]["value"] > 0).all()
 
 
 @pytest.mark.long

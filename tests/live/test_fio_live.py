@@ -23,6 +23,7 @@ from mountlab.sweep.plan import PlannedTrial, make_plan
 from mountlab.tools.fio_report import histograms_of
 from mountlab.tools.fio_series import read_series
 from ownbox import own_box
+from repetition import others_long
 from sweep.test_plan import BOX, FACTS
 from sweeps import EXT4, TMPFS, as_is
 from waiting import LIMIT_S
@@ -68,15 +69,15 @@ def has_io_uring() -> bool:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One run of all of them, on tmpfs and on ext4; what is asked of ext4 only is excluded on tmpfs."""
-    exclude = [{"filesystem": "tmpfs", "workload": name} for name in ("engine", "mix")]
+    """One run of all of them on ext4, and of one on tmpfs."""
+    exclude = [{"filesystem": "tmpfs", "workload": name} for name in WORKLOADS if name != "series"]
     return one_run(tmp_path_factory.mktemp("fio"), {"tmpfs": TMPFS, "ext4": EXT4}, WORKLOADS, exclude=exclude)
 
 
 @pytest.fixture(scope="module")
 def run_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """And on tmpfs those that `run` leaves out."""
-    workloads = {name: WORKLOADS[name] for name in ("engine", "mix")}
+    workloads = {name: WORKLOADS[name] for name in WORKLOADS if name != "series"}
     return one_run(tmp_path_factory.mktemp("fio-in-memory"), {"tmpfs": TMPFS}, workloads)
 
 
@@ -153,7 +154,14 @@ def raw(run: Run, filesystem: str, workload: str) -> dict[str, str]:
     return {file.name: file.read_text() for file in (run.path / "raw" / trial).iterdir()}
 
 
-each_filesystem = pytest.mark.parametrize("filesystem", ["tmpfs", "ext4"])
+@pytest.fixture
+def run_on(request: pytest.FixtureRequest, filesystem: str) -> Run:
+    """The run that has a workload on this file system."""
+    run: Run = request.getfixturevalue("run" if filesystem == "ext4" else "run_in_memory")
+    return run
+
+
+each_filesystem = pytest.mark.parametrize("filesystem", others_long(["tmpfs", "ext4"], kept=["ext4"]))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -183,12 +191,10 @@ def figures_of_both_directions(run: Run, filesystem: str, engine: str) -> None:
     } <= metrics
 
 
-@pytest.mark.parametrize(
-    ("filesystem", "workload"),
-    [*(("ext4", name) for name in WORKLOADS if name != "engine"),
-     *(("tmpfs", name) for name in WORKLOADS if name not in ("engine", "mix"))],
-)  # fmt: skip
-def test_every_other_kind_of_workload_gives_figures(run: Run, filesystem: str, workload: str) -> None:
+@each_filesystem
+@pytest.mark.parametrize("workload", ["direct", "mix", "jobs", "clones"])
+def test_every_other_kind_of_workload_gives_figures(run_on: Run, filesystem: str, workload: str) -> None:
+    run = run_on
     trials = run.trials[(run.trials["filesystem"] == filesystem) & (run.trials["workload"] == workload)]
     if workload == "direct" and filesystem == "tmpfs" and list(trials["status"]) == ["failed"]:
         assert "Invalid argument" in trials["reason"].iloc[0]  # tmpfs takes O_DIRECT from Linux 6.6 on only
@@ -211,25 +217,25 @@ def test_flushes_are_timed(run: Run) -> None:
 
 
 @each_filesystem
-def test_the_jobs_of_a_job_file_are_told_apart_and_together(run: Run, filesystem: str) -> None:
-    figures = values(run, filesystem, "jobs")
+def test_the_jobs_of_a_job_file_are_told_apart_and_together(run_on: Run, filesystem: str) -> None:
+    figures = values(run_on, filesystem, "jobs")
     assert {label for metric, label in figures if metric == "write_bandwidth"} == {"", "log", "data"}
     assert {label for metric, label in figures if metric == "read_bandwidth"} == {"", "data", "after"}
     assert figures["bytes", "read"] + figures["bytes", "write"] == 2 * 1024**2 * (1 + 2 + 1)
-    assert "[after]" in raw(run, filesystem, "jobs")["jobs.fio"]
+    assert "[after]" in raw(run_on, filesystem, "jobs")["jobs.fio"]
 
 
 @each_filesystem
-def test_percentiles_of_clones_are_merged_from_their_bins(run: Run, filesystem: str) -> None:
-    figures = values(run, filesystem, "clones")
-    found = histograms_of(json.loads(raw(run, filesystem, "clones")["fio.json"]))
+def test_percentiles_of_clones_are_merged_from_their_bins(run_on: Run, filesystem: str) -> None:
+    figures = values(run_on, filesystem, "clones")
+    found = histograms_of(json.loads(raw(run_on, filesystem, "clones")["fio.json"]))
     merged = histograms.merge(h for (_, place), h in found.items() if place == "read.clat_ns")
     assert len(found) >= 4
     assert figures["read_latency_p99", ""] == histograms.percentile(merged, 99)
     assert {"mountlab.0", "mountlab.1"} <= {label for _, label in figures}
 
 
-@each_filesystem
+@pytest.mark.parametrize("filesystem", ["tmpfs", "ext4"])
 def test_logs_over_time_come_back(run: Run, filesystem: str) -> None:
     series = {each.metric: each for each in read_series(raw(run, filesystem, "series"))}
     assert {"read_bandwidth", "write_iops", "read_latency_mean"} <= set(series)
@@ -244,8 +250,10 @@ def test_logs_over_time_come_back(run: Run, filesystem: str) -> None:
     ("options", "words"),
     [
         ({"iodpeth": 4}, ["the box's fio has no such option", "workloads.fio.iodpeth", "iodepth"]),
-        ({"rwmixread": 101}, ["beyond what the box's fio takes", "from 0 to 100"]),
-        ({"verify": "crc32d"}, ["the box's fio does not take this value", "crc32c"]),
+        pytest.param({"rwmixread": 101}, ["beyond what the box's fio takes", "from 0 to 100"], marks=pytest.mark.long),
+        pytest.param(
+            {"verify": "crc32d"}, ["the box's fio does not take this value", "crc32c"], marks=pytest.mark.long
+        ),
     ],
 )
 def test_what_the_boxs_fio_does_not_know_is_refused_in_the_plan(
