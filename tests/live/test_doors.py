@@ -14,18 +14,17 @@ from uuid import uuid4
 
 import pytest
 import yaml
+from live.test_papermill import run_by_papermill
 from mountlab.box.embedded import loopback
 from mountlab.box.embedded.loopback import private_sshd
 from mountlab.box.ssh import Endpoint, connect
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Box
-from mountlab.report import execute, export
+from mountlab.report import export
 from mountlab.results import paths, store, tables
-from mountlab.runner import workflow
 from ownbox import output_root
 from paramiko import Ed25519Key, Transport
 from paramiko.ssh_exception import AuthenticationException, BadAuthenticationType, ChannelException, SSHException
-from sweeps import DD_WRITE, DIR, as_is
 from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("ssh-keygen")]
@@ -200,7 +199,9 @@ def lab(endpoint: Endpoint, locked_key: Path, tmp_path: Path, monkeypatch: pytes
     boxes.mkdir(parents=True)
     roots = {"mount_root": f"{tmp_path}/mountlab-root", "output_root": output_root(tmp_path)}
     (boxes / "lab.yml").write_text(yaml.safe_dump({"host": "lab", **roots}))
+    (boxes.parent / "published").mkdir()
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
+    monkeypatch.setenv("MOUNTLAB_PARAMS", str(tmp_path / "params"))
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path / "results"
 
@@ -220,23 +221,21 @@ def command_lines() -> bytes:
 @pytest.mark.slow
 @pytest.mark.requires_program("ssh-agent")
 def test_nothing_of_a_key_in_the_agent_is_left_anywhere(
-    lab: Path, locked_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    lab: Path, locked_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of a notebook that papermill runs with a sweep file as its parameters, as in test_papermill.py."""
     secrets = [PASSPHRASE, *re.findall(r"[A-Za-z0-9+/]{60,}", locked_key.read_text())]
     with agent(locked_key, tmp_path, monkeypatch) as socket:
         with closing(connect(paths.load_box("lab"))) as connection:
             assert connection.run(("sh", "-c", "echo agent=$SSH_AUTH_SOCK")).text == "agent=\n", "it is not forwarded"
             seen = connection.run(("ps", "axww")).stdout + command_lines()
-        path = workflow.run(as_is(filesystems={"d": DIR}, workloads={"w": DD_WRITE}), box="lab", results=lab)
-        page = execute.write_report(path)
-    assert page.stat().st_size > 10_000
+        path, printed = run_by_papermill(tmp_path, "lab")
     run = store.load_run(path)
     for name, data in export.export_files(
         tables.tables(run), run.sweep, "csv", export.Pivot.read(None, None, None)
     ).items():
         (path / name).write_bytes(data)
-    kept = everywhere(lab) + "".join(capfd.readouterr()).encode()
-    assert len(run.trials) == 2
+    kept = everywhere(lab) + printed.encode()
     for secret in secrets:
         assert secret.encode() not in kept + seen
     for place in (socket, str(locked_key)):  # the agent itself has them in its command line

@@ -98,9 +98,7 @@ def run_again(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     return one_run(tmp_path_factory.mktemp("again"), of, {"fio": FIO, "write": {**READ, "direction": "write"}})
 
 
-def one_run(
-    place: Path, of: dict[str, dict[str, Any]], workloads: dict[str, dict[str, Any]], **more: Any
-) -> store.Run:
+def one_run(place: Path, of: dict[str, dict[str, Any]], workloads: dict[str, dict[str, Any]], **more: Any) -> store.Run:
     for name in ("mkfs.xfs", "mkfs.btrfs"):
         program(name)
     with pytest.MonkeyPatch.context() as patch:

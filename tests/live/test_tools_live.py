@@ -118,7 +118,8 @@ LIVE: dict[str, Live] = {
 
 
 def entries(part: str) -> dict[str, dict[str, Any]]:
-    """That part of the table for every tool that is installed here: workloads of a sweep, `fio-full` of the part full."""
+    """That part of the table for every tool that is installed here: workloads of a sweep, for the part `full` by names
+    such as `fio-full`."""
     return {
         name if part != "full" else f"{name}-full": {"tool": name, **getattr(live, part)}
         for name, live in LIVE.items()
@@ -177,8 +178,8 @@ FILESYSTEMS = {"tmpfs": TMPFS, "ramfs": RAMFS, "ext4": EXT4}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """All tools at once but pg_test_fsync, which takes sixteen seconds on each file system; on ramfs the one that is not
-    tried there; and all on a file system that is too small for what they are asked to do."""
+    """All tools at once but pg_test_fsync, which takes sixteen seconds on each file system; on ramfs the one that is
+    not tried there; and all on a file system that is too small for what they are asked to do."""
     short, full = {name: entry for name, entry in entries("short").items() if name != SLOW}, entries("full")
     filesystems = {name: FILESYSTEMS[name] for name in FILESYSTEMS if name != "ramfs" or "fs_mark" in short}
     left_out = [(name, workload) for name in filesystems for workload in full]
