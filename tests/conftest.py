@@ -9,7 +9,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,6 +149,25 @@ def _on_the_vm(item: pytest.Item) -> bool:
     """The virtual box has a kernel and devices of its own: its tests and those of the local box do not meet."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     return item.path.stem.endswith("_vm") or "vm" in parameters.values()
+
+
+@pytest.fixture(scope="session")
+def _sshd() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """What has sessions on the local box meet one private sshd, which ends with the last test."""
+    from one_sshd import OneSshd
+
+    with OneSshd() as sshd:
+        yield sshd.shared
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_sshd(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Sessions of a file meet the sshd of their worker, but for those of test_loopback.py, which looks at its life."""
+    if request.path.parent.name not in ("live", "faults", "batch") or request.path.stem == "test_loopback":
+        yield
+        return
+    with request.getfixturevalue("_sshd")():
+        yield
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

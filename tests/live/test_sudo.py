@@ -34,7 +34,8 @@ sys.exit(main(["box", "clean", "local"]))
 def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
     with ordinary_user() as user:
         allow_sudo(user)
-        parameters = {**as_is(filesystems={"tmpfs": TMPFS, "ext4": EXT4}).parameters, "baseline": "ext4"}
+        asked = as_is(filesystems={"tmpfs": TMPFS, "ext4": EXT4}, design={"repeats": 1})
+        parameters = {**asked.parameters, "baseline": "ext4"}
         file = user.home / "x.yml"
         file.write_text(yaml.safe_dump(parameters))
         results = f"MOUNTLAB_RESULTS={user.home}/results"
