@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from mountlab.__main__ import main
 from mountlab.box import care
 from mountlab.box.embedded import open_box
-from mountlab.core import disk
 from mountlab.report import execute
 from mountlab.results import paths
 from mountlab.runner import workflow
@@ -28,57 +25,30 @@ TINY = [
 ]  # fmt: skip
 TWO = ["workloads.dd-read=null", "workloads.fio-random-read=null"]
 """Left out where a workload of each tool is enough."""
-FEW = [*(change for change in TINY if not change.startswith(tuple(each.partition("=")[0] for each in TWO))), *TWO]
 
 
 def demo(changes: list[str]) -> list[str]:
     return ["demo", "--yes", *(word for change in changes for word in ("-p", change))]
 
 
-def run_demo(command: list[str], environment: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        env=environment,
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
-def told(results: Path, stdout: str) -> None:
-    """The answer, and in the last line the path of the report; nothing is left."""
-    (run,) = results.glob("*/run.json")
+@pytest.mark.requires_root
+def test_the_demo_prints_the_answer_and_the_path_of_the_report_and_leaves_nothing(
+    results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the page: test_papermill.py has one of a run, and below it is an ordinary user's."""
+    monkeypatch.setitem(workflow.run.__kwdefaults__, "results", results_dir)
+    monkeypatch.setattr(execute, "write_report", lambda run: run / "report.html")
+    once = "exclude=[{filesystem: tmpfs, workload: fio-random-write}, {filesystem: ramfs, workload: dd-write}]"
+    few = [change for change in TINY if not change.startswith(tuple(each.partition("=")[0] for each in TWO))]
+    assert main(demo([*few, *TWO, once])) == 0
+    stdout = capsys.readouterr().out
+    (run,) = results_dir.glob("*/run.json")
     assert stdout.splitlines()[-1] == f"report: {run.with_name('report.html')}"
     rows = [line.split()[:4] for line in stdout.splitlines()]
     assert ["dd-write", "tmpfs", "/", "ext4"] in rows
     assert ["fio-random-write", "ramfs", "/", "ext4"] in rows
     with open_box(paths.load_box("local")) as connection:
         assert care.clean(connection, dry_run=True) == []
-
-
-@pytest.mark.requires_root
-def test_the_demo_prints_the_answer_and_the_path_of_the_report_and_leaves_nothing(
-    results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without the page: test_papermill.py has one, of a run of its own."""
-    monkeypatch.setitem(workflow.run.__kwdefaults__, "results", results_dir)
-    monkeypatch.setattr(execute, "write_report", lambda run: run / "report.html")
-    once = "exclude=[{filesystem: tmpfs, workload: fio-random-write}, {filesystem: ramfs, workload: dd-write}]"
-    assert main(demo([*FEW, once])) == 0
-    told(results_dir, capsys.readouterr().out)
-
-
-@pytest.mark.long
-@pytest.mark.requires_root
-def test_the_command_makes_its_page(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mountlab", *demo(FEW)]
-    done = run_demo(command, {**os.environ, "MOUNTLAB_RESULTS": str(tmp_path)}, disk.ROOT)
-    assert done.returncode == 0, done.stderr
-    assert len([*tmp_path.glob("*/report.html")]) == 1
-    told(tmp_path, done.stdout)
 
 
 @pytest.mark.long
@@ -89,7 +59,15 @@ def test_an_ordinary_user_gets_a_report_of_the_directories_that_he_may_write() -
     with ordinary_user() as user:
         results = f"MOUNTLAB_RESULTS={user.home}/results"
         become, python = user.python[:-1], user.python[-1]
-        done = run_demo([*become, results, python, "-m", "mountlab", *demo(TINY)], dict(os.environ), Path("/"))
+        done = subprocess.run(
+            [*become, results, python, "-m", "mountlab", *demo(TINY)],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         rows = [line.split()[:4] for line in done.stdout.splitlines()]
         assert ["dd-write", "shm", "/", "disk"] in rows

@@ -75,12 +75,6 @@ def run_by_papermill(directory: Path, box: str) -> tuple[Path, str]:
 
 
 @pytest.mark.long
-def test_a_sweep_file_is_a_parameter_file(tmp_path: Path) -> None:
-    """In `make test` it is one in test_doors.py, on another box."""
-    run_by_papermill(tmp_path, "local")
-
-
-@pytest.mark.long
 def test_a_parameter_that_nobody_knows_is_an_error(tmp_path: Path, results: Path) -> None:
     """papermill itself only warns."""
     given = {**SWEEP, "repeets": 3}
