@@ -9,7 +9,6 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.box import care
 from mountlab.box.embedded import open_box
-from mountlab.report import execute
 from mountlab.results import paths
 from mountlab.runner import workflow
 from mountlab.runner.demo import choose
@@ -35,15 +34,13 @@ def demo(changes: list[str]) -> list[str]:
 def test_the_demo_prints_the_answer_and_the_path_of_the_report_and_leaves_nothing(
     results_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without the page: test_papermill.py has one of a run, and below it is an ordinary user's."""
     monkeypatch.setitem(workflow.run.__kwdefaults__, "results", results_dir)
-    monkeypatch.setattr(execute, "write_report", lambda run: run / "report.html")
     once = "exclude=[{filesystem: tmpfs, workload: fio-random-write}, {filesystem: ramfs, workload: dd-write}]"
     few = [change for change in TINY if not change.startswith(tuple(each.partition("=")[0] for each in TWO))]
     assert main(demo([*few, *TWO, once])) == 0
     stdout = capsys.readouterr().out
-    (run,) = results_dir.glob("*/run.json")
-    assert stdout.splitlines()[-1] == f"report: {run.with_name('report.html')}"
+    (page,) = results_dir.glob("*/report.html")
+    assert stdout.splitlines()[-1] == f"report: {page}"
     rows = [line.split()[:4] for line in stdout.splitlines()]
     assert ["dd-write", "tmpfs", "/", "ext4"] in rows
     assert ["fio-random-write", "ramfs", "/", "ext4"] in rows

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
 from mountlab.checks.burst import stepped_down
@@ -420,7 +420,7 @@ def _p_of_first(levels: Sequence[float]) -> float:
     sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
     if sd == 0:
         return 0.0 if first != later[0] else 1.0
-    return float(2 * special.stdtr(len(later) - 1, -abs(first - float(np.mean(later))) / sd))
+    return float(2 * scipy.special.stdtr(len(later) - 1, -abs(first - float(np.mean(later))) / sd))
 
 
 def unsteady(evidence: Evidence) -> Iterator[Doubt]:

@@ -30,7 +30,7 @@ from functools import lru_cache, reduce
 from itertools import combinations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from mountlab.core.frames import pd
 from mountlab.core.units import check_level
@@ -250,7 +250,7 @@ def _tested(effect: _Effect, error: float, error_df: float) -> tuple[float, floa
     if error == 0:
         return math.inf, 0.0
     f = effect.mean / error
-    return f, float(special.fdtrc(effect.df, error_df, f))
+    return f, float(scipy.special.fdtrc(effect.df, error_df, f))
 
 
 # ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,9 +289,9 @@ def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[T
 def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
     """Return the interval of each share, from pivots of all parts together."""
     chances = iter(_chances(2 * (len(split.effects) + 1)).T)
-    rest = split.residual.squares / special.chdtri(split.residual.df, next(chances))
+    rest = split.residual.squares / scipy.special.chdtri(split.residual.df, next(chances))
     means = {
-        term: split.effects[term].squares / special.chdtri(split.effects[term].df, next(chances))
+        term: split.effects[term].squares / scipy.special.chdtri(split.effects[term].df, next(chances))
         for term in (TURN, BLOCKS)
         if term in split.effects
     }
@@ -332,7 +332,7 @@ def _noncentrality(x: Floats, df: int, chance: Floats) -> Floats:
     """Return the noncentrality of the chi-square distribution at which a value of at most `x` has this chance; 0 where
     none has. The square root of a vast one is as good as normal: scipy's series for these takes long."""
     vast = x > _VAST * df
-    found = np.where(vast, (np.sqrt(x) - special.ndtri(chance)) ** 2 - (df - 1), 0.0)
-    usual = ~vast & (chance < special.chdtr(df, x))
-    found[usual] = special.chndtrinc(x[usual], df, chance[usual])
+    found = np.where(vast, (np.sqrt(x) - scipy.special.ndtri(chance)) ** 2 - (df - 1), 0.0)
+    usual = ~vast & (chance < scipy.special.chdtr(df, x))
+    found[usual] = scipy.special.chndtrinc(x[usual], df, chance[usual])
     return np.asarray(np.maximum(found, 0))

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.core.model import Correction
 from mountlab.stats.adjusted import holm
@@ -88,13 +88,13 @@ def _between(logs: Sequence[Floats], within: float, rounding: float, level: floa
     if alike(np.array(math.sqrt(inside)), np.maximum(np.abs(means).max(), 1.0)):
         return Spread(float(np.std(means, ddof=1)), math.nan, math.nan, math.sqrt(within), math.nan, runs, n)
     degrees, tails = (runs - 1, n - runs), np.array([(1 + level) / 2, (1 - level) / 2])
-    quantiles = np.array([1.0, *special.fdtri(*degrees, tails)])
+    quantiles = np.array([1.0, *scipy.special.fdtri(*degrees, tails)])
     shares = _shares_at(sizes, means, (runs - 1) * inside * quantiles)
     squares = np.array([runs - 1, *chi2_quantile(tails, runs - 1)])
     between, low, high = np.sqrt(shares * _squares(sizes, means, shares) / squares).tolist()
     f = float(_squares(sizes, means, np.zeros(1))[0]) / (runs - 1) / inside
     share, share_low, share_high = shares.tolist()
-    found = Spread(between, low, high, math.sqrt(within), float(special.fdtrc(*degrees, f)), runs, n)
+    found = Spread(between, low, high, math.sqrt(within), float(scipy.special.fdtrc(*degrees, f)), runs, n)
     return replace(found, share=share, share_low=share_low, share_high=share_high)
 
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.core.errors import ParameterError
 
@@ -268,7 +268,7 @@ class _Belief:
     def chances(self, logs: Floats) -> Floats:
         """Return the probability that a trial at each of these rates holds, by capacity and width."""
         beyond = (self.capacities[:, None, None] - logs) / self.widths[:, None]
-        return np.asarray(LAPSE + (1 - 2 * LAPSE) * special.expit(beyond))
+        return np.asarray(LAPSE + (1 - 2 * LAPSE) * scipy.special.expit(beyond))
 
     def holds(self, logs: Floats) -> Floats:
         """Return the probability that a trial at each of these rates holds."""
@@ -324,7 +324,7 @@ def _lower_rates(tested: Floats, belief: _Belief, apart: float) -> tuple[Floats,
 def _growth(right: Floats) -> Floats:
     """Return by how much the log wealth grows in a trial whose bet is right with this probability."""
     p = np.clip(right, 0.5, 1 - LAPSE / 2)
-    return np.asarray(np.maximum(0.01, math.log(2) - special.entr(p) - special.entr(1 - p)))
+    return np.asarray(np.maximum(0.01, math.log(2) - scipy.special.entr(p) - scipy.special.entr(1 - p)))
 
 
 def _tested(trials: Sequence[RateTrial], rate: float, half_width: float) -> float:

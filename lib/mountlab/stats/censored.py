@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.stats.comparisons import Flags, Ratios, logarithms
 from mountlab.stats.estimates import NO_INTERVAL, Floats, order_statistic
@@ -95,7 +95,7 @@ class RankedRatios(Ratios):
 
     def _by_sign(self, by_t: Floats, favourable: Flags) -> Floats:
         """P(as many or more blocks on this side) where each side is as likely. A ratio of exactly 1 is on neither."""
-        own = special.bdtrc(np.count_nonzero(favourable, axis=1) - 1.0, self.n, 0.5)
+        own = scipy.special.bdtrc(np.count_nonzero(favourable, axis=1) - 1.0, self.n, 0.5)
         return np.where(self.ranked, np.where(self.known, own, math.nan), by_t)
 
     def _order_statistics(self, tails: Floats, *, sign: int) -> Floats:
@@ -114,7 +114,7 @@ class RankedRatios(Ratios):
 def _lower_rank(n: int, tail: float) -> int:
     """Return the largest k for which the k-th smallest of n values lies above their median with a chance of `tail` at
     most."""
-    return int(np.count_nonzero(special.bdtr(np.arange(float(n)), n, 0.5) <= tail))
+    return int(np.count_nonzero(scipy.special.bdtr(np.arange(float(n)), n, 0.5) <= tail))
 
 
 def ranked_ratios(ratios: Ratios, sides: tuple[Floats, Floats], late: tuple[Flags, Flags], bad: Floats) -> RankedRatios:

@@ -28,9 +28,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit  # scipy.stats takes half a second to load
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -132,7 +132,7 @@ def smallest_changes(levels: Sequence[Level], since: int, family: int, level: fl
     limits = _limits(len(levels) + after, _effective(nominal, fit.correlation), (1 - level) / family)
     unbiased = nominal / _left(fit.correlation, before, after)
     noise = np.sqrt(unbiased * _inflation(fit.correlation, after) * (1 / after + 1 / before))
-    sizes = (limits + ndtri(_POWER)) * noise
+    sizes = (limits + scipy.special.ndtri(_POWER)) * noise
     known = limits * noise < CLIP
     return [(int(a), float(size)) for a, size in zip(after[known], sizes[known] * fit.spread, strict=True)]
 
@@ -231,7 +231,7 @@ def _tests(series: _Series, start: int, rest: Floats) -> _Tests | None:
     after = _windows(width)
     looks = places[:, None] + after
     statistic, degrees = _statistics(fit, *(_after(each, places, width) for each in (series.values, series.inside)))
-    p = 2 * stdtr(degrees, -np.abs(statistic)) / _spending(looks)
+    p = 2 * scipy.special.stdtr(degrees, -np.abs(statistic)) / _spending(looks)
     return _Tests(places, looks, np.where(looks <= runs, p, math.inf))
 
 
@@ -278,7 +278,7 @@ def _spending(looks: Places) -> Floats:
 
 def _limits(looks: Places, degrees: NDArray[np.floating] | float, share: float) -> Floats:
     """Return Student's t from which on a test of a look shows a change."""
-    return np.asarray(-stdtrit(degrees, share * _spending(looks) / 2))
+    return np.asarray(-scipy.special.stdtrit(degrees, share * _spending(looks) / 2))
 
 
 # ── level and spread ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -347,7 +347,7 @@ def _between(variance: Floats, trials: Floats) -> Floats:
 
 def _consistent(clip: float) -> float:
     """Return the mean square of a standard normal variable that is clipped."""
-    outside, height = ndtr(-clip), math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    outside, height = scipy.special.ndtr(-clip), math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
     return float(1 - 2 * outside - 2 * clip * height + 2 * clip**2 * outside)
 
 
@@ -405,7 +405,7 @@ def _where(series: _Series, since: int, until: int, about: int, level: float) ->
     weights = 1 / (max(float(fit.between[0]) for fit in fits) + series.inside[since:until])
     places, logs = _posterior(values, weights / weights.mean())
     logs = logs / float(_inflation(fits[0].correlation, MEMORY)[0])
-    shares = np.exp(logs - logsumexp(logs))
+    shares = np.exp(logs - scipy.special.logsumexp(logs))
     order = np.argsort(-shares, kind="stable")
     held = order[: int(np.searchsorted(np.cumsum(shares[order]), level)) + 1]
     return since + int(places[order[0]]), since + int(places[held].min()), since + int(places[held].max())
@@ -470,7 +470,7 @@ class _Reported:
         (or so small a one) has probability (1 - level) / 2. The sign is known: no end lies beyond 0."""
         tail = (1 - level) / 2
         if t > self.limits.max() + 6:
-            half = -float(stdtrit(degrees, tail))
+            half = -float(scipy.special.stdtrit(degrees, tail))
             return t, t - half, t + half
         found = np.linspace(t - 12, t + 12, 241)
         chance = self.chance(found)

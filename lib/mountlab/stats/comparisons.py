@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.stats.estimates import Floats, checked, moments
 from mountlab.stats.rounding import alike, common_variance
@@ -316,7 +316,7 @@ def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
     values of `df` and of n - 1. Secants on its logarithm find it, since the distance is nearly linear there.
     """
     size = np.abs(t)
-    ends = [np.log(np.maximum(special.stdtr(each, -size), _NEVER)) for each in (df, np.maximum(n - 1.0, 1))]
+    ends = [np.log(np.maximum(scipy.special.stdtr(each, -size), _NEVER)) for each in (df, np.maximum(n - 1.0, 1))]
     last, log_p = ends
     off = _off(last, size, df, n)
     for _ in range(_SECANTS):
@@ -328,7 +328,7 @@ def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
 
 def _off(log_p: Floats, size: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
     """Return how far a p is from that of its own degrees of freedom, on logarithms."""
-    own = special.stdtr(welch_df(df, n, np.exp(log_p)), -size)
+    own = scipy.special.stdtr(welch_df(df, n, np.exp(log_p)), -size)
     return np.asarray(log_p - np.log(np.maximum(own, _NEVER)))
 
 
@@ -353,9 +353,9 @@ def exponential(x: Floats) -> Floats:
 
 def tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
     """P(T >= distance / se)."""
-    return np.asarray(special.stdtr(df, -distance / se))
+    return np.asarray(scipy.special.stdtr(df, -distance / se))
 
 
 def half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
     """Return how far an interval on logarithms reaches to a side whose tail has this share."""
-    return np.asarray(np.abs(special.stdtrit(df, tails)) * se)
+    return np.asarray(np.abs(scipy.special.stdtrit(df, tails)) * se)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from mountlab.core.findings import Estimate
 from mountlab.core.units import check_level
@@ -250,7 +250,7 @@ def order_statistic(n: int, level: float) -> int:
     Each value lies below that median with a chance of one half, so the chance is that of the binomial distribution.
     """
     ranks = np.arange(1, n // 2 + 1)
-    return int(np.count_nonzero(2 * special.bdtr(ranks - 1.0, n, 0.5) <= 1 - level))
+    return int(np.count_nonzero(2 * scipy.special.bdtr(ranks - 1.0, n, 0.5) <= 1 - level))
 
 
 STATISTICS: dict[str, Statistic] = {
@@ -291,7 +291,7 @@ def checked(values: Sequence[float] | Floats, level: float) -> Floats:
 
 def t_quantile(level: float, degrees: int) -> float:
     """Return the factor of a two-sided t interval at `level`."""
-    return float(special.stdtrit(degrees, (1 + level) / 2))
+    return float(scipy.special.stdtrit(degrees, (1 + level) / 2))
 
 
 def chi2_quantile(share: ArrayLike, degrees: ArrayLike) -> Floats:
@@ -300,4 +300,4 @@ def chi2_quantile(share: ArrayLike, degrees: ArrayLike) -> Floats:
     Distributions are asked for by scipy.special throughout: scipy.stats gives the same figures, but takes a second to
     import and a hundred times as long for each.
     """
-    return np.asarray(2 * special.gammaincinv(np.asarray(degrees) / 2, share), dtype=float)
+    return np.asarray(2 * scipy.special.gammaincinv(np.asarray(degrees) / 2, share), dtype=float)

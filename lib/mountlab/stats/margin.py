@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.core.model import Correction
 from mountlab.stats import comparisons
@@ -227,9 +227,9 @@ def _power(away: Floats, spread: Floats, n: NDArray[np.int64], errors: Floats) -
     """Return the chance that n values of each side show at this error on which side of the margin a change lies that is
     so far `away` from it: by the noncentral t, for sides that spread alike. All of shape (figures,)."""
     df = comparisons.welch_df(np.asarray(2.0 * (n - 1), dtype=float), n, errors)
-    critical = -special.stdtrit(df, errors)
+    critical = -scipy.special.stdtrit(df, errors)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(away) * np.sqrt(n) / spread, _FAR)
     known = ~np.isnan(distance) & (critical < _STEEP)
-    power = 1 - special.nctdtr(df, np.where(known, distance, 0.0), np.where(known, critical, 1.0))
+    power = 1 - scipy.special.nctdtr(df, np.where(known, distance, 0.0), np.where(known, critical, 1.0))
     return np.asarray(np.where(known, power, 0.0), dtype=float)

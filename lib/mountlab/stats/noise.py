@@ -11,8 +11,8 @@ trial adds and what making its file system adds cannot be separated: each cell r
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.core.findings import NoiseSource
 from mountlab.stats import shape
@@ -99,7 +99,7 @@ def _of_sides(ours: Floats, theirs: Floats) -> Sources:
     t = np.abs(correlation) * np.sqrt(degrees / np.maximum(1 - correlation**2, _TINY))
     larger = ours.var(axis=1) > theirs.var(axis=1)  # the common part is the same in both
     side = np.where(larger, "candidate", "baseline")
-    return np.where(2 * special.stdtr(degrees, -t) < 1 - _SURE, side, "both").astype(object)
+    return np.where(2 * scipy.special.stdtr(degrees, -t) < 1 - _SURE, side, "both").astype(object)
 
 
 def _of_apart(ours: Floats, theirs: Floats) -> NoiseSource:
@@ -107,7 +107,7 @@ def _of_apart(ours: Floats, theirs: Floats) -> NoiseSource:
     if min(len(ours), len(theirs)) < FEWEST:
         return "unknown"
     variances = [float(side.var(ddof=1)) for side in (ours, theirs)]
-    above = float(special.fdtrc(len(ours) - 1, len(theirs) - 1, variances[0] / max(variances[1], _TINY)))
+    above = float(scipy.special.fdtrc(len(ours) - 1, len(theirs) - 1, variances[0] / max(variances[1], _TINY)))
     if not 2 * min(above, 1 - above) < 1 - _SURE:
         return "both"
     return "candidate" if variances[0] / len(ours) > variances[1] / len(theirs) else "baseline"

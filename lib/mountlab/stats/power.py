@@ -10,8 +10,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from mountlab.stats.estimates import chi2_quantile
 from mountlab.stats.sequential import LARGEST_MAX
@@ -135,13 +135,13 @@ def power_of_equivalence(se: float, degrees: int, bound: float, true: float, alp
     logs."""
     if se == 0:
         return float(abs(true) < bound)
-    critical = float(-special.stdtrit(degrees, alpha))
+    critical = float(-scipy.special.stdtrit(degrees, alpha))
     # Both tests reject only where the estimated standard error, s * se, stays below bound / critical.
-    widest = float(special.chdtr(degrees, degrees * (bound / (critical * se)) ** 2))
+    widest = float(scipy.special.chdtr(degrees, degrees * (bound / (critical * se)) ** 2))
     shares = widest * (_NODES + 1) / 2
     s = np.sqrt(chi2_quantile(shares, degrees) / degrees)
     room = bound / se - critical * s
-    inside = special.ndtr(room - true / se) - special.ndtr(-room - true / se)
+    inside = scipy.special.ndtr(room - true / se) - scipy.special.ndtr(-room - true / se)
     return float(widest / 2 * (_WEIGHTS @ np.maximum(inside, 0.0)))
 
 
@@ -151,7 +151,7 @@ def width_of_mean(n: ArrayLike, *, level: float = 0.95) -> Floats:
     _check_share(level, "level")
     blocks = np.asarray(n, dtype=float)
     counts = np.where(blocks >= 2, blocks, math.nan)
-    return np.asarray(-special.stdtrit(counts - 1, (1 - level) / 2) / np.sqrt(counts), dtype=float)
+    return np.asarray(-scipy.special.stdtrit(counts - 1, (1 - level) / 2) / np.sqrt(counts), dtype=float)
 
 
 def blocks_for_half_width(cv: ArrayLike, half_width: float, *, level: float = 0.95) -> Floats:
@@ -186,7 +186,7 @@ def upper_spread(sd: ArrayLike, n: ArrayLike, *, confidence: float = CAUTION) ->
 
 @lru_cache(maxsize=4096)
 def _smallest_effect(n: int, power: float, level: float) -> float:
-    critical = float(-special.stdtrit(n - 1, (1 - level) / 2))
+    critical = float(-scipy.special.stdtrit(n - 1, (1 - level) / 2))
     # At the upper end the test stands 8 critical values and 8 standard errors off: beyond any power that is asked for.
     low, high, blocks = 0.0, (8 * critical + 8) / math.sqrt(n), np.array([float(n)])
     for _ in range(_HALVINGS):
@@ -203,16 +203,17 @@ def _power(effect: Floats, n: Floats, level: float) -> Floats:
     result in the wrong direction is no success: it is left out (it adds less than 1e-4 where the power is above 50 %).
     Source: Cohen (1988), chapter 2; Owen (1965).
     """
-    critical = -special.stdtrit(n - 1, (1 - level) / 2)
+    critical = -scipy.special.stdtrit(n - 1, (1 - level) / 2)
     with np.errstate(invalid="ignore"):
         noncentral = effect * np.sqrt(n)
     steep = critical > _STEEP
-    usual = 1 - special.nctdtr(n - 1, np.where(steep, 0.0, np.minimum(noncentral, 1e6)), np.where(steep, 1.0, critical))
+    shift, edge = np.where(steep, 0.0, np.minimum(noncentral, 1e6)), np.where(steep, 1.0, critical)
+    usual = 1 - scipy.special.nctdtr(n - 1, shift, edge)
     # Far beyond the critical value scipy's series gives no number, and nothing is missing from 1.
     found = np.asarray(np.where(np.isnan(usual) & ~np.isnan(noncentral), 1.0, usual), dtype=float)
     degrees = (np.broadcast_to(n, found.shape)[steep] - 1)[..., None]
     spread = np.maximum(noncentral[steep][..., None] + _NORMAL_NODES, 0) / critical[steep][..., None]
-    found[steep] = special.chdtr(degrees, degrees * spread**2) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
+    found[steep] = scipy.special.chdtr(degrees, degrees * spread**2) @ (_NORMAL_WEIGHTS / _NORMAL_WEIGHTS.sum())
     return found
 
 

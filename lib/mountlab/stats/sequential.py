@@ -48,8 +48,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from mountlab.core.model import Correction, Extensions, Until
 from mountlab.stats import extended
@@ -119,7 +119,7 @@ def half_widths(values: ArrayLike, level: float) -> Array:
     squares = np.cumsum(shifted**2, axis=-1) - np.cumsum(shifted, axis=-1) ** 2 / counts
     degrees = np.maximum(counts - 1, 1)
     error = np.ldexp(np.sqrt(np.maximum(squares, 0) / degrees / counts), exponent)
-    half = special.stdtrit(degrees, (1 + level) / 2) * error
+    half = scipy.special.stdtrit(degrees, (1 + level) / 2) * error
     return np.where((counts < 2) | np.isnan(half), np.inf, half)
 
 
@@ -205,7 +205,7 @@ def _worst_p(least: int, most: int, levels: Sequence[float]) -> Array:
 def _limits(counts: NDArray[np.intp], level: float) -> Array:
     """Return the W below which the rule stops at each look, for half widths (in standard deviations) from those that it
     reaches at its first look to those that it reaches at its last: (_RATIOS, looks)."""
-    quantiles = special.stdtrit(counts - 1, (1 + level) / 2)
+    quantiles = scipy.special.stdtrit(counts - 1, (1 + level) / 2)
     widths = quantiles / np.sqrt(counts)
     ratios = np.geomspace(0.6 * widths[-1], 1.6 * widths[0], _RATIOS)
     return np.asarray(ratios[:, None] ** 2 * counts * (counts - 1) / quantiles**2)
@@ -217,12 +217,12 @@ def _misses(counts: NDArray[np.intp], limits: Array) -> Array:
     nodes = _nodes(int(counts[-1]))
     step = _transition(int(counts[-1]))
     going = np.tile(_start(nodes, int(counts[0]) - 1), (len(limits), 1))
-    tails = -special.stdtrit((counts - 1)[:, None], _P / 2)
+    tails = -scipy.special.stdtrit((counts - 1)[:, None], _P / 2)
     missed = np.zeros((len(limits), len(_P)))
     for look, count in enumerate(counts):
         share = _share_below(nodes, limits[:, look]) if count < counts[-1] else 1.0
         stopped = going * share
-        missed += stopped @ (2 * special.ndtr(-tails[look] * np.sqrt(nodes / (count - 1))[:, None]))
+        missed += stopped @ (2 * scipy.special.ndtr(-tails[look] * np.sqrt(nodes / (count - 1))[:, None]))
         going = _without_dust((going - stopped) @ step)
     return missed
 
@@ -254,7 +254,7 @@ def _without_dust(weights: Array) -> Array:
 
 def _start(nodes: Array, degrees: int) -> Array:
     """W at the first look: chi-square."""
-    return _weights(nodes, special.chdtr(degrees, nodes), degrees * special.chdtr(degrees + 2, nodes))
+    return _weights(nodes, scipy.special.chdtr(degrees, nodes), degrees * scipy.special.chdtr(degrees + 2, nodes))
 
 
 @lru_cache(maxsize=2)
@@ -263,7 +263,7 @@ def _transition(most: int) -> Array:
     nodes[i]."""
     nodes = _nodes(most)
     added = np.maximum(nodes - nodes[:, None], 0)
-    below = special.erf(np.sqrt(added / 2))
+    below = scipy.special.erf(np.sqrt(added / 2))
     moment_below = below - np.sqrt(2 * added / np.pi) * np.exp(-added / 2)
     return _weights(nodes, below, moment_below + nodes[:, None] * below)
 

@@ -21,8 +21,8 @@ from itertools import accumulate
 
 import diptest
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from mountlab.core.frames import pd
 
@@ -148,7 +148,7 @@ def _kendall_tail(ties: tuple[int, ...], more: int) -> float:
     if n <= (_EXACT_TIED_TO if ties[-1] > 1 else _EXACT_KENDALL_TO):
         return float(_falling_pairs(ties)[(untied // 2 - more) // 2])
     variance = n * (n - 1) * (2 * n + 5) - sum(count * (count - 1) * (2 * count + 5) for count in ties)
-    return float(special.ndtr((1 - more) / math.sqrt(variance / 18))) if variance else 1.0
+    return float(scipy.special.ndtr((1 - more) / math.sqrt(variance / 18))) if variance else 1.0
 
 
 @lru_cache(maxsize=1024)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import LISTED, Floats, Process, drifting
@@ -52,7 +52,7 @@ def missed(process: Process, added: Added, runs: int, *, corrected: bool, first:
         going = ~out & (more > 0)
         n = np.minimum(np.where(going, n + more, n), MOST_BLOCKS)
         level = level_after(count, LEVEL) if corrected else LEVEL
-        out |= going & (np.abs(t[rows, n - 1]) > special.stdtrit(n - 1, (1 + level) / 2))
+        out |= going & (np.abs(t[rows, n - 1]) > scipy.special.stdtrit(n - 1, (1 + level) / 2))
     return Share(int(out.sum()), runs)
 
 
@@ -67,7 +67,7 @@ def t_after_each_block(values: Floats) -> Floats:
 
 def while_undecided(t: Floats, n: NDArray[np.int64]) -> NDArray[np.int64]:
     """Five more blocks, while the usual interval contains the truth."""
-    return np.where(np.abs(t) < special.stdtrit(n - 1, (1 + LEVEL) / 2), 5, 0)
+    return np.where(np.abs(t) < scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2), 5, 0)
 
 
 def as_many_again(t: Floats, n: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,6 +77,6 @@ def as_many_again(t: Floats, n: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def as_seem_missing(t: Floats, n: NDArray[np.int64]) -> NDArray[np.int64]:
     """As many as would carry the mean beyond the bound of the next look, were it what it seems."""
-    z = np.abs(special.ndtri(special.stdtr(n - 1, t)))
-    wanted = n * ((special.ndtri((1 + level_after(1, LEVEL)) / 2) / np.maximum(z, 0.3)) ** 2 - 1)
+    z = np.abs(scipy.special.ndtri(scipy.special.stdtr(n - 1, t)))
+    wanted = n * ((scipy.special.ndtri((1 + level_after(1, LEVEL)) / 2) / np.maximum(z, 0.3)) ** 2 - 1)
     return np.asarray(np.clip(np.ceil(wanted), 1, 8 * n), dtype=np.int64)

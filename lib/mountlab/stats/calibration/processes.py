@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -64,13 +64,13 @@ def lognormal(sigma: float) -> Process:
 
 def gamma(shape: float = 4.0) -> Process:
     """Skewed to the right; the coefficient of variation is 1/√shape."""
-    log_mean = float(special.digamma(shape)) - math.log(shape)
+    log_mean = float(scipy.special.digamma(shape)) - math.log(shape)
     return Process(f"gamma, shape {shape:g}", 1.0, log_mean, lambda rng, size: rng.gamma(shape, 1 / shape, size))
 
 
 def shifted_gamma(shape: float, cv: float = NOISE) -> Process:
     """As skewed as a gamma, 2/√shape, with this cv; shape 1 is exponential. For cv √shape below 1."""
-    nodes, weights = special.roots_genlaguerre(64, shape - 1)
+    nodes, weights = scipy.special.roots_genlaguerre(64, shape - 1)
     log_mean = float(weights @ np.log1p(cv * (nodes - shape) / math.sqrt(shape)) / weights.sum())
     return Process(
         f"shifted gamma, shape {shape:g}, cv {100 * cv:g} %",
@@ -82,7 +82,7 @@ def shifted_gamma(shape: float, cv: float = NOISE) -> Process:
 
 def mirrored(shape: float = 4.0, cv: float = 0.2) -> Process:
     """Skewed to the left: a trial is sometimes much slower, never much faster. As skewed as a gamma, with this cv."""
-    nodes, weights = special.roots_genlaguerre(64, shape - 1)
+    nodes, weights = scipy.special.roots_genlaguerre(64, shape - 1)
     log_mean = float(weights @ np.log(_positive(1 - cv * (nodes - shape) / math.sqrt(shape))) / weights.sum())
     return Process(
         f"tail to the left (mirrored gamma, shape {shape:g}), cv {100 * cv:g} %",
@@ -178,7 +178,7 @@ def _series(rng: Generator, size: tuple[int, int], correlation: float) -> Floats
 
 def _log_mean(cv: float) -> float:
     """Return the mean of log(1 + cv z) for a standard normal z, by Gauss and Hermite's quadrature."""
-    nodes, weights = special.roots_hermitenorm(64)
+    nodes, weights = scipy.special.roots_hermitenorm(64)
     return float(weights @ np.log(np.maximum(1 + cv * nodes, 1e-3)) / weights.sum())
 
 
