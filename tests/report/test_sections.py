@@ -463,8 +463,6 @@ def test_the_table_says_how_many_blocks_would_decide() -> None:
 
 # --- plots by the shape of the sweep ----------------------------------------------------------------------------------
 
-SWEPT_RUN = synthetic_run(workloads=SWEPT)
-
 
 def figures(part: Html) -> list[str]:
     """The titles of the plots of a part."""
@@ -477,11 +475,12 @@ def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
 
 @pytest.mark.slow
 def test_two_numbers_have_a_response_and_a_map() -> None:
+    run = synthetic_run(workloads=SWEPT)
     columns = {
-        name: [row.split(f"{name}=")[1].split()[0] for row in SWEPT_RUN.estimates["cell"]] for name in ("bs", "numjobs")
+        name: [row.split(f"{name}=")[1].split()[0] for row in run.estimates["cell"]] for name in ("bs", "numjobs")
     }
-    estimates = SWEPT_RUN.estimates.assign(**columns)
-    told = figures(sections.responses(replace(SWEPT_RUN, estimates=estimates)))
+    estimates = run.estimates.assign(**columns)
+    told = figures(sections.responses(replace(run, estimates=estimates)))
     assert [title.split(" under")[0] for title in told] == ["Read bandwidth over bs", "Read bandwidth"]
     assert "ratio to ext4" in told[1]
 
