@@ -17,7 +17,7 @@ from mountlab.box import facts
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
 from mountlab.box.embedded.child import greets
-from mountlab.box.ssh import connect
+from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem
 from mountlab.filesystems.effect import effects
@@ -158,7 +158,7 @@ def test_the_guest_cannot_reach_this_machine(vm_connection: BoxConnection) -> No
 
 
 @pytest.mark.long
-def test_a_second_one_beside_it_whose_host_key_is_checked(
+def test_a_second_one_beside_it_has_a_host_key_that_is_checked_and_disks_that_survive_its_reboot(
     vm_connection: BoxConnection, vm_box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -167,43 +167,43 @@ def test_a_second_one_beside_it_whose_host_key_is_checked(
         (directory,) = tmp_path.glob("mountlab-vm-*")
         assert directory.stat().st_mode & 0o777 == 0o700
         assert endpoint.key_file.stat().st_mode & 0o777 == 0o600
+        strangers_are_refused(vm_box, endpoint, tmp_path)
         second = connect(vm_box, endpoint)
         assert not second.run(("test", "-e", "/run/first")).ok
         sh(second, f"blkid -p {SCRATCH}", ok=False)  # blank: its disks are its own
-        second.close()
-        stranger = tmp_path / "key"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
-        listed = tmp_path / "known_hosts"
-        key = stranger.with_suffix(".pub").read_text().split()[1]
-        listed.write_text(f"[{endpoint.host}]:{endpoint.port} ssh-ed25519 {key}\n")
-        with pytest.raises(HostKeyError, match="has CHANGED"):
-            connect(vm_box, replace(endpoint, known_hosts=listed))
-        with pytest.raises(BoxError, match="refused the login"):
-            connect(vm_box, replace(endpoint, key_file=stranger))
+        disks_survive_a_reboot(vm_box, endpoint, second)
     assert not directory.exists()
     assert vm_connection.run(("test", "-e", "/run/first")).ok
 
 
-# --- starting, rebooting, stopping ------------------------------------------------------------------------------------
+def strangers_are_refused(box: Box, endpoint: Endpoint, directory: Path) -> None:
+    """A box with another host key, and a client with another key."""
+    stranger = directory / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
+    listed = directory / "known_hosts"
+    key = stranger.with_suffix(".pub").read_text().split()[1]
+    listed.write_text(f"[{endpoint.host}]:{endpoint.port} ssh-ed25519 {key}\n")
+    with pytest.raises(HostKeyError, match="has CHANGED"):
+        connect(box, replace(endpoint, known_hosts=listed))
+    with pytest.raises(BoxError, match="refused the login"):
+        connect(box, replace(endpoint, key_file=stranger))
 
 
-@pytest.mark.long
-def test_its_disks_survive_a_reboot_and_are_new_at_the_next_start(vm_box: Box) -> None:
+def disks_survive_a_reboot(box: Box, endpoint: Endpoint, connection: SshBox) -> None:
+    """New at the start, they are kept while the guest starts again."""
     devices = (SCRATCH, JOURNAL, PMEM)
-    with vm.virtual_box(vm_box) as endpoint:
-        connection = connect(vm_box, endpoint)
-        for device in devices:
-            assert beginning(connection, device) == "." * 8
-            sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
-        sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
-        connection.close()
-        wait_until("a second start", lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2)
-        wait_until("its sshd", lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S))
-        connection = connect(vm_box, endpoint)
-        assert not connection.run(("test", "-e", "/run/before")).ok
-        assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
-        assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
-        connection.close()
+    for device in devices:
+        assert beginning(connection, device) == "." * 8
+        sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
+    sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
+    connection.close()
+    wait_until("a second start", lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2)
+    wait_until("its sshd", lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S))
+    connection = connect(box, endpoint)
+    assert not connection.run(("test", "-e", "/run/before")).ok
+    assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
+    assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
+    connection.close()
 
 
 def beginning(connection: BoxConnection, device: str) -> str:
