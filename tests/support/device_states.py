@@ -371,7 +371,7 @@ def copied(build: Situation) -> Situation:
         disks.flush(original)
         image = made.images[-1]
         other = made.image(image.stat().st_size)
-        other.write_bytes(image.read_bytes())
+        command("cp", "--sparse=always", image, other)
         return made.loop(other)
 
     return copy
