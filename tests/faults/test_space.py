@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from faults import counting
 from faults.counting import Count
-from faults.scenes import Control, control, scene
+from faults.scenes import Control, Scene, control, scene
 from faults.table import Report
 from programs import program
 
@@ -50,6 +50,12 @@ def used_pages(place: Path) -> int:
     return (room.f_blocks - room.f_bfree) * room.f_frsize // PAGE_BYTES
 
 
+def keys(place: Scene, repeats: int) -> dict[str, Any]:
+    """In memory alone where each is tried once: what is kept of a trial on ext4 takes the same room."""
+    asked = place.keys(repeats)
+    return asked if repeats > 1 else {**asked, "filesystems": {"tmpfs": asked["filesystems"]["tmpfs"]}}
+
+
 # --- on the control machine -------------------------------------------------------------------------------------------
 
 
@@ -78,7 +84,7 @@ def onward(run: Path) -> tuple[str, Path]:
 def filled(report: Report, times: int, repeats: int) -> None:
     dice, count = random.Random(11), Count()
     with scene() as place, control(place) as host:
-        sweep = place.put_sweep(**place.keys(repeats))
+        sweep = place.put_sweep(**keys(place, repeats))
         with small(place.results, ROOM):
             assert host.do("run", sweep) == 0, host.said()
             most, expected = used_pages(place.results), counting.kept(place.runs[0])
@@ -130,7 +136,7 @@ def squeezed(report: Report, times: int, repeats: int) -> None:
         place = replace(plain, output_root=plain.home / "memory" / plain.output_root.name)
         place.put_box()
         with control(place) as host:
-            sweep = place.put_sweep(**place.keys(repeats))
+            sweep = place.put_sweep(**keys(place, repeats))
             started = time.monotonic()
             for _ in range(times):
                 count += squeeze(host, sweep, dice.randrange(1, MOST_PAGES))
