@@ -5,6 +5,7 @@ To start one takes as much processor time as a small trial. Processes that tests
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ class OneSshd:
     """Started for the first session; stopped at the end of `with`."""
 
     def __init__(self) -> None:
-        self._kind, self._configuration = EMBEDDED["loopback"], loopback.configuration
+        self._kind, self._settings = EMBEDDED["loopback"], _settings()
         self._undo = ExitStack()
         self._running: Endpoint | None = None
 
@@ -40,11 +41,16 @@ class OneSshd:
 
     @contextmanager
     def _meet(self, box: Box, forwards: bool) -> Iterator[Endpoint]:
-        """Give the one that is up. One that forwards, or has a search path of a test's own, lives for its session."""
-        if forwards or loopback.configuration is not self._configuration:
+        """Give the one that is up. One that forwards, or has settings of a test's own, lives for its session."""
+        if forwards or _settings() != self._settings:
             with self._kind.start(box, forwards) as endpoint:
                 yield endpoint
             return
         if self._running is None or not self._running.alive():
             self._running = self._undo.enter_context(loopback.private_sshd(box))
         yield self._running
+
+
+def _settings() -> tuple[object, ...]:
+    """What a test may exchange: the configuration with the search path, and where its files lie."""
+    return loopback.configuration, os.environ.get("TMPDIR")
