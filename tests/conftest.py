@@ -44,6 +44,9 @@ NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporar
 OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
 """What of tests/project runs the program: the notebooks, and the commands of the documents."""
 
+FIRST = "box", "browser", "slow"
+"""Tests with these marks begin first, in this order."""
+
 LONGEST_NAME = 120
 """So many characters of a parameter are in the name of a test."""
 
@@ -60,9 +63,9 @@ def _soak(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What mostly waits begins first, beside what computes. Without `make soak` its tests are not there: they take the
-    better part of an hour."""
-    items.sort(key=lambda item: not (item.get_closest_marker("box") or item.get_closest_marker("browser")))
+    """What mostly waits begins first, beside what computes, and what is short comes last. Without `make soak` its tests
+    are not there: they take the better part of an hour."""
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in FIRST])
     soak = [item for item in items if item.get_closest_marker("soak") and not _soak(config)]
     if soak:
         config.hook.pytest_deselected(items=soak)
