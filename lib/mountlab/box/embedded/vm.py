@@ -33,7 +33,7 @@ Accelerator = Literal["kvm", "tcg"]
 MEMORY_BYTES = 1536 * MIB
 """1 GiB for file systems and their caches, and the rest for the guest itself."""
 CPUS: dict[Accelerator, int] = {"kvm": 2, "tcg": 1}
-"""Two emulated processors wait for each other so often that most work takes longer than on one."""
+"""Two emulated processors wait for each other: most work takes longer on them than on one."""
 KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "kvm", "tcg": "tcg norandmaps tsc=reliable mitigations=off"}
 """QEMU translates code again for each new address, and address randomisation has one for each process. The HPET (as the
 clock) and mitigations take time, too."""
