@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -26,9 +26,10 @@ BETWEEN_S = 1.0
 """From one look at the process to the next: it takes time itself."""
 MOST_FILES = 400
 """What commands have printed is removed from the box from time to time, and not after each (job.sh)."""
-MOST_MORE = {"descriptors": 2, "threads": 2, "others": 8, "mounts": 2}
-"""A short run is over after a few looks, and all of its last ones may catch a trial with its processes at work: about
-eight. One process left by each trial would be more than twenty of them."""
+MOST_MORE = {"descriptors": 2, "threads": 2, "mounts": 2}
+MOST_STAYING = 8
+"""Processes of a late look that have begun since the early ones, and were there two trials before. Those of a trial are
+gone by then; where each of thirty left one, they would be fifteen."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -40,7 +41,7 @@ class Look:
     resident_bytes: int
     descriptors: int
     threads: int
-    others: int
+    others: frozenset[str]
     """Processes of the scene but this one: its sshd, the watchdog, what runs on the box."""
     mounts: int
     files: int
@@ -56,7 +57,7 @@ def look(pid: int, place: Scene, done: int) -> Look:
         resident_bytes=int((process / "statm").read_text().split()[1]) * PAGE_BYTES,
         descriptors=len(list((process / "fd").iterdir())),
         threads=len(list((process / "task").iterdir())),
-        others=sum(each.startswith("process") for each in found),
+        others=frozenset(each for each in found if each.startswith("process")),
         mounts=sum(each.startswith(("mount", "loop")) for each in found),
         files=sum(len(files) for root in roots for _, _, files in os.walk(root)),
     )
@@ -100,10 +101,18 @@ def grown(looks: Sequence[Look]) -> list[str]:
         before, after = (min(getattr(each, name) for each in part) for part in (early, late))
         if after > before + MOST_MORE[name]:
             told.append(f"{name}: {before} at first, {after} at the end")
+    if (most := max(len(staying(each, looks, early)) for each in late)) > MOST_STAYING:
+        told.append(f"processes: {most} more at the end, which stay")
     resident = [each.resident_bytes for each in warm]
     if max(resident) - min(resident) > FLAT_BYTES:
         told.append(f"resident bytes: from {min(resident):,} to {max(resident):,}")
     return told
+
+
+def staying(late: Look, looks: Sequence[Look], early: Sequence[Look]) -> frozenset[str]:
+    """Return which processes of a late look were there two trials before, and were not there early."""
+    before = frozenset().union(*(each.others for each in looks if each.done <= late.done - 2))
+    return (late.others & before) - frozenset().union(*(each.others for each in early))
 
 
 def overheads_s(run: Path) -> list[float]:
@@ -116,6 +125,21 @@ def overheads_s(run: Path) -> list[float]:
             begins = [datetime.fromisoformat(each["started_at"]) for each in (trial, after)]
             spent.append((begins[1] - begins[0]).total_seconds() - tool_s)
     return spent
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        pytest.param(lambda done: [0, *range(1000 * done, 1000 * done + 15)], [], id="each at work with fifteen"),
+        pytest.param(range, ["processes: 18 more at the end, which stay"], id="each leaves one"),
+    ],
+)
+def test_processes_that_stay_are_told_from_those_at_work(
+    others: Callable[[int], Iterable[int]], told: list[str]
+) -> None:
+    """Whenever it is looked at: here after every third trial."""
+    looks = [Look(done, 10**8, 9, 4, frozenset(map(str, others(done))), 1, 50) for done in range(1, 30, 3)]
+    assert grown(looks) == told
 
 
 @pytest.mark.faults
