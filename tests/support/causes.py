@@ -136,8 +136,8 @@ def slow_image(place: Path, flush_s: float) -> Iterator[Path]:
         file.truncate(256 * MIB)
     served = subprocess.Popen([sys.executable, slow_flush.__file__, str(mount), str(backing), str(flush_s)])
     try:
-        ended = lambda: served.poll() is not None and "it has ended"  # noqa: E731
-        wait_until("the file system", Path(f"{backing}.ready").exists, ended=ended)
+        ready = Path(f"{backing}.ready")
+        wait_until("the file system", ready.exists, ended=lambda: served.poll() is not None and "it has ended")
         yield mount / slow_flush.FILE
     finally:
         subprocess.run(["umount", str(mount)], check=False)

@@ -385,7 +385,7 @@ def attached_again(made: Disks) -> str:
         assert claim(first).returncode == 0
         made.loop()  # so that it gets another number
     finally:
-        command("losetup", "--detach", first)
+        disks.detach(first, image)
     return made.loop(image)
 
 
@@ -418,7 +418,7 @@ def image_at(at: int, *mkfs: str, size: int = 512 * 1024) -> Callable[[str], obj
         try:
             command(*mkfs, inner)
         finally:
-            command("losetup", "--detach", inner)
+            disks.detach(inner, device)
         disks.flush(device)
 
     return write

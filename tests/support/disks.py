@@ -36,6 +36,13 @@ def command(*argv: str | Path, stdin: str = "") -> str:
     return done.stdout.strip()
 
 
+def detach(loop: str, backing: Path | str) -> None:
+    """Detach a loop device and wait until it is: the kernel keeps it for as long as any process looks at it."""
+    command("losetup", "--detach", loop)
+    on_it = ("losetup", "--noheadings", "--output", "NAME", "--associated", backing)
+    wait_until(f"no loop device on {backing}", lambda: not command(*on_it))
+
+
 @dataclass
 class Disks:
     """Makes loop devices, mounts and the like, and takes all of it down again, last first."""
