@@ -13,7 +13,7 @@ from pathlib import Path
 import disks
 import pytest
 from device_states import GPT, Done, beginning_lost, claim, claimed, guard, lvm_label
-from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command
+from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, detach
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, read_refusal
 from programs import program
@@ -108,7 +108,7 @@ def test_another_disk_under_the_same_name_is_refused(made: Disks) -> None:
         device = command("losetup", "--find", "--show", str(first))
         assert claim(device).returncode == 0
         identity, _ = read_permission(guard(device).stderr)
-        command("losetup", "--detach", device)
+        detach(device, first)
         if subprocess.run(["losetup", device, str(image)], capture_output=True, check=False).returncode == 0:
             break  # else another worker has taken the number meanwhile
     made.undo.callback(command, "losetup", "--detach", device)

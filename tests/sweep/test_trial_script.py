@@ -305,7 +305,7 @@ def test_a_trial_starts_no_process_that_it_can_do_without(machine: Machine, in_m
 @pytest.mark.slow
 def test_the_snapshots_hold_what_the_caveats_look_at(machine: Machine) -> None:
     plan = opened(machine)
-    script = plan.trials[0].argv[4].replace("measured() {", "measured() { seq 60000 | sort -R >/dev/null; ")
+    script = plan.trials[0].argv[4].replace("measured() {", "measured() { seq 400000 | sort -R >/dev/null; ")
     files, status, _ = machine.trial(plan.trials[0], script)
     assert status == "ok"
     seen = around({name: data.decode() for name, data in files.items()})

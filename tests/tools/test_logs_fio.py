@@ -99,7 +99,7 @@ def check_latency(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=300)
 @given(jobs(), st.sampled_from(VERSIONS), st.booleans())
 def test_every_figure_that_fio_prints_is_read_back(job: Job, version: tuple[int, ...], bits: bool) -> None:
     """The property: whatever the figures, none is lost, and none is another."""

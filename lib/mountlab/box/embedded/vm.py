@@ -34,7 +34,7 @@ MEMORY_BYTES = 1536 * MIB
 """1 GiB for file systems and their caches, and the rest for the guest itself."""
 CPUS: dict[Accelerator, int] = {"kvm": 2, "tcg": 1}
 """Two emulated processors wait for each other: most work takes longer on them than on one."""
-KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "kvm", "tcg": "tcg norandmaps tsc=reliable mitigations=off"}
+KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "", "tcg": "norandmaps tsc=reliable mitigations=off"}
 """QEMU translates code again for each new address, and address randomisation has one for each process. The HPET (as the
 clock) and mitigations take time, too."""
 SCRATCH_BYTES = 8 * GIB
@@ -90,8 +90,9 @@ def make_disks(directory: Path) -> None:
 def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerator: Accelerator) -> tuple[str, ...]:
     """Return the command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
     forward, nvdimm = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22", _escaped(directory / "nvdimm.img")
+    words = f"console=ttyS0 mountlab.accelerator={accelerator} {KERNEL_WORDS[accelerator]}".strip()
     return (
-        *_machine(qemu, guest, accelerator, f"console=ttyS0 mountlab.accelerator={KERNEL_WORDS[accelerator]}"),
+        *_machine(qemu, guest, accelerator, words),
         "-m", f"{MEMORY_BYTES // MIB},slots=2,maxmem=4G", "-smp", str(CPUS[accelerator]),
         "-chardev", f"file,id=console,path={_escaped(directory / 'console')}", "-serial", "chardev:console",
         *_disk("root", guest.root, "readonly=on"),
