@@ -175,6 +175,7 @@ def _one_sshd(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Stop where pytest-xdist did not heed the groups: tests that share the box would disturb each other."""
+    gc.freeze()  # modules and tests stay to the end: what looks for garbage need not pass them each time
     if getattr(session.config.option, "loadgroup", False):
         boxed = [item for item in session.items if item.get_closest_marker("box")]
         loose = [item.nodeid for item in boxed if not item.nodeid.endswith(f"@{_group_of(item)}")]

@@ -321,13 +321,18 @@ class Copy:
         said = self._pytest(["tests"], STAGES[stage], limit_s=None)
         self.took_s = time.monotonic() - began
         subprocess.run(["git", "checkout", "--quiet", "."], cwd=self.tree, check=True)
-        self.reached = {each: set() for each in mutations}
-        for number, test in (line.split(" ") for line in hits.read_text().splitlines()):
-            if test:
-                self.reached[mutations[int(number)]].add(test)
-            else:  # while tests are collected
-                self.outside.add(mutations[int(number)])
+        self.note_reached(mutations, hits.read_text())
         self.leave_out(set(_FAILED.findall(said.stdout)))
+
+    def note_reached(self, mutations: list[Mutation], hits: str) -> None:
+        """Keep which files of tests reach which mutation, from lines of the probe: its number, and the file."""
+        self.reached = {each: set() for each in mutations}
+        for number, _, test in (line.partition(" ") for line in hits.splitlines()):
+            mutation = mutations[int(number)]
+            if (self.tree / test).is_file():
+                self.reached[mutation].add(test)
+            else:  # while tests are collected, or by the pytest that a test starts, whose files lie elsewhere
+                self.outside.add(mutation)
 
     def judge(self, mutation: Mutation, stage: str) -> Mutation:
         """With the first test of a stage that fails by it."""

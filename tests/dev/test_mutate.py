@@ -95,6 +95,26 @@ def test_a_place_in_a_function_tells_that_it_is_reached() -> None:
     assert ast.get_docstring(ast.parse(text).body[-1]) == "Not 2."  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("line", "reached", "outside"),
+    [
+        ("0 tests/test_x.py", {"tests/test_x.py"}, False),
+        ("0 ", set(), True),
+        ("0 test_of_a_test.py", set(), True),
+        ("0 a page.ipynb (call)", set(), True),
+    ],
+    ids=["a test", "collection", "a pytest of a test", "no name of a function"],
+)
+def test_who_reaches_a_place_is_a_file_of_tests_or_unknown(
+    line: str, reached: set[str], outside: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "tree" / "tests").mkdir(parents=True)
+    (tmp_path / "tree" / "tests" / "test_x.py").touch()
+    copy, mutation = Copy(tmp_path, 1, 9), Mutation("x", 1, "k", "a\n", "b\n")
+    copy.note_reached([mutation], f"{line}\n")
+    assert (copy.reached, mutation in copy.outside) == ({mutation: reached}, outside)
+
+
 def test_a_record_has_the_test_of_each_stage_and_gives_what_was_caught_as_judged_last(tmp_path: Path) -> None:
     caught, missed = (Mutation("lib/mountlab/core/x.py", line, "k", "a\n", "b\n") for line in (1, 2))
     stages = {"fast": "", "live": "tests/x.py::test_y"}
