@@ -53,7 +53,7 @@ def by_what(outcomes: list[Outcome], what: str) -> Outcome:
 
 
 @pytest.mark.slow
-def test_this_tree_has_no_secret_and_every_library_a_checksum_and_the_verb_says_what_it_did_not_look_at(
+def test_this_tree_has_no_secret_and_every_library_a_checksum(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = parser().parse_args(["audit", "--offline"])
