@@ -331,7 +331,7 @@ class Copy:
             mutation = mutations[int(number)]
             if (self.tree / test).is_file():
                 self.reached[mutation].add(test)
-            else:  # while tests are collected, or by the pytest that a test starts, whose files lie elsewhere
+            else:  # while tests are collected, or by a pytest within a test, whose files lie elsewhere
                 self.outside.add(mutation)
 
     def judge(self, mutation: Mutation, stage: str) -> Mutation:

@@ -12,13 +12,16 @@ from pathlib import Path
 
 PLACE = Path(__file__).parents[2]
 HITS, OF_SCRIPTS, SESSIONS = PLACE / "hits", PLACE / "hits-of-scripts", PLACE / "sessions"
+_OUTER = os.environ.get("PYTEST_CURRENT_TEST", "")
+"""The test that has started this process; '' in one of the session itself. A pytest in it has tests of its own."""
 _seen = set[str]()
 _read = 0
 
 
 def hit(number: int | str) -> None:
     """Report the file of the test that runs; '' while tests are collected."""
-    _report(f"{number} {os.environ.get('PYTEST_CURRENT_TEST', '').partition('::')[0]}")
+    test = _OUTER or os.environ.get("PYTEST_CURRENT_TEST", "")
+    _report(f"{number} {test.partition('::')[0]}")
 
 
 def _report(line: str) -> None:

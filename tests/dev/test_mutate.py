@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mountlab_dev import mutate_probe
 from mountlab_dev.mutate import (
     Copy,
     Mutation,
@@ -113,6 +115,19 @@ def test_who_reaches_a_place_is_a_file_of_tests_or_unknown(
     copy, mutation = Copy(tmp_path, 1, 9), Mutation("x", 1, "k", "a\n", "b\n")
     copy.note_reached([mutation], f"{line}\n")
     assert (copy.reached, mutation in copy.outside) == ({mutation: reached}, outside)
+
+
+def test_what_a_process_of_a_test_reaches_is_reached_by_that_test_whatever_tests_it_runs_itself(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "lib").mkdir(parents=True)
+    probe = Path(mutate_probe.__file__).read_text()
+    (tmp_path / "tree" / "lib" / "mountlab_probe.py").write_text(probe)
+    code = (
+        "import os, mountlab_probe; os.environ['PYTEST_CURRENT_TEST'] = 'own test.py::b (call)'; mountlab_probe.hit(3)"
+    )
+    path = {"PYTHONPATH": str(tmp_path / "tree" / "lib")}
+    for outer in ({"PYTEST_CURRENT_TEST": "tests/test_x.py::a (call)"}, {}):
+        subprocess.run([sys.executable, "-c", code], env=path | outer, check=True)
+    assert (tmp_path / "hits").read_text() == "3 tests/test_x.py\n3 own test.py\n"
 
 
 def test_a_record_has_the_test_of_each_stage_and_gives_what_was_caught_as_judged_last(tmp_path: Path) -> None:
