@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -25,6 +26,10 @@ pytestmark = [
 ]
 ENGINES = ("psync", "libaio", "io_uring")
 CLOSE = 0.05
+OF_THE_MACHINE = re.compile("the kernel had no room|this kernel hides idle processors")
+"""Why a split is withheld that nothing but the machine is to blame for."""
+ONLY_BY_HUNDREDS = {"processor hog", "frequent commits"}
+"""Causes that the soak plants and the shorter test does not."""
 WITHOUT = 20
 """Trials without the cause: where they name the same part, the cause is not what is found."""
 ALONE = ("unshare", "-m", "--propagation", "slave")
@@ -33,22 +38,24 @@ NO_CACHE = ("--no-buildid", "--no-buildid-cache")
 """Otherwise perf copies programs into ~/.debug."""
 
 
+def by_name(cause: Cause) -> str:
+    return cause.name.replace(" ", "-")
+
+
 @pytest.mark.long
 @pytest.mark.alone
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name.replace(" ", "-"))
+@pytest.mark.parametrize("cause", [each for each in CAUSES if each.name not in ONLY_BY_HUNDREDS], ids=by_name)
 def test_of_five_trials_no_more_than_one_names_another_cause_than_the_planted(cause: Cause, results_dir: Path) -> None:
     """A trial whose split is withheld names none: on a busy machine events are lost."""
-    for _ in range(3):
-        run = explained_run(cause, 5, results_dir)
-        if sum(1 for parts in parts_of(run, cause) if largest(parts)) >= 3:
-            break
-    if hidden := {each for each in run.why.traces["withheld"] if "this kernel hides idle processors" in each}:
-        pytest.skip(hidden.pop())
+    run = explained_run(cause, 5, results_dir)
     found = [largest(parts) for parts in parts_of(run, cause)]
     named = [each for each in found if each]
     assert len(found) == 5
-    assert len(named) >= 3, list(run.why.traces["withheld"])
     assert named.count(cause.largest) >= len(named) - 1, found
+    reasons = {each for each in run.why.traces["withheld"] if each}
+    if len(named) < 3 and reasons and all(OF_THE_MACHINE.search(each) for each in reasons):
+        pytest.skip(f"{len(named)} of 5 trials have a split: {min(reasons)}")
+    assert len(named) >= 3, reasons
 
 
 def idle_is_traced(place: Path) -> bool:
@@ -73,13 +80,12 @@ def busy_at_idle_priority() -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_parts_add_up_to_the_mean_that_the_tool_measured(engine: str, results_dir: Path, tmp_path: Path) -> None:
-    job = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "32MiB", "direct": True, "runtime": "1s"}
+def test_the_parts_add_up_to_the_mean_that_the_tool_measured(results_dir: Path, tmp_path: Path) -> None:
+    job = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "32MiB", "direct": True, "runtime": "500ms"}
     resolved = sweep(
         filesystems={"ext4": EXT4},
-        workloads={"job": {**job, "time_based": True, "ioengine": engine, "iodepth": 1}},
-        design={"repeats": 1, "explain": 7},
+        workloads={engine: {**job, "time_based": True, "ioengine": engine, "iodepth": 1} for engine in ENGINES},
+        design={"repeats": 1, "explain": 5},
     )
     with nullcontext() if idle_is_traced(tmp_path) else busy_at_idle_priority():
         run = store.load_run(workflow.run(resolved, results=results_dir))
@@ -87,13 +93,14 @@ def test_the_parts_add_up_to_the_mean_that_the_tool_measured(engine: str, result
     shown = run.why.layers[(run.why.layers["operation"] == "read") & (run.why.layers["statistic"] == "mean")]
     for trial, sum_of_parts in shown.groupby("trial_id")["seconds"].sum().items():
         assert sum_of_parts == pytest.approx(traced.loc[trial, "traced_mean"])
-    ratios = traced["traced_mean"] / traced["tool_mean"]
-    assert ratios.count() >= 3, list(run.why.traces["withheld"])
-    assert abs(ratios.median() - 1) <= CLOSE, ratios
+    ratios = (traced["traced_mean"] / traced["tool_mean"]).groupby(traced["cell"])
+    cells = [f"ext4/{engine}" for engine in ENGINES]
+    assert ratios.count().reindex(cells, fill_value=0).min() >= 3, list(run.why.traces["withheld"])
+    assert ((ratios.median() - 1).abs() <= CLOSE).all(), ratios.median()
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name.replace(" ", "-"))
+@pytest.mark.parametrize("cause", CAUSES, ids=by_name)
 def test_a_planted_cause_is_named_largest_in_95_of_100_trials(cause: Cause, results_dir: Path) -> None:
     found = Found(cause, [], parts_of(explained_run(cause, WITHOUT, results_dir, there=False), cause))
     while len(found.planted) < 100:
