@@ -49,7 +49,11 @@ def parser() -> argparse.ArgumentParser:
     mutate.add_argument(
         "--live", action="store_true", help="ask tests on the box and in the browser, too, for the rest"
     )
-    mutate.add_argument("--record", type=Path, help="also write what is found here, a line of JSON each")
+    mutate.add_argument(
+        "--record",
+        type=Path,
+        help="also write what is found here, a line of JSON each; what is there is not judged again",
+    )
     mutate.add_argument("--again", type=Path, metavar="RECORD", help="only what was caught according to this record")
     return made
 
@@ -147,21 +151,26 @@ def _needs(arguments: Arguments) -> int:
 def _mutate(arguments: Arguments) -> int:
     import tempfile
 
-    from mountlab_dev.mutate import STAGES, Copy, Mutation, judge_all, note, once, places, read, sample
+    from mountlab_dev.mutate import STAGES, Copy, judge_all, note, once, places, read, sample
 
-    def say(judged: Mutation) -> None:
-        print(judged, flush=True)
-        if arguments.record:
-            note(judged, arguments.record)
-
-    before = once()
+    before, known = once(), read(arguments.record) if arguments.record and arguments.record.exists() else {}
     with tempfile.TemporaryDirectory(prefix="mutate-") as place:
         copy = Copy(Path(place), arguments.workers, arguments.limit)
         copy.prepare(arguments.tree)
         found = places(copy.tree)
-        drawn = read(arguments.again) if arguments.again else sample(found, arguments.number, arguments.seed)
+        drawn = sample(found, arguments.number, arguments.seed)
+        if arguments.again:
+            drawn = [each for each in read(arguments.again).values() if each.test]
         print("| place | mutation | change | stage | caught by |\n|---|---|---|---|---|", flush=True)
-        missed = judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], say)
+        for each in judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], known):
+            known[each] = each
+            if each.test:
+                print(each, flush=True)
+            if arguments.record:
+                note(each, arguments.record)
+    missed = [known[each] for each in drawn if not known[each].test]
+    for each in missed:
+        print(each)
     for test in sorted(copy.fails_anyway):
         print(f"fails without a mutation, too, and was not asked: {test}")
     for device in copy.left:

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,10 @@ class Mutation:
     def stage(self) -> str:
         """The last stage that was asked: the one that caught it, where one did."""
         return next(reversed(self.stages), "")
+
+    def is_settled(self, stage: str) -> bool:
+        """Whether it is caught, or was judged by this stage already."""
+        return bool(self.test) or stage in self.stages
 
     def start(self, source: str) -> int | None:
         """Return where its lines begin: the nearest place where the source has them twice, None where it has them no
@@ -439,33 +443,29 @@ def once() -> dict[str, str]:
     }
 
 
-def read(record: Path) -> list[Mutation]:
-    """Return the mutations of earlier runs that were caught. What was judged twice counts as it was judged last."""
+def read(record: Path) -> dict[Mutation, Mutation]:
+    """Return the mutations of earlier runs as they were judged last."""
     judged = [Mutation(**json.loads(line)) for line in record.read_text().splitlines()]
-    return [each for each in {each: each for each in judged}.values() if each.test]
+    return {each: each for each in judged}
 
 
 def judge_all(
-    mutations: list[Mutation], copy: Copy, stages: Sequence[str], say: Callable[[Mutation], None]
-) -> list[Mutation]:
-    """Say each as soon as a test has caught it that passes without it; at last say, and return, those that no stage has
-    caught."""
-    left = mutations
-    for stage in stages if mutations else ():
-        copy.look(left, stage)
-        missed: list[Mutation] = []
+    mutations: list[Mutation], copy: Copy, stages: Sequence[str], known: Mapping[Mutation, Mutation]
+) -> Iterator[Mutation]:
+    """Judge each, stage by stage, until a test has caught it that passes without it. `known`: as an earlier run judged
+    them; no stage judges one once more."""
+    judged = dict(known)
+    for stage in stages:
+        left = [each for each in mutations if each not in judged or not judged[each].is_settled(stage)]
+        if left:
+            copy.look(left, stage)
         for each in left:
-            judged = copy.judge(each, stage)
-            while judged.test in copy.leave_out({judged.test}):
-                judged = copy.judge(each, stage)
-            if judged.test:
-                say(judged)
-            else:
-                missed.append(judged)
-        left = missed
-    for each in left:
-        say(each)
-    return left
+            latest = judged.get(each, each)
+            found = copy.judge(latest, stage)
+            while found.test in copy.leave_out({found.test}):
+                found = copy.judge(latest, stage)
+            judged[each] = found
+            yield found
 
 
 def note(judged: Mutation, record: Path) -> None:

@@ -130,7 +130,7 @@ def test_what_a_process_of_a_test_reaches_is_reached_by_that_test_whatever_tests
     assert (tmp_path / "hits").read_text() == "3 tests/test_x.py\n3 own test.py\n"
 
 
-def test_a_record_has_the_test_of_each_stage_and_gives_what_was_caught_as_judged_last(tmp_path: Path) -> None:
+def test_a_record_has_the_test_of_each_stage_and_gives_each_as_judged_last(tmp_path: Path) -> None:
     caught, missed = (Mutation("lib/mountlab/core/x.py", line, "k", "a\n", "b\n") for line in (1, 2))
     stages = {"fast": "", "live": "tests/x.py::test_y"}
     for each in (
@@ -139,7 +139,8 @@ def test_a_record_has_the_test_of_each_stage_and_gives_what_was_caught_as_judged
         replace(caught, test="tests/x.py::test_y", stages=stages),
     ):
         note(each, tmp_path / "record")
-    (again,) = read(tmp_path / "record")
+    again, not_caught = read(tmp_path / "record").values()
+    assert (not_caught, not_caught.test) == (missed, "")
     assert (again, again.test, again.stages, again.stage) == (caught, "tests/x.py::test_y", stages, "live")
     assert str(again).endswith("| live | tests/x.py::test_y |")
 
@@ -220,8 +221,8 @@ def test_the_test_that_notices_is_named_stage_by_stage_and_again_when_tests_have
     copy = copy_of(origin, tmp_path / "copy")
     places_of = {each.becomes.strip(): each for each in places(copy.tree)["core"] if each.kind == "arithmetic turned"}
     seen, unseen, boxed = places_of.values()
-    said: list[Mutation] = []
-    assert judge_all([seen, unseen, boxed], copy, STAGES, said.append) == [unseen]
+    said = list(judge_all([seen, unseen, boxed], copy, STAGES, {}))
+    assert said == [seen, unseen, boxed, unseen, boxed]
     found = {each: each.stages for each in said}
     sees, on_the_box = "tests/core/test_x.py::test_sees", "tests/live/test_box.py::test_sees_on_the_box"
     assert copy.reached == {unseen: set(), boxed: {"tests/live/test_box.py"}}
@@ -239,9 +240,12 @@ def test_the_test_that_notices_is_named_stage_by_stage_and_again_when_tests_have
     assert not Path("/etc/mutated").exists()
 
     commit(origin, "mv", "tests/live/test_box.py", "tests/core/test_y.py")
-    caught, again = [each for each in said if each.test], list[Mutation]()
-    assert judge_all(caught, copy_of(origin, tmp_path / "moved"), STAGES, again.append) == []
-    assert [each.test for each in again] == [sees, "tests/core/test_y.py::test_sees_on_the_box"]
+    caught, moved = [each for each in said if each.test], copy_of(origin, tmp_path / "moved")
+    again = list(judge_all(caught, moved, STAGES, {}))
+    assert [each.test for each in again if each.test] == [sees, "tests/core/test_y.py::test_sees_on_the_box"]
+    assert not list(judge_all([seen, unseen, boxed], moved, STAGES, {each: each for each in said}))
+    interrupted = {each: each for each in said[:4]}
+    assert list(judge_all([seen, unseen, boxed], copy, STAGES, interrupted)) == [boxed]
 
 
 def copy_of(origin: Path, place: Path) -> Copy:
