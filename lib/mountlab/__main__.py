@@ -22,11 +22,12 @@ from mountlab.core.text import Guarded, visible
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
-def main(arguments: Sequence[str] | None = None, *, made_by: Callable[[], ArgumentParser] = parser) -> int:
+def main(arguments: Sequence[str] | None = None, *, made_by: Callable[[Sequence[str]], ArgumentParser] = parser) -> int:
     """Run one verb and return its exit code; what goes wrong is one clear error on standard error."""
+    words = sys.argv[1:] if arguments is None else arguments
     sys.excepthook = _uncaught
     with _guarded():
-        parsed = made_by().parse_args(arguments)
+        parsed = made_by(words).parse_args(words)
         verb: Callable[[Arguments], int] = parsed.verb
         with warnings.catch_warnings():
             warnings.simplefilter("always", MountlabWarning)

@@ -16,7 +16,7 @@ CALIBRATION = Path(__file__).with_name("calibration.md")
 """The text of docs/calibration.md, with an empty place for each table."""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = argparse.ArgumentParser(prog="mountlab_dev", description="What those need who develop Mountlab.")
     verbs = made.add_subparsers(required=True, metavar="VERB")

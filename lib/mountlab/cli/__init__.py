@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +20,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """The files of the commands by what they are for, in the order of the help and of the reference."""
 COMMANDS = tuple(import_module(f"{__name__}.{name}") for names in GROUPS.values() for name in names)
+_BY_VERB = {command.__name__.rpartition(".")[2].removesuffix("_"): command for command in COMMANDS}
 _MORE = "`mountlab VERB --help` shows the arguments of a verb. `mountlab --help` and `mountlab` alone show this list."
 _INDENT, _NARROWEST = 13, 60
 
@@ -37,8 +38,9 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
+def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses. Where
+    `arguments` begin with a verb, it alone is declared: all of them take a while."""
     made = Parser(
         prog="mountlab",
         usage="mountlab VERB ...",
@@ -48,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
     made.set_defaults(verb=show_help(made))
     made.add_argument("--version", action=_Version, help="show the version and exit")
     verbs = made.add_subparsers(prog="mountlab", metavar="VERB", help=argparse.SUPPRESS)
+    if arguments and arguments[0] in _BY_VERB:
+        _BY_VERB[arguments[0]].add(verbs)
+        return made
     for command in COMMANDS:
         command.add(verbs)
     made.description = "\n".join(["A research workbench for file systems.", *_grouped(verbs.choices)])
