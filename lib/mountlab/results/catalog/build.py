@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +67,8 @@ def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) ->
         clear(results, _TEMPORARY)
         paths = {str(path.relative_to(results)): path for path in listing.runs(results)}
         now = {name: signature(path) for name, path in paths.items()}
-        known = None if rebuild else database.known_sources(file)
-        before = known or {}
+        known = None if rebuild else database.known_contents(file)
+        before = known.sources if known else {}
         stale = [name for name in paths if not now[name] or before.get(name, ("", ""))[0] != now[name]]
         gone = [name for name in before if name not in paths]
         raw, altered = list[str](), dict[str, str]()
@@ -78,7 +78,11 @@ def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) ->
                 database.forget(connection, forgotten)
                 raw, altered = _add(connection, {name: paths[name] for name in stale}, now, say)
                 database.settle(connection)
-    return _built(file, read=len(stale), from_raw=raw, altered=altered, gone=len(gone))
+                known = database.contents(connection)
+    problems = {run: problem for run, (_, problem) in known.sources.items() if problem}
+    return Built(
+        file, known.runs, known.dated, len(stale), tuple(raw), altered, len(gone), problems, copies=known.copies
+    )
 
 
 @contextmanager
@@ -126,14 +130,6 @@ def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
         return read_run(path, name), ""
     except listing.DAMAGE as error:
         return None, listing.reason(error)
-
-
-def _built(file: Path, *, read: int, from_raw: Sequence[str], altered: dict[str, str], gone: int) -> Built:
-    with database.opened(file) as connection:
-        ((runs, dated),) = database.ask(connection, "SELECT count(*), count(created_at) FROM runs").rows
-        problems = database.ask(connection, "SELECT run, problem FROM sources WHERE problem <> '' ORDER BY run").rows
-        copies = database.ask(connection, "SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").rows
-    return Built(file, int(runs), int(dated), read, tuple(from_raw), altered, gone, dict(problems), dict(copies))
 
 
 @dataclass(frozen=True)

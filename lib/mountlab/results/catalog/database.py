@@ -212,17 +212,37 @@ def opened(file: Path) -> Iterator[Connection]:
         connection.close()
 
 
-def known_sources(file: Path) -> dict[str, tuple[str, str]] | None:
-    """Run to its signature and problem, of a catalog that can be added to; None where there is no such."""
+@dataclass(frozen=True)
+class Contents:
+    """What a catalog holds."""
+
+    sources: dict[str, tuple[str, str]]
+    """Run to its signature, and the problem that it has."""
+    runs: int
+    dated: int
+    """Of them, those that say when they began."""
+    copies: dict[str, str]
+    """Run to the one that it is a copy of."""
+
+
+def contents(connection: Connection) -> Contents:
+    """Return what a catalog holds."""
+    ((runs, dated),) = connection.execute("SELECT count(*), count(created_at) FROM runs").fetchall()
+    copies = connection.execute("SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").fetchall()
+    rows = connection.execute("SELECT run, signature, problem FROM sources ORDER BY run").fetchall()
+    return Contents({run: (signature, problem) for run, signature, problem in rows}, runs, dated, dict(copies))
+
+
+def known_contents(file: Path) -> Contents | None:
+    """Return the same of a catalog that can be added to; None where there is no such."""
     if not file.exists():
         return None
     try:
         with opened(file) as connection:
             about = connection.execute("SELECT version, figures FROM about").fetchall()
-            rows = connection.execute("SELECT run, signature, problem FROM sources").fetchall()
+            return contents(connection) if about == [(VERSION, FIGURES)] else None
     except (StoreError, duckdb.Error):
         return None
-    return {run: (signature, problem) for run, signature, problem in rows} if about == [(VERSION, FIGURES)] else None
 
 
 def ask(
