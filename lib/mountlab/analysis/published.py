@@ -133,7 +133,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
     alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=run.sweep.rule)
-    own = replace(alone, p_adjusted=alone.p, low_all=alone.low, high_all=alone.high, needed=np.full(1, math.nan))
+    own = replace(alone, p_adjusted=alone.p, low_all=alone.low, high_all=alone.high, is_open=np.zeros(1, dtype=bool))
     about = Sides(
         theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +73,22 @@ class ComparisonSet:
     high_same: Floats
     """Where equivalence is shown, the interval of its two one-sided tests; NaN elsewhere."""
     level_same: Floats
-    needed: Floats
-    """Blocks that would decide, at a power of 80 %; NaN where it is decided or has no interval, infinite where more
-    than power.MOST_BLOCKS would be needed."""
-    reduce: Floats
-    """The factor by which the noise must fall so that power.blocks_when_quieter(n) blocks decide; NaN as `needed`."""
+    is_open: Flags
+    """Which have an interval and are not decided."""
+    would: WouldDecide
+    """What would decide these: `needed` and `reduce`, computed when they are asked for."""
+
+    @cached_property
+    def needed(self) -> Floats:
+        """Blocks that would decide, at a power of 80 %; NaN where it is decided or has no interval, infinite where more
+        than power.MOST_BLOCKS would be needed."""
+        return np.where(self.is_open, self.would.needed(), math.nan)
+
+    @cached_property
+    def reduce(self) -> Floats:
+        """The factor by which the noise must fall so that power.blocks_when_quieter(n) blocks decide; NaN as
+        `needed`."""
+        return np.where(self.is_open, self.would.reduce(), math.nan)
 
 
 def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Correction | None = None) -> ComparisonSet:
@@ -88,8 +100,7 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Corre
     low, high = ratios.bounds(sequential.level_after(until, level))
     p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
     low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
-    open_ = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
-    would = WouldDecide.of(ratios, int(open_.sum()), level, smallest_effect)
+    is_open = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return ComparisonSet(
         p=ratios.p() if until is None else sequential.true_p(ratios.p(), until),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
@@ -101,8 +112,8 @@ def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Corre
         low_same=low_same,
         high_same=high_same,
         level_same=level_same,
-        needed=np.where(open_, would.needed(), math.nan),
-        reduce=np.where(open_, would.reduce(), math.nan),
+        is_open=is_open,
+        would=WouldDecide.of(ratios, int(is_open.sum()), level, smallest_effect),
     )
 
 

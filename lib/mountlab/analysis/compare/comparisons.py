@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from mountlab.stats.adjusted import ComparisonSet
 from mountlab.stats.censored import SIGN_METHOD
 from mountlab.stats.comparisons import Ratios
 
-_COLUMNS = tuple(field.name for field in fields(ComparisonSet))
+_COLUMNS = tuple(field.name for field in fields(ComparisonSet) if field.name not in ("is_open", "would"))
 
 
 @dataclass(frozen=True)
@@ -69,22 +69,24 @@ def comparisons_of(
     ]
     over_boxes = np.array([used == OVER_BOXES_METHOD for used in methods], dtype=bool)
     too_many = np.where(over_boxes, together.needed > MOST_BOXES, power.too_many(together.needed, ratios.n))
-    together = replace(together, reduce=np.where(too_many, together.reduce, math.nan))
-    noisy = np.flatnonzero(~np.isnan(together.reduce)).tolist()
+    reduce = np.where(too_many, together.reduce, math.nan)
+    noisy = np.flatnonzero(~np.isnan(reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
     columns = [getattr(together, name).tolist() for name in _COLUMNS]
-    first = (ratios.ratio.tolist(), ratios.n.tolist(), methods, censored, too_many.tolist())
-    for place, (about, ratio, n, used, own_late, over, *values) in enumerate(zip(sides, *first, *columns, strict=True)):
-        found = {"ratio": ratio, "n": n, "method": used, "censored": own_late, "noise": sources.get(place, "")}
-        yield _comparison(about, {**found, **dict(zip(_COLUMNS, values, strict=True))}, level, too_many=over)
+    own = zip(ratios.ratio.tolist(), ratios.n.tolist(), methods, censored, reduce.tolist(), strict=True)
+    needed = [None if over or math.isnan(n) else int(n) for n, over in zip(together.needed, too_many, strict=True)]
+    for place, (about, each, decides, *values) in enumerate(zip(sides, own, needed, *columns, strict=True)):
+        found = dict(zip(("ratio", "n", "method", "censored", "reduce"), each, strict=True))
+        found |= {"noise": sources.get(place, ""), "needed": decides, **dict(zip(_COLUMNS, values, strict=True))}
+        yield _comparison(about, found, level)
 
 
 MOST_BOXES = 20
 """The most boxes that are named as what would decide: few sweeps have as many."""
 
 
-def _comparison(about: Sides, found: dict[str, Any], level: float, *, too_many: bool) -> Comparison:
-    p_same, needed, ratio = found.pop("p_equivalent_adjusted"), found.pop("needed"), found.pop("ratio")
+def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
+    p_same, ratio = found.pop("p_equivalent_adjusted"), found.pop("ratio")
     p, more = found["p_adjusted"], higher_is_better(about.metric, about.better)
     said = verdict(ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=level, more_is_better=more)
     return Comparison(
@@ -93,7 +95,6 @@ def _comparison(about: Sides, found: dict[str, Any], level: float, *, too_many: 
         ratio=math.nan if ratio in (0.0, math.inf) else ratio,
         level=level,
         verdict=said,
-        needed=None if math.isnan(needed) or too_many else int(needed),
     )
 
 

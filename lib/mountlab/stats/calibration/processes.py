@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy
@@ -176,6 +177,7 @@ def _series(rng: Generator, size: tuple[int, int], correlation: float) -> Floats
     return values
 
 
+@cache
 def _log_mean(cv: float) -> float:
     """Return the mean of log(1 + cv z) for a standard normal z, by Gauss and Hermite's quadrature."""
     nodes, weights = scipy.special.roots_hermitenorm(64)
