@@ -34,11 +34,18 @@ TAKE_RUNS = {
 TAKE_SWEEPS = ("plan", "run")
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run called kept, for all: a command that is refused writes nothing."""
+    results = tmp_path_factory.mktemp("results")
+    shutil.copytree(EARLIER, results / "kept")
+    return results
+
+
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
-    shutil.copytree(EARLIER, tmp_path / "results" / "kept")
-    return tmp_path / "results"
+def results(kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RESULTS", kept)
+    return kept
 
 
 def verbs_with(text: str) -> set[str]:
@@ -74,6 +81,7 @@ def test_a_wrong_name_of_a_sweep_suggests_the_nearest(verb: str, capsys: pytest.
     assert "did you mean 'ramdisk'?" in error
 
 
+@pytest.mark.slow
 def test_a_verb_says_which_run_a_name_means(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reparse", "latest"]) == 0
     said = capsys.readouterr()

@@ -67,10 +67,11 @@ def tick_labels(axis: Axis) -> list[Text]:
 
 
 def _marks(shape: str) -> list[pytest.MarkDecorator]:
-    """One worker draws a shape, for all that is measured in it. The others have more of everything."""
+    """One worker draws a shape, for all that is measured in it. The others have more of everything, or one
+    of each."""
     return [
         pytest.mark.xdist_group(f"texts of {shape}"),
-        *([pytest.mark.long] if shape in ("swept", "long", "levels", "many") else []),
+        *([pytest.mark.long] if shape not in ("demo", "no run") else []),
     ]
 
 
