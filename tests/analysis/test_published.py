@@ -249,6 +249,7 @@ def test_two_levels_of_which_one_stalls_are_compared_by_the_median_of_all_blocks
     assert beside(run)[0].agreement == "contradicts"
 
 
+@pytest.mark.slow
 @every_row("path", sorted((paths.PARAMS / "sweeps").glob("*.yml")), ids=lambda path: path.stem)
 def test_what_a_sweep_compares_with_published_rows_is_in_it(path: Any) -> None:
     """Each row names file systems and a workload of the sweep, at one of its sizes; else it could never be measured."""

@@ -87,6 +87,7 @@ def test_without_memory_or_with_one_block_the_check_has_not_passed() -> None:
         assert "control-failed" in find_caveats(evidence).not_checked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "most"), few_then_many((5, 2), (20, 5)))
 def test_of_many_pairs_that_do_not_differ_hardly_any_run_is_told_to(runs: int, most: int) -> None:
     """5 % of runs of 20 pairs, where each pair by itself would be told in 5 %: by the correction for their number."""

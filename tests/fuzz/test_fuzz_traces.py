@@ -7,6 +7,7 @@ import struct
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
@@ -63,6 +64,7 @@ def check_harmless(data: bytes) -> None:
     check_sound(explain(data))
 
 
+@pytest.mark.slow
 @given(harm=damages)
 def test_a_spoilt_file_is_a_trace_or_an_error(harm: list[tuple[str, int, object]]) -> None:
     check_harmless(spoilt(FILE, harm))
@@ -73,6 +75,7 @@ def test_a_file_that_is_cut_is_an_error(size: int) -> None:
     check_harmless(FILE[:size])
 
 
+@pytest.mark.slow
 @given(body=st.binary(max_size=200))
 def test_any_bytes_as_records(body: bytes) -> None:
     check_harmless(

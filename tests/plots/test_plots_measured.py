@@ -212,6 +212,7 @@ def test_says_what_it_shows(plot: Plot) -> None:
     assert ElementTree.fromstring(plot.svg()).attrib["aria-label"] == plot.alt
 
 
+@pytest.mark.slow
 @each_plot
 def test_axes_have_names_and_units(plot: Plot) -> None:
     named = " ".join(
@@ -326,6 +327,7 @@ def test_a_response_draws_the_means_and_intervals_that_it_is_given() -> None:
     assert sorted(drawn) == pytest.approx(sorted(own["mean"] / 1e9))
 
 
+@pytest.mark.slow
 def test_every_counted_trial_is_a_dot_behind() -> None:
     dots = [y for name in NAMES for cloud in lines(response(), colour(name), joined=False) for _, y in cloud]
     counted = swept_run().measurements[
@@ -346,6 +348,7 @@ def test_the_other_option_makes_panels_and_sizes_stand_on_a_log_axis() -> None:
     assert [axes.get_title(loc="left") for axes in over_jobs.figure.axes] == ["bs=4KiB", "bs=64KiB", "bs=1MiB"]
 
 
+@pytest.mark.slow
 def test_one_panel_is_labelled_at_its_lines() -> None:
     one = synthetic_run(workloads=[w for w in SWEPT if w.factors["numjobs"] == "1"])
     plot = response(one)
@@ -373,6 +376,7 @@ def test_words_are_not_joined_by_a_line() -> None:
     assert len(lines(plot, colour("ext4"), joined=False)) == 2  # trials, and means
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_few_blocks_have_whiskers_only_where_there_are_intervals(blocks: int) -> None:
     assert bool(whiskers(response(synthetic_run(workloads=SWEPT, blocks=blocks)))) == (blocks > 1)
@@ -401,6 +405,7 @@ def test_more_panels_than_fit_are_said() -> None:
     assert f"the first {MOST_PANELS} of {MOST_PANELS + 3}" in plot.figure.get_supxlabel()
 
 
+@pytest.mark.slow
 def test_nine_file_systems_have_a_line_each() -> None:
     run = synthetic_run(workloads=SWEPT[:2], filesystems=9, blocks=2)
     names = [fs.name for fs in run.sweep.filesystems]
@@ -583,6 +588,7 @@ def test_thousands_of_trials_are_one_picture_inside_the_plot() -> None:
     assert "<image" not in drawn("bars").svg()
 
 
+@pytest.mark.slow
 def test_run_order_names_its_blocks() -> None:
     plot = plots.plot_run_order(swept_run().measurements, "read_bandwidth", **ORDER)
     assert [text.get_text() for text in plot.figure.axes[-1].get_xticklabels()] == ["W", "1", "2", "3", "4", "5"]
@@ -688,6 +694,7 @@ def test_other_forms_and_widths_are_refused() -> None:
         drawn("bars").save_bytes("svg", width_in=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [plots.plot_trials, plots.plot_bars])
 def test_estimates_that_were_read_from_csv_have_their_means_drawn(draw: Any) -> None:
     """pandas reads an empty label as NaN."""

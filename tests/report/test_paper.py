@@ -185,6 +185,7 @@ def test_the_verb_writes_tables_and_figures(results_dir: Path, capsys: pytest.Ca
     assert {Path(name).suffix for name in said} == {".tex", ".md", ".svg", ".txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--width-cm", "8"], ["--figures", "svg", "--metric", "read_bandwidth"]])
 def test_what_does_not_go_together_is_said(
     arguments: list[str], results_dir: Path, capsys: pytest.CaptureFixture[str]

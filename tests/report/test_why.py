@@ -127,6 +127,7 @@ def test_parts_have_names() -> None:
     assert layer_noun("device", "") == layer_noun("device", "own") == "the device"
 
 
+@pytest.mark.slow
 def test_the_section_says_what_it_shows_and_what_it_cannot_know() -> None:
     text = shown(run_of(*NAMES))
     assert text.index("of the difference in mean sync latency") < text.index("Largest part of the mean sync latency")
@@ -154,6 +155,7 @@ def test_a_run_without_diagnostic_trials_says_in_one_line_how_to_get_them() -> N
     assert page.text.startswith(html.NOTHING)
 
 
+@pytest.mark.slow
 def test_a_run_that_compares_nothing_still_shows_its_parts() -> None:
     text = shown(replace(run_of(*NAMES), comparisons=[]))
     assert "No difference is explained: no two file systems are compared." in text
@@ -168,6 +170,7 @@ def test_trials_that_are_all_withheld_leave_their_reason() -> None:
     assert "xfs/fsync: 5 of 5 diagnostic trials are withheld: there is no trace" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", "\x1b[2J", "a\u202eb"])
 def test_names_from_elsewhere_are_text(hostile: str) -> None:
     sweep = sweep_of("ext4", "xfs", workloads=(Workload(name=hostile, tool="fio", options={}),))

@@ -42,6 +42,7 @@ def run(kept: Path, results_dir: Path) -> Path:
     return Path(shutil.copytree(kept, results_dir / "r1"))
 
 
+@pytest.mark.slow
 def test_an_excluded_trial_says_why_who_and_when_and_stays_in_the_journal_and_in_raw(run: Path) -> None:
     journal, raw = (run / "trials.jsonl").read_bytes(), sorted((run / "raw" / TRIAL).iterdir())
     after = exclude(run, TRIAL, reason="the nightly backup ran")
@@ -54,6 +55,7 @@ def test_an_excluded_trial_says_why_who_and_when_and_stays_in_the_journal_and_in
     assert ((run / "trials.jsonl").read_bytes(), sorted((run / "raw" / TRIAL).iterdir())) == (journal, raw)
 
 
+@pytest.mark.slow
 def test_every_figure_is_told_without_the_trial_and_with_it(run: Path) -> None:
     before = load_run(run)
     after = exclude(run, TRIAL, reason="x")
@@ -85,6 +87,7 @@ def test_a_trial_that_is_taken_back_counts_as_before(run: Path) -> None:
     assert (after.exclusions.figures, after.exclusions.unread) == ((), ())
 
 
+@pytest.mark.slow
 def test_a_cell_whose_trials_are_all_excluded_has_a_figure_only_with_them(run: Path) -> None:
     own = [trial.trial_id for trial in read_journal(run) if trial.cell == CELL and not trial.warmup]
     (both,) = exclude(run, *own, reason="x").exclusions.figures
@@ -92,6 +95,7 @@ def test_a_cell_whose_trials_are_all_excluded_has_a_figure_only_with_them(run: P
     assert math.isnan(both.without.mean)
 
 
+@pytest.mark.slow
 def test_what_an_altered_trial_changes_is_not_known(run: Path) -> None:
     (run / "raw" / TRIAL / "stderr").write_text("altered")
     after = exclude(run, TRIAL, reason="its output was altered")

@@ -62,6 +62,7 @@ def test_a_file_system_below_an_overlay_is_kept_too(packages: Site) -> None:
     assert plugins.record(over.sweep)["mountlab-untar"]["filesystems"] == ["huge_tmpfs"]
 
 
+@pytest.mark.slow
 def test_the_report_shows_them(packages: Site, tmp_path: Path) -> None:
     install_example(packages)
     run = store.load_run(run_with(tmp_path, A_TOOL))
@@ -79,6 +80,7 @@ def test_without_a_check_that_looked_the_run_opens_with_a_warning_and_a_caveat(t
     assert "mountlab-untar 0.1.0 (checks: few-files): it is not installed now" in caveat.message
 
 
+@pytest.mark.slow
 def test_with_another_version_reparse_says_so(
     packages: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_trace_is_read_with_the_kernel_of_its_mount_and_the_device_of_its_file
     assert (by_disk[0]["tasks"], by_disk[0]["fds"]) == ("12 fio\n", "12 3 /mnt/f\n")
 
 
+@pytest.mark.slow
 def test_frames_are_read_again_from_derived_files_and_traces_no_more(
     results_dir: Path, asked: list[dict[str, Any]]
 ) -> None:
@@ -92,6 +93,7 @@ def test_frames_are_read_again_from_derived_files_and_traces_no_more(
     assert len(asked) == 4
 
 
+@pytest.mark.slow
 def test_deriving_again_reads_the_traces_again(results_dir: Path, asked: list[dict[str, Any]]) -> None:
     path = traced(results_dir, TRACE)
     tables.derive(path)
@@ -100,6 +102,7 @@ def test_deriving_again_reads_the_traces_again(results_dir: Path, asked: list[di
     assert len(asked) == 4
 
 
+@pytest.mark.slow
 def test_a_run_without_traces_has_no_such_files(results_dir: Path) -> None:
     path = written(results_dir)
     tables.derive(path)
@@ -107,6 +110,7 @@ def test_a_run_without_traces_has_no_such_files(results_dir: Path) -> None:
     assert [name for name in why_files.FILES if (path / name).exists()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "reason"),
     [

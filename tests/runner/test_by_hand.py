@@ -98,6 +98,7 @@ def test_what_is_still_mounted_is_unmounted_when_the_box_is_closed(tmp_path: Pat
         box.mounted("tmpfs", size="64MiB")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), CommandError("no")])
 def test_everything_is_undone_where_the_users_own_code_raises(error: BaseException, tmp_path: Path) -> None:
     machine = Machine()
@@ -154,6 +155,7 @@ def test_a_trial_that_fails_is_returned_with_its_reason_and_gives_no_figures(tmp
 # --- what it leaves ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_leaves_a_run_that_follows_its_chain_while_it_grows_and_afterwards(tmp_path: Path) -> None:
     with (
         opened(Machine(), tmp_path, baseline="tmpfs") as box,
@@ -186,6 +188,7 @@ def test_a_change_to_its_parameters_is_noticed(tmp_path: Path) -> None:
         mountlab.load_run(box.path)
 
 
+@pytest.mark.slow
 def test_trials_of_one_workload_are_blocks_and_a_list_is_a_factor(tmp_path: Path) -> None:
     with opened(Machine(), tmp_path) as box, box.mounted("tmpfs", size="64MiB") as place:
         box.trial(place, warmup=True, **WRITE)
@@ -278,6 +281,7 @@ def test_wrong_file_systems_get_the_errors_of_a_sweep_file(
     assert machine.effects() == ["open", "close"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "what", "hint"),
     [

@@ -32,6 +32,7 @@ def failed(group: str) -> list[Item]:
     return [item for item in conform(entries) if item.problem]
 
 
+@pytest.mark.slow
 def test_the_example_package_passes(packages: Site, capsys: pytest.CaptureFixture[str]) -> None:
     install_example(packages)
     assert main(["conform", "mountlab-untar"]) == 0

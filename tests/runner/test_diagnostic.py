@@ -139,6 +139,7 @@ def measured(results: Path, explain: int) -> Run:
     return load_run(writer.path)
 
 
+@pytest.mark.slow
 def test_no_figure_and_no_caveat_changes_by_diagnostic_trials(tmp_path: Path) -> None:
     plain, traced = measured(tmp_path, 0), measured(tmp_path, 3)
     pd.testing.assert_frame_equal(

@@ -61,6 +61,7 @@ def test_diagnostic_trials_follow_in_the_journal_and_no_figure_changes(run: Path
     assert journals.altered(run, journals.read_as_it_is(run)) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_explained_afterwards_is_as_one_that_was_asked_to_from_the_beginning(run: Path) -> None:
     explain(run)
     info, asked = read_info(run), read_sweep(run)
@@ -184,12 +185,14 @@ def test_the_number_of_blocks_is_an_override() -> None:
     assert asked_blocks({"explain": 8}) == asked_blocks({"design.explain": 8}) == 8
 
 
+@pytest.mark.slow
 def test_a_run_that_has_the_blocks_is_refused(run: Path) -> None:
     explain(run, blocks=3)
     with pytest.raises(StoreError, match="has these diagnostic blocks already"):
         explain(run, blocks=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -229,6 +229,7 @@ def test_a_cell_without_trials_compares_with_nothing() -> None:
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [3.0, 100.0, 1000.0, 1010.0, 50_000.0])
 def test_a_search_of_a_sharp_capacity_ends_with_few_trials(start: float) -> None:
     trials = searched(lambda rate: rate < 1000, start=start)
@@ -254,6 +255,7 @@ def test_a_search_comes_back_to_its_two_rates() -> None:
     assert max(ending) / min(ending) <= 1.05 / 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "wrong"),
     others_long(
@@ -278,6 +280,7 @@ def test_the_ceiling_is_not_passed_and_becomes_the_lower_end() -> None:
     assert next_rate([], half_width=0.05, start=900, ceiling=500) == 500
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(searches)
 def test_a_scale_of_all_rates_scales_all_answers(search: tuple[int, float, int]) -> None:

@@ -68,6 +68,7 @@ def test_the_latency_of_m_m_1_is_exponential() -> None:
     assert math.exp(-(1 - SERVERS[0].capacity) * SERVERS[0].limit) == pytest.approx(LATE)
 
 
+@pytest.mark.slow
 @each_server
 def test_the_median_trial_is_the_true_one(server: Server) -> None:
     """At the capacity a trial holds about as often as not, 5 % beside it seldom or nearly always: trials are long

@@ -68,6 +68,7 @@ RULES = (extended.while_undecided, extended.as_many_again, extended.as_seem_miss
 RUNS = 6_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "first"),
     others_long(
@@ -79,6 +80,7 @@ def test_of_all_runs_at_most_five_in_a_hundred_are_extended_and_then_miss(rule: 
     assert extended.missed(normal(), rule, RUNS, corrected=True, first=first).rate <= 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES[:4])
 def test_without_the_correction_many_more_do(rule: extended.Added) -> None:
     assert extended.missed(normal(), rule, RUNS, corrected=False).rate > 0.09
@@ -119,6 +121,7 @@ def test_one_extension_errs_at_most_as_proschan_and_hunsberger_say() -> None:
     assert worst([LEVEL]) == pytest.approx(0.05 + np.exp(-(z**2) / 2) / 2, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "allowed"), others_long([(0.95, 1.0), (0.99, 1.0), (0.999, 1.06)], kept=[(0.95, 1.0)])
 )
@@ -127,5 +130,6 @@ def test_no_choice_of_blocks_in_five_extensions_errs_by_more_than_is_promised(le
     assert worst(levels) <= allowed * (1 - level)
 
 
+@pytest.mark.slow
 def test_halving_the_error_would_not_do() -> None:
     assert worst([1 - 0.05 / 2**k for k in range(1, MOST + 1)]) > 1.5 * 0.05

@@ -17,6 +17,7 @@ NOT_NEGATIVE = st.lists(st.integers(0, 10**6).map(float), min_size=2, max_size=1
 LEVELS = st.sampled_from([0.8, 0.95, 0.99])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATISTICS)
 @given(values=POSITIVE, level=LEVELS, step=st.sampled_from([0.0, 1e-3, 1.0]))
 @example(values=[1.0] * 8 + [2**-14], level=0.8, step=1.0)  # the shortest time is above 0, and its rate beyond floats
@@ -95,6 +96,7 @@ def test_moments_give_the_interval_of_their_sample() -> None:
     assert below.method == T_METHOD
 
 
+@pytest.mark.slow
 @every_row("n", [3, 5, 10, 20])
 @every_row(("sigma", "least"), [(0.05, 0.945), (0.3, 0.935), (0.6, 0.92), (1.0, 0.875)])
 def test_lognormal_trials_are_covered_better_than_by_the_t_interval(n: int, sigma: float, least: float) -> None:

@@ -44,6 +44,7 @@ def made(source: NoiseSource, seed: int, n: int = N) -> tuple[Floats, Floats]:
     return np.exp(a + common), np.exp(b + common)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source", ["candidate", "baseline", "both", "one block", "few blocks", "step", "drift", "two modes"]
 )

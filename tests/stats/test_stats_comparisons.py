@@ -108,6 +108,7 @@ def exact_error(n: int, other: int, tail: float, variances: float) -> float:
     return float(weights @ stats.t.sf(bound * np.sqrt(degrees.sum() * (parts[0] + parts[1])), degrees.sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 10), (3, 30), (5, 5), (5, 30), (10, 10), (10, 30), (30, 30)])
 def test_welch_keeps_its_error_in_far_tails(sizes: tuple[int, int]) -> None:
     """Trap: Satterthwaite's degrees of freedom. 5 values a side reject twice as often as they should at 0.064 %, which

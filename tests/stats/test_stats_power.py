@@ -76,6 +76,7 @@ def test_needed_blocks_are_the_fewest(wanted: float, level: float) -> None:
         assert n == 2 or by_quadrature(effect, n - 1, level) < wanted
 
 
+@pytest.mark.slow
 @given(st.integers(2, power.MOST_BLOCKS), st.floats(0.001, 0.5))
 def test_the_smallest_ratio_of_a_design_needs_that_design(n: int, log_sd: float) -> None:
     ratio = float(power.smallest_ratio(n, log_sd))

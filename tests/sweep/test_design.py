@@ -93,6 +93,7 @@ def test_every_cell_is_as_often_early_as_late() -> None:
 # --- diagnostic blocks ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_row("fresh", ["block", "cell", "never"])
 @every_row("blocks", [2, 5])
 def test_the_order_of_other_blocks_is_the_same_with_diagnostic_ones(fresh: str, blocks: int) -> None:

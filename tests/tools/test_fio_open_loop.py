@@ -134,6 +134,7 @@ def without(truth: Truth, gone: np.ndarray) -> Truth:
     return Truth(*(each[~gone] for each in (truth.due, truth.issued, truth.done, truth.thread)))
 
 
+@pytest.mark.slow
 def test_a_generator_that_stood_still_or_fell_behind_kept_no_schedule() -> None:
     truth = served(2000.0, 400, 0.1e-3, LASTS_S)
     still = arrivals(without(truth, (truth.due > 8) & (truth.due < 8.2)), 2000.0, 400)

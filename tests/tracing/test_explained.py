@@ -58,6 +58,7 @@ def test_what_a_tool_reads_beside_the_writes_that_it_measures_is_no_operation_of
     assert {each.operation for each in explain(line, {**measured, "read": 300e-9}).trace} == {"read", "write", "sync"}
 
 
+@pytest.mark.slow
 def test_the_99th_percentile_is_that_of_the_latencies_and_its_parts_those_of_operations_there() -> None:
     line = written(200)
     slow = written(4, device_ns=80_000, each=100_000)

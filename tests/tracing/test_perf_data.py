@@ -291,6 +291,7 @@ def test_an_empty_part_of_the_header_is_none(part: int) -> None:
     assert found.total == (0 if part == 1 else 1)
 
 
+@pytest.mark.slow
 @every_row(
     "lines",
     [

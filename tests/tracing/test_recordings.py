@@ -58,6 +58,7 @@ def work(name: str) -> dict[str, float]:
     return {f"{row.quantity} {row.label}".strip(): row.value for row in of(name).work}
 
 
+@pytest.mark.slow
 @every_row("name", OPERATION)
 def test_each_operation_is_found(name: str) -> None:
     (row,) = (each for each in of(name).trace if each.operation == OPERATION[name])
