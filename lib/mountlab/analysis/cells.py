@@ -100,7 +100,7 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
 def _metrics_of(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[str]]:
     """Return workload label to the metrics that any of its cells has."""
     by_cell: dict[str, set[str]] = {}
-    for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
+    for name, metric in dict.fromkeys(_rows_of(measurements[["cell", "metric"]])):
         by_cell.setdefault(name, set()).add(metric)
     present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
@@ -173,7 +173,7 @@ def estimate_frame(
     """
     factors, design = factor_names(sweep), sweep.design
     alike = measurements[measurements["metric"].isin(OF_A_MOUNT)] if sweep.searches else measurements
-    samples = _samples(counted(alike), (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
+    samples = _samples(alike, (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within, steps = level_after(sweep.rule, design.level), _steps(sweep, samples)
     known = partial(estimate_samples, level=within, statistic=design.estimate)
     found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
@@ -332,14 +332,16 @@ class _Samples:
 
 
 def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
-    """Return one sample for the values with the same keys; within a cell, samples come in the order in which they first
-    stood."""
+    """Return one sample for the counted values with the same keys; within a cell, samples come in the order in which
+    they first stood."""
+    wanted = (*keys, "value", "block", "step", "warmup")
+    measurements = counted(measurements[[name for name in wanted if name in measurements]])
     codes = np.zeros(len(measurements), dtype=np.int64)
     for key in keys:
         own, unique = pd.factorize(measurements[key])
         codes = codes * max(len(unique), 1) + own
     ids, _ = pd.factorize(codes)
-    firsts = measurements.iloc[np.flatnonzero(~pd.Series(ids).duplicated())]
+    firsts = measurements[list(keys)].iloc[np.flatnonzero(~pd.Series(ids).duplicated())]
     place = firsts["cell"].map({cell: place for place, cell in enumerate(cells)}).to_numpy(dtype=float)
     order = np.argsort(place, kind="stable")
     order = order[~np.isnan(place[order])]  # what is no cell of the sweep has no row
@@ -349,14 +351,14 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     rows = np.argsort(rank[ids], kind="stable")[: sizes.sum()]
     values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
     steps = measurements["step"].to_numpy()[rows] if "step" in measurements else np.zeros(len(rows))
-    names = firsts[list(keys)].iloc[order].reset_index(drop=True)
+    names = firsts.iloc[order].reset_index(drop=True)
     places = place[order].astype(np.int64)
     return _Samples(names, places, values.astype(float), steps.astype(float), blocks.astype(np.int64), sizes)
 
 
 def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
     """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
-    samples = _samples(counted(measurements), FIGURE, [cell.id for cell in sweep.cells])
+    samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
     names = _rows_of(samples.keys[list(FIGURE)])
     return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
 
@@ -427,7 +429,7 @@ def _compared_together(
 
     def noise(places: Sequence[int]) -> list[NoiseSource]:
         noisy = [asked[place] for place in places]
-        _, (ours, theirs), steps = _by_block(counted(measurements), sweep, noisy)
+        _, (ours, theirs), steps = _by_block(measurements, sweep, noisy)
         return noise_sources(ours, theirs, steps=steps)
 
     how: dict[str, Any] = {"method": capacity.RATIO_METHOD} if sweep.searches else {"noise": noise}
@@ -446,7 +448,7 @@ def compared(
         trials = {cell: own.trials for cell, own in capacity.searches(sweep, measurements).items()}
         pairs = [(trials[each.key(each.candidate)[0]], trials[each.key(each.baseline)[0]]) for each in asked]
         return asked, searched_ratios(pairs), np.zeros(len(asked), dtype=np.int64)
-    blocks, sides, steps = _by_block(counted(measurements), sweep, asked)
+    blocks, sides, steps = _by_block(measurements, sweep, asked)
     late = _censored_sides(asked, blocks, censored)
     if sweep.extended:
         apart = _apart(sweep, asked, blocks)
@@ -500,7 +502,7 @@ class Question(NamedTuple):
 
 
 def _asked(sweep: Sweep, measurements: pd.DataFrame, baseline: str, metrics: Metrics) -> list[Question]:
-    labels = answer_labels(sweep, counted(measurements))
+    labels = answer_labels(sweep, counted(measurements[[*FIGURE, "warmup"]]))
     return [
         Question(workload, metric, label, fs.name, baseline)
         for workload in sweep.workloads
@@ -545,8 +547,7 @@ def answer_labels(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, s
     """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
     every part (the methods of pg_test_fsync), in the order in which they came."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    rows = measurements[["cell", "metric", "label"]].drop_duplicates()
-    for cell, metric, label in _rows_of(rows):
+    for cell, metric, label in dict.fromkeys(_rows_of(measurements[list(FIGURE)])):
         if own := sweep.combinations.get(cell):
             found.setdefault((own.workload.label, metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}

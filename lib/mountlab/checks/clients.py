@@ -49,9 +49,13 @@ class Share:
 def shares(sweep: Sweep, measurements: pd.DataFrame) -> list[Share]:
     """Return what each client did of each cell that two or more drive. Trials in which one has no such figure are left
     out."""
-    good = measurements[~measurements["warmup"].astype(bool)]
-    several = [cell for cell in sweep.cells if len(cell.workload.clients) > 1]
+    several = _of_several(sweep)
+    good = measurements[~measurements["warmup"].astype(bool)] if several else measurements
     return [share for cell in several for metric in RATES for share in _shares(cell, metric, good)]
+
+
+def _of_several(sweep: Sweep) -> list[Cell]:
+    return [cell for cell in sweep.cells if len(cell.workload.clients) > 1]
 
 
 def _shares(cell: Cell, metric: str, measurements: pd.DataFrame) -> Iterator[Share]:
@@ -99,18 +103,16 @@ def apart(evidence: Evidence) -> Iterator[Doubt]:
     The quickest client was done after less than 90 % of the time of the slowest (median over the trials). Rates of all
     together are over the time of the slowest.
     """
-    good = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
-    for cell in evidence.sweep.cells:
-        if len(cell.workload.clients) > 1:
-            rows = _by_client(good, cell, "elapsed")
-            part = median(rows.min(axis=1) / rows.max(axis=1)) if len(rows) else 1.0
-            if part < APART:
-                yield Doubt.of_cell(
-                    cell,
-                    f"the quickest client was done after {part:.0%} of the time of the slowest (median of {len(rows)} "
-                    "trials), and the rates of all together are over that whole time: for the rest of it fewer clients "
-                    "asked. Give the workload a time instead of an amount: runtime, with time_based.",
-                )
+    for cell in _of_several(evidence.sweep):
+        rows = _by_client(evidence.measurements[~evidence.measurements["warmup"].astype(bool)], cell, "elapsed")
+        part = median(rows.min(axis=1) / rows.max(axis=1)) if len(rows) else 1.0
+        if part < APART:
+            yield Doubt.of_cell(
+                cell,
+                f"the quickest client was done after {part:.0%} of the time of the slowest (median of {len(rows)} "
+                "trials), and the rates of all together are over that whole time: for the rest of it fewer clients "
+                "asked. Give the workload a time instead of an amount: runtime, with time_based.",
+            )
 
 
 def _too_few(evidence: Evidence) -> str | None:

@@ -44,7 +44,7 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
     Trials measured for less than `design.shortest_trial`: a warning about the run, foreseen where the workload's own
     limit is shorter. A note where half a step of the tool's own clock is more than 0.5 % of the trial.
     """
-    measured = _measured_s(evidence)
+    measured = evidence.once(_measured_s)
     known = [cell for cell in evidence.sweep.cells if cell.id in measured]
     yield from _below_shortest(known, measured, evidence.sweep.design, "measured")
     for cell in known:
@@ -86,7 +86,7 @@ def _below_shortest(cells: Sequence[Cell], measured: Mapping[str, float], design
 
 
 def _no_time(evidence: Evidence) -> str | None:
-    return None if _measured_s(evidence) else "no tool stated how long it measured"
+    return None if evidence.once(_measured_s) else "no tool stated how long it measured"
 
 
 CHECKS = (
