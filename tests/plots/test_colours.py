@@ -28,9 +28,11 @@ NEUTRAL = {"o", "|", "<", ">", "^", "v", "None", "none", "", ","}
 """Dots of trials, ticks of means, ends of intervals that go on, and none."""
 OF_RATIOS = ("ratios", "answer over runs", "published")
 """A baseline has no ratio to itself."""
+DRAWN = (("ext4",), ("ramfs", "ext4"))
+"""What is drawn in `make test`, for all of these tests."""
 FEW = (WORKLOADS[0], *WORKLOADS[3:5])
 """One of dd, and one that reads and one that writes of fio."""
-OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), ("ramfs", "ext4"), NAMES)
+OTHERS: tuple[tuple[str, ...], ...] = (("tmpfs",), ("ramfs",), NAMES)
 ORANGE = "#d55e00"
 """Of the changes in a history."""
 
@@ -63,9 +65,8 @@ def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
     return {name: draw() for name, draw in drawing.items()}
 
 
-@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("only", [("ext4",), *OTHERS])
+@pytest.mark.parametrize("only", [*DRAWN, *(pytest.param(only, marks=pytest.mark.long) for only in OTHERS)])
 def test_a_file_system_keeps_its_colour_whichever_others_are_left_out(only: tuple[str, ...]) -> None:
     wrong = {}
     for name, plot in kinds(only).items():

@@ -268,7 +268,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple
 @pytest.mark.parametrize(
     ("after", "fresh"),
     others_long(
-        product((0, 1, 5, 11, 12, 13, 15, 17), ("block", "cell", "never")),
+        product((0, 1, 11, 12, 13, 17), ("block", "cell", "never")),
         kept={(11, "cell"), (12, "block")},
     ),
 )
