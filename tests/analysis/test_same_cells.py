@@ -18,6 +18,7 @@ from mountlab.analysis.gate import judge
 from mountlab.analysis.published import beside
 from mountlab.analysis.same_cells import aligned, same_workload
 from mountlab.core.findings import PublishedFigure
+from mountlab.results import catalog
 from mountlab.results.histories import Wanted, read_years
 from mountlab.results.imported import import_patterns
 from mountlab.results.store import Run, load_run
@@ -194,12 +195,13 @@ def test_a_history_goes_on_when_the_sweep_names_its_options_in_another_order(
             write_years(tmp_path / "results" if not days else tmp_path / "later", years)
     for run in (tmp_path / "later").iterdir():
         run.rename(tmp_path / "results" / run.name)
-    found = read_years(tmp_path / "results").histories
+    built = catalog.build(tmp_path / "results")
+    found = read_years(built).histories
     assert len(found) == 8
     assert all(len(each.points) == 12 for each in found)
     assert {each.key.cell for each in found if each.key.cell.startswith("ext4")} == {
         f"ext4/fio rw={rw} bs={bs}" for rw in ("randread", "read") for bs in ("4KiB", "64KiB")
     }
     for name in ("ext4/fio rw=read bs=4KiB", "ext4/fio bs=4KiB rw=read"):
-        (one,) = read_years(tmp_path / "results", Wanted(cell=name)).histories
+        (one,) = read_years(built, Wanted(cell=name)).histories
         assert (one.key.cell, len(one.points)) == ("ext4/fio rw=read bs=4KiB", 12)

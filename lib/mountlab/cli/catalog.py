@@ -39,7 +39,7 @@ def _catalog(arguments: Arguments) -> int:
     results = (arguments.results or paths.RESULTS).resolve()
     built = catalog.build(results, rebuild=arguments.rebuild, say=say)
     checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
-    pages = _change_pages(results) if built.dated else []
+    pages = _change_pages(built) if built.dated else []
     if arguments.json:
         found = {key: getattr(built, key) for key in _KEYS}
         parsed = checked and {"runs": checked.runs, "wrong": checked.wrong}
@@ -53,13 +53,13 @@ def _catalog(arguments: Arguments) -> int:
     return 1 if checked and checked.wrong else 0
 
 
-def _change_pages(results: Path) -> list[Path]:
+def _change_pages(built: Built) -> list[Path]:
     from mountlab.report.chronicle import write_changes
     from mountlab.report.execute import refresh_index
     from mountlab.results.histories import read_years
 
-    pages = write_changes(read_years(results))
-    refresh_index(results)
+    pages = write_changes(read_years(built))
+    refresh_index(built.file.parent)
     return pages
 
 

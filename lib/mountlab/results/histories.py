@@ -87,27 +87,26 @@ def doubts(built: Built) -> list[str]:
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
-    """Return the histories below a directory of results, as `read_years` does. Raises InputError where there is
-    none."""
-    years, own = _read(results, wanted, say)
+    """Return the histories below a directory of results, as `read_years` does. Raises InputError where there is none,
+    and as `catalog.build` does."""
+    years, own = _read(catalog.build((results or paths.RESULTS).resolve(), say=say), wanted or Wanted())
     if not years.histories:
         got = _said(years.wanted)
         raise InputError("nothing was measured that fits", where="history", got=got, allowed=_allowed(own))
     return years
 
 
-def read_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
-    """Return the same; none where nothing was measured. Filters of sweep, box, kernel and dates choose runs; those of
-    cell and metric choose what is shown, after changes were looked for: they are the same whatever is shown.
+def read_years(built: Built, wanted: Wanted | None = None) -> Years:
+    """Return the histories of a catalog; none where nothing was measured. Filters of sweep, box, kernel and dates
+    choose runs; those of cell and metric choose what is shown, after changes were looked for: they are the same
+    whatever is shown.
 
-    Raises InputError for a filter that no run fits, and as `catalog.build` does.
+    Raises InputError for a filter that no run fits.
     """
-    return _read(results, wanted, say)[0]
+    return _read(built, wanted or Wanted())[0]
 
 
-def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years, list[tuple[Key, HistoryPoint]]]:
-    results, wanted = (results or paths.RESULTS).resolve(), wanted or Wanted()
-    built = catalog.build(results, say=say)
+def _read(built: Built, wanted: Wanted) -> tuple[Years, list[tuple[Key, HistoryPoint]]]:
     with catalog.opened(built.file) as connection:
         _check_names(connection, wanted)
         clause, values = _where(wanted)
@@ -121,7 +120,7 @@ def _read(results: Path | None, wanted: Wanted | None, say: Say) -> tuple[Years,
     own = [each for each in _points(rows, facts, directions, names) if _in_family(each[0], wanted)]
     cells = {name for (*_, cell), name in names.items() if cell == wanted.cell}
     shown = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
-    return Years(results, wanted, shown, built), own
+    return Years(built.file.parent, wanted, shown, built), own
 
 
 def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
