@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from copied_run import copied
 from mountlab import __main__
 from mountlab.core import disk
 from mountlab.report import execute
@@ -71,8 +72,7 @@ def test_compare_of_many_runs_tells_whether_the_answer_held(
     """The page is made without a kernel, which the page of two has."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(execute, "execute", execute_here)
-    third = tmp_path / "third"
-    shutil.copytree(faster, third)
+    third = copied(faster, tmp_path / "third")
     info = json.loads((third / "run.json").read_text())
     (third / "run.json").write_text(json.dumps({**info, "run_id": "third"}))
     assert __main__.main(["compare", str(TOUR), str(faster), str(third)]) == 0

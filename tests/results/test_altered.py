@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
+from copied_run import copied
 from mountlab.__main__ import main
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
@@ -46,8 +47,10 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def results(two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to spoil; pages are not what is tested here."""
-    copy = Path(shutil.copytree(two, tmp_path / "results"))
+    """A copy whose first run is to be spoilt; pages are not what is tested here."""
+    copy = tmp_path / "results"
+    shutil.copytree(two / "r1", copy / "r1")
+    copied(two / "r2", copy / "r2")
     monkeypatch.setattr(paths, "RESULTS", copy)
     monkeypatch.setattr(execute, "write_report", lambda run: run / "report.html")
     monkeypatch.setattr(execute, "write_comparison", lambda *_, **__: copy / "page.html")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from copied_run import copied, earlier_run
 from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import InputError, StoreError
@@ -27,7 +28,6 @@ from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE, Built
 from years import SMALL, edit, run_of, small_with_catalog
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 MADE = "20261120T101902-tour-local"
 
 
@@ -49,8 +49,7 @@ def results(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.fixture(scope="module")
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The recorded run with its derived files."""
-    path = tmp_path_factory.mktemp("derived") / "tour"
-    shutil.copytree(TOUR, path)
+    path = earlier_run(tmp_path_factory.mktemp("derived") / "tour")
     tables.derive(path)
     return path
 
@@ -58,7 +57,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tour(derived: Path, tmp_path: Path) -> Path:
     """Results with the recorded run alone."""
-    shutil.copytree(derived, tmp_path / "results" / "tour")
+    copied(derived, tmp_path / "results" / "tour")
     return tmp_path / "results"
 
 
@@ -205,7 +204,7 @@ def test_a_run_that_changed_while_it_was_derived_has_no_stamp_that_holds(tour: P
 
 STEPS: dict[str, Change] = {
     "a run is gone": lambda results: shutil.rmtree(run_of(results, 0, 1)),
-    "a run is new": lambda results: shutil.copytree(TOUR, results / "new"),
+    "a run is new": lambda results: earlier_run(results / "new"),
     "a run is damaged": lambda results: (run_of(results, 0, 0) / "run.json").write_text("{"),
     "a run has another name": lambda results: run_of(results, 0, 2).rename(results / "elsewhere"),
     "a run is copied": lambda results: shutil.copytree(run_of(results, 0, 2), results / "copy"),
@@ -290,7 +289,7 @@ def mixed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, B
     for name, said in changed.items():
         shutil.copytree(good, results / name)
         edit(results / name, lambda info, said=said: info.update(said))  # type: ignore[misc]
-    shutil.copytree(TOUR, results / "undated")
+    earlier_run(results / "undated")
     edit(results / "undated", lambda info: info.update(created_at="yesterday"))
     shutil.copytree(good, results / "again")
     for name, data in (("empty", ""), ("half", '{"schema": 1, "run_id"')):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from copied_run import EARLIER, copied, earlier_run
 from mountlab.__main__ import main
 from mountlab.analysis.cells import MEASUREMENT_COLUMNS, measurement_frame
 from mountlab.core import disk
@@ -22,12 +22,11 @@ from mountlab.results.stamp import Stamp, figure_types, read_stamped, stamped, t
 from repetition import few_then_many, others_long
 from synthetic_report import execute_here
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 Make = Callable[[Path], Path]
 
 
 def copy(place: Path) -> Path:
-    shutil.copytree(TOUR, place)
+    earlier_run(place)
     info = json.loads((place / "run.json").read_text())
     (place / "run.json").write_text(json.dumps({**info, "run_id": place.name}))
     return place
@@ -98,7 +97,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def results(good: Path, tmp_path: Path) -> Path:
     made = tmp_path / "results"
-    shutil.copytree(good, made / "good")
+    copied(good, made / "good")
     return made
 
 
@@ -201,7 +200,7 @@ def test_it_is_reported_published_and_checked(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_frame_without_rows_has_the_types_of_one_with_rows() -> None:
-    with_rows = store.load_run(TOUR).measurements
+    with_rows = store.load_run(EARLIER).measurements
     none = measurement_frame([])
     assert dict(none.dtypes) == dict(with_rows.dtypes)
     table, stamp = read_stamped(stamped(tables.with_factors_as_text(none), Stamp({}, {})))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from copied_run import earlier_run
 from installed import Site, install_example, site
 from mountlab.__main__ import main
-from mountlab.core import disk, plugins
+from mountlab.core import plugins
 from mountlab.core.errors import MountlabWarning, PlanError, PluginError, StoreError, UnsafeError
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import guarded_steps
@@ -22,7 +22,6 @@ from mountlab.runner import workflow
 from runner.test_conform import SCRATCH
 from sweeps import sweep
 
-EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
 CHECKS_ONLY = {"mountlab-untar": {"version": "0.1.0", "checks": ["few-files"]}}
 A_TOOL = {"mountlab-untar": {"version": "0.1.0", "tools": ["untar"], "checks": ["few-files"]}}
 
@@ -36,8 +35,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 def run_with(tmp_path: Path, used: Mapping[str, Any]) -> Path:
     """A recorded run that says that it used plug-ins; it has no seal against that."""
-    path = tmp_path / "run"
-    shutil.copytree(EARLIER, path)
+    path = earlier_run(tmp_path / "run")
     info = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps({**info, "plugins": used}))
     return path
