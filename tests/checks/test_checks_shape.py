@@ -231,7 +231,7 @@ def raised(evidence: Evidence) -> list[Caveat]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocks", "sweeps", "most"),
-    [(10, 5, 2), pytest.param(20, 25, 5, marks=pytest.mark.long)],
+    [(10, 5, 2), *(pytest.param(blocks, 25, 5, marks=pytest.mark.long) for blocks in (10, 20))],
 )
 def test_forty_quiet_cells_rarely_raise_one(blocks: int, sweeps: int, most: int) -> None:
     """Holm over the cells: of 25 sweeps of 40 identical cells at cv 5 %, no more than chance would have.

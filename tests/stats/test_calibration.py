@@ -34,7 +34,7 @@ from mountlab.stats.calibration import (
     what_if_sentence,
     what_would,
 )
-from mountlab.stats.calibration.capacities import ratios_of_capacities, searched_capacities
+from mountlab.stats.calibration.capacities import searched_capacities
 from mountlab_dev.__main__ import CALIBRATION, main
 from rows import every_row
 from scipy import stats
@@ -45,8 +45,6 @@ TEXT = PAGE.read_text()
 TINY = Effort(samples=6, sweeps=1, looks=5, checks=4, series=2, gates=3)
 BRIEF = Effort(samples=2_000, sweeps=20, looks=500, checks=250, series=16, gates=12)
 """Enough: a share of 20 % where the page has 3 % fails in every third figure of 20 sweeps, and a table has dozens."""
-FEW_SEARCHES = replace(BRIEF, sweeps=10)
-"""Of capacities, each of which takes dozens of simulated trials: test_capacity_calibration looks at the same ones."""
 
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
@@ -65,18 +63,14 @@ each_table = pytest.mark.parametrize(
 each_process = every_row("process", [each for each, _ in tables.SHOULD], ids=lambda process: process.name)
 
 
-def effort(make: tables.Maker) -> Effort:
-    return FEW_SEARCHES if make in (searched_capacities, ratios_of_capacities) else BRIEF
-
-
 @cache
 def brief(make: tables.Maker) -> Table:
-    return make(effort(make))
+    return make(BRIEF)
 
 
-def cases_in_full(make: tables.Maker) -> int:
-    """How many cases the long form simulates for each figure of this table."""
-    return int(dict(zip(astuple(effort(make)), astuple(FULL), strict=True))[brief(make).cases])
+def cases_in_full(table: Table) -> int:
+    """How many cases the long form simulates for each figure of this table of few."""
+    return int(dict(zip(astuple(BRIEF), astuple(FULL), strict=True))[table.cases])
 
 
 BEARABLE = ("normal", "lognormal, σ 0.05", "lognormal, σ 0.3", "gamma", "shifted gamma, shape 4")
@@ -100,7 +94,7 @@ def at_most(rate: float, share: float, of: int) -> bool:
 def test_the_page_has_the_tables_of_this_code(make: tables.Maker) -> None:
     """The words above, the number of cases, the names of rows and columns: all that does not depend on chance."""
     table = brief(make)
-    kept = replace(table, cases=cases_in_full(make))
+    kept = replace(table, cases=cases_in_full(table))
     assert kept.caption() in TEXT, "run `make calibrate`: docs/calibration.md is of another version of the code"
     assert set(read(TEXT, table.name)) == set(table.shares())
 
@@ -110,7 +104,7 @@ def test_the_page_has_the_tables_of_this_code(make: tables.Maker) -> None:
 def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: tables.Maker) -> None:
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = brief(make)
-    kept, many = read(TEXT, table.name), cases_in_full(make)
+    kept, many = read(TEXT, table.name), cases_in_full(table)
     chosen = {place for place in table.shares() if place[0].endswith("as precise")}
     assert not chosen or make is searched_capacities
     for place, share in table.shares().items():
