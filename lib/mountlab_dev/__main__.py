@@ -52,7 +52,7 @@ def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     mutate.add_argument(
         "--record",
         type=Path,
-        help="also write what is found here, a line of JSON each; what is there is not judged again",
+        help="also write what is found here, a line of JSON each; one that it has is not judged again",
     )
     mutate.add_argument("--again", type=Path, metavar="RECORD", help="only what was caught according to this record")
     return made
