@@ -18,7 +18,7 @@ from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from sweeps import as_is
+from sweeps import CLOCK, as_is
 from waiting import LIMIT_S, happens, wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.machine, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
@@ -37,9 +37,8 @@ SETTINGS = {
         "tunables": {"inode_readahead_blks": 128, "queue/read_ahead_kb": 1024, "queue/nomerges": 2},
     },
 }  # fmt: skip
-MAPPED = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "ioengine": "mmap"}
-LONG = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "ioengine": "mmap", "time_based": True,
-        "runtime": "30s", "rate_iops": 20}  # fmt: skip
+MAPPED = {"tool": "fio", "rw": "read", "bs": "64KiB", "size": "4MiB", "ioengine": "mmap", **CLOCK}
+LONG = {**MAPPED, "time_based": True, "runtime": "30s", "rate_iops": 20}
 
 
 def settings() -> dict[str, str]:

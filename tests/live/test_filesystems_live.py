@@ -13,7 +13,7 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from programs import program
-from sweeps import EXT4, RAMFS, TMPFS, as_is
+from sweeps import CLOCK, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
@@ -50,7 +50,7 @@ HERE: dict[str, dict[str, Any]] = {
 ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd": {"type": "ext4", "pmbd": "pmbd16;"}}
 IN_THE_VM = {"nfs"}
 """What only test_filesystems_vm.py has a kernel for."""
-FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap"}
+FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap", **CLOCK}
 BOTH = {"fio": {**FIO, "ioengine": ["psync", "mmap"]}}
 READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 32}
 MARKED = {**FIO, "rw": "write", "ioengine": "psync", "direct": True}

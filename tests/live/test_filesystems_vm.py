@@ -13,11 +13,11 @@ from mountlab.filesystems import FAMILIES
 from mountlab.report.execute import write_report
 from mountlab.results import store
 from mountlab.runner import workflow
-from sweeps import EXT4, RAMFS, TMPFS, as_is
+from sweeps import CLOCK, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
 
-FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap", "cache": "as_is"}
+FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap", "cache": "as_is", **CLOCK}
 MEMORY: dict[str, dict[str, Any]] = {
     "tmpfs": TMPFS, "ramfs": RAMFS, "shmfs": {"type": "shmfs", "size": "64MiB"},
     "hugetlbfs": {"type": "hugetlbfs", "size": "16MiB"}, "dir": {"type": "dir"}, "bind": {"type": "bind"},

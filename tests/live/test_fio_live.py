@@ -25,13 +25,13 @@ from mountlab.tools.fio_series import read_series
 from ownbox import own_box
 from repetition import others_long
 from sweep.test_plan import BOX, FACTS
-from sweeps import EXT4, TMPFS, as_is
+from sweeps import CLOCK, EXT4, TMPFS, as_is
 from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 ENGINES = ["psync", "sync", "libaio", "io_uring", "mmap"]
-SMALL = {"tool": "fio", "rw": "randrw", "bs": "4KiB", "size": "12MiB"}
+SMALL = {"tool": "fio", "rw": "randrw", "bs": "4KiB", "size": "12MiB", **CLOCK}
 """Some 1,500 reads and as many writes: p99 needs 1,000."""
 JOBS = """
 [global]

@@ -29,7 +29,7 @@ from mountlab_dev import needs
 from ownbox import own_box
 from processes import mapped, processes_with
 from programs import program, search_path_of_boxes
-from sweeps import DD_WRITE, EXT4, RAMFS, TMPFS, as_is
+from sweeps import CLOCK, DD_WRITE, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
@@ -69,7 +69,7 @@ class Live:
     """Files in /tmp, as a pattern, that it would leave where it is ended."""
 
 
-FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB"}
+FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB", **CLOCK}
 FS_MARK = {"count": 40, "file_size": "6000B", "threads": 2}
 TREE = {"workload": "fileserver", "nfiles": 500, "filesize": "8KiB", "threads": 4, "runtime": "1s"}
 LIVE: dict[str, Live] = {

@@ -139,7 +139,7 @@ class Bench:
         self._make(request.kind, ())
         self.must(*self._mount(request.kind, ""))
         asked = self.script("alone.sh", request.options.replace(",", "\n"), *self._mount(request.kind, ""))
-        self._unmount()
+        self._unmount(request.kind)
         assert asked.status == 0, asked.error
         return asked.out
 
@@ -175,15 +175,16 @@ class Bench:
             return mount.status, {"mount.txt": mount.out, "error": mount.error}
         device = (self.device,) if kind in ON_A_DEVICE else ()
         evidence = self.script("evidence.sh", self.mountpoint, *device)
-        self._unmount()
+        self._unmount(kind)
         assert evidence.status == 0, evidence.error
         return 0, {"mount.txt": mount.out, "evidence.txt": evidence.out}
 
-    def _unmount(self) -> None:
+    def _unmount(self, kind: str) -> None:
         """While somebody's copy of our mount is there (another mount namespace), a new mount would be the old one, with
         the old options: the device is free when it can be opened exclusively, as wipefs does."""
         self.must("umount", self.mountpoint)
-        patiently(self.run, "wipefs", "--all", "--no-act", "--quiet", self.device)
+        if kind in ON_A_DEVICE:
+            patiently(self.run, "wipefs", "--all", "--no-act", "--quiet", self.device)
 
 
 def local(*argv: str) -> Done:
