@@ -14,8 +14,7 @@ from typing import Any
 import html5lib
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
+from chromium import LOOKS, NARROW, PHONE, WIDE, needs_chromium, started, violations, wait_for_first_frame, window
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -156,8 +155,8 @@ def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
 
 
 class Opened:
-    """A page in a window that stays open, for tests that only look; what it asked for and complained of when it was
-    opened. All that is folded is open."""
+    """A page in a window that stays open, for tests that only look or leave it as it was; what it asked for and
+    complained of when it was opened. All that is folded is open."""
 
     def __init__(self, context: BrowserContext, path: Path) -> None:
         self.requests, self.complaints = list[str](), list[str]()
@@ -184,19 +183,26 @@ def on_a_phone(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Callable
         yield cache(lambda kind: Opened(context, pages[kind]))
 
 
+@pytest.fixture
+def report(on_a_desk: Callable[[str], Opened]) -> Page:
+    """The report in a wide light window, on the screen."""
+    page = on_a_desk("report").page
+    page.emulate_media(media="screen", color_scheme="light")
+    page.locator("label", has_text="Auto").click()
+    return page
+
+
 @pytest.fixture(scope="module")
-def once(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
-    """The report, opened once."""
-    with opened(browser, pages["report"], color_scheme="light") as page:
+def plain_index(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
+    """The index without a script."""
+    with opened(browser, pages["index"], java_script_enabled=False, color_scheme="light") as page:
         yield page
 
 
 @pytest.fixture
-def report(once: Page) -> Page:
-    """The report in a wide light window, on the screen."""
-    once.emulate_media(media="screen", color_scheme="light")
-    once.locator("label", has_text="Auto").click()
-    return once
+def listed(on_a_desk: Callable[[str], Opened]) -> Page:
+    """The index in a wide light window."""
+    return on_a_desk("index").page
 
 
 each_kind = pytest.mark.parametrize("kind", others_long(KINDS, kept=SHOWN))
@@ -241,20 +247,15 @@ def test_no_other_script_may_run(browser: Browser, pages: Mapping[str, Path]) ->
         assert page.evaluate("window.taken") is None
 
 
-def violations(opened: Opened) -> list[tuple[str, str]]:
-    found = Axe().run(opened.page).response["violations"]
-    return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
-
-
 @pytest.mark.parametrize("kind", others_long(KINDS, kept=["report"]))
 def test_axe_finds_nothing_on_a_desk(kind: str, on_a_desk: Callable[[str], Opened]) -> None:
-    assert violations(on_a_desk(kind)) == []
+    assert violations(on_a_desk(kind).page) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_nothing_on_a_phone_at_night(kind: str, on_a_phone: Callable[[str], Opened]) -> None:
-    assert violations(on_a_phone(kind)) == []
+    assert violations(on_a_phone(kind).page, LOOKS) == []
 
 
 @pytest.mark.long
@@ -280,15 +281,14 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("java_script_enabled", [True, False], ids=["script", "no script"])
-def test_the_reader_chooses_the_colours(java_script_enabled: bool, browser: Browser, pages: Mapping[str, Path]) -> None:
-    options = {"java_script_enabled": java_script_enabled, "color_scheme": "light"}
-    with opened(browser, pages["index"], **options) as page:
-        assert page.evaluate(BACKGROUND) == LIGHT
-        page.locator("label", has_text="Dark").click()
-        assert page.evaluate(BACKGROUND) == DARK
-        page.locator("label", has_text="Auto").click()
-        assert page.evaluate(BACKGROUND) == LIGHT
+@pytest.mark.parametrize("page", ["listed", "plain_index"], ids=["script", "no script"])
+def test_the_reader_chooses_the_colours(page: str, request: pytest.FixtureRequest) -> None:
+    index: Page = request.getfixturevalue(page)
+    assert index.evaluate(BACKGROUND) == LIGHT
+    index.locator("label", has_text="Dark").click()
+    assert index.evaluate(BACKGROUND) == DARK
+    index.locator("label", has_text="Auto").click()
+    assert index.evaluate(BACKGROUND) == LIGHT
 
 
 @pytest.mark.long
@@ -367,8 +367,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head = [Column("Row"), *(Column(name, kinds.get(name, "")) for name in SORTED)]  # type: ignore[arg-type]
     rows = [[f"r{place}", *(texts[place] for texts, _ in SORTED.values())] for place in range(len(NUMBERS))]
     one = html.table(head, [Rows(rows[:3], "first"), Rows(rows[3:], "second")], caption="In groups")
+    cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]", star=True), html.stacked("n/a", "")]
+    means = html.table(
+        [Column("Row"), Column("Mean", "number")],
+        [Rows([[f"r{place}", cell] for place, cell in enumerate(cells)])],
+        caption="Means",
+    )
     path = tmp_path_factory.mktemp("table") / "table.html"
-    path.write_text(framed(html.joined(html.table(head, [Rows(rows)], caption="All"), one), title="A table"))
+    path.write_text(framed(html.joined(html.table(head, [Rows(rows)], caption="All"), one, means), title="Tables"))
     return path
 
 
@@ -401,24 +407,18 @@ def test_a_table_is_sorted_by_value(column: str, sorting: Page) -> None:
 
 
 @pytest.mark.long
-def test_groups_stay_together(browser: Browser, table: Path) -> None:
-    with opened(browser, table) as page:
-        second = page.locator("table").nth(1)
-        second.get_by_role("button", name="Number").click()
-        assert rows_of(second) == [2, 0, 1, 4, 6, 5, 3]
-        assert second.locator("tr.group").all_inner_texts() == ["first", "second"]
-        assert second.locator("tbody >> nth=1 >> tr >> nth=0").inner_text() == "second"
+def test_groups_stay_together(sorting: Page) -> None:
+    second = sorting.locator("table").nth(1)
+    second.get_by_role("button", name="Number").click()
+    assert rows_of(second) == [2, 0, 1, 4, 6, 5, 3]
+    assert second.locator("tr.group").all_inner_texts() == ["first", "second"]
+    assert second.locator("tbody >> nth=1 >> tr >> nth=0").inner_text() == "second"
 
 
 @pytest.mark.long
-def test_a_star_and_a_small_line_do_not_count(browser: Browser, tmp_path: Path) -> None:
-    cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]", star=True), html.stacked("n/a", "")]
-    rows = [[f"r{place}", cell] for place, cell in enumerate(cells)]
-    body = html.table([Column("Row"), Column("Mean", "number")], [Rows(rows)], caption="Means")
-    (tmp_path / "t.html").write_text(framed(body, title="Means"))
-    with opened(browser, tmp_path / "t.html") as page:
-        page.get_by_role("button", name="Mean").click()
-        assert rows_of(page.locator("table")) == [1, 0, 2]
+def test_a_star_and_a_small_line_do_not_count(sorting: Page) -> None:
+    sorting.get_by_role("button", name="Mean").click()
+    assert rows_of(sorting.locator("table").nth(2)) == [1, 0, 2]
 
 
 @pytest.mark.long
@@ -444,22 +444,14 @@ def shown(page: Page) -> list[str]:
 
 
 @pytest.mark.long
-def test_the_index_is_searched_as_one_types(browser: Browser, pages: Mapping[str, Path]) -> None:
-    with opened(browser, pages["index"]) as page:
-        assert page.get_by_role("status").inner_text() == "6 in all"
-        page.get_by_role("searchbox").press_sequentially("PAY writeback")
-        assert shown(page) == ["Does data=writeback pay?"]
-        assert page.get_by_role("status").inner_text() == "1 of 6 shown"
-        page.get_by_role("button", name="Show all").click()
-        assert len(shown(page)) == 6
-        assert page.get_by_role("searchbox").evaluate("node => node === document.activeElement")
-
-
-@pytest.fixture(scope="module")
-def filtering(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
-    """The index, opened once."""
-    with opened(browser, pages["index"]) as page:
-        yield page
+def test_the_index_is_searched_as_one_types(listed: Page) -> None:
+    assert listed.get_by_role("status").inner_text() == "6 in all"
+    listed.get_by_role("searchbox").press_sequentially("PAY writeback")
+    assert shown(listed) == ["Does data=writeback pay?"]
+    assert listed.get_by_role("status").inner_text() == "1 of 6 shown"
+    listed.get_by_role("button", name="Show all").click()
+    assert len(shown(listed)) == 6
+    assert listed.get_by_role("searchbox").evaluate("node => node === document.activeElement")
 
 
 @pytest.mark.parametrize(
@@ -473,11 +465,11 @@ def filtering(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Page]:
         ("Kind", "comparisons", 1),
     ],
 )
-def test_the_index_is_filtered(name: str, value: str, count: int, filtering: Page) -> None:
-    filtering.get_by_label(name, exact=True).select_option(label=value)
-    assert len(shown(filtering)) == count
-    filtering.get_by_role("button", name="Show all").click()
-    assert len(shown(filtering)) == 6
+def test_the_index_is_filtered(name: str, value: str, count: int, listed: Page) -> None:
+    listed.get_by_label(name, exact=True).select_option(label=value)
+    assert len(shown(listed)) == count
+    listed.get_by_role("button", name="Show all").click()
+    assert len(shown(listed)) == 6
 
 
 @pytest.fixture(scope="module")
@@ -521,17 +513,14 @@ def test_without_a_script_a_long_list_is_whole(browser: Browser, long_index: Pat
 
 
 @pytest.mark.long
-def test_without_a_script_the_whole_list_is_there(browser: Browser, pages: Mapping[str, Path]) -> None:
-    with opened(browser, pages["index"], java_script_enabled=False) as page:
-        assert len(shown(page)) == 6
-        assert not page.get_by_role("searchbox").is_visible()
+def test_without_a_script_the_whole_list_is_there(plain_index: Page) -> None:
+    assert len(shown(plain_index)) == 6
+    assert not plain_index.get_by_role("searchbox").is_visible()
 
 
 @pytest.mark.long
-def test_links_lead_to_reports(browser: Browser, pages: Mapping[str, Path]) -> None:
-    with opened(browser, pages["index"]) as page:
-        links = page.locator(".entries a")
-        targets = [link.evaluate("link => link.href") for link in links.all()]
+def test_links_lead_to_reports(listed: Page, pages: Mapping[str, Path]) -> None:
+    targets = [link.evaluate("link => link.href") for link in listed.locator(".entries a").all()]
     assert len(targets) == 4
     assert all(Path(target.removeprefix("file://")).name == "report.html" for target in targets)
     assert all(target.startswith(pages["index"].parent.as_uri()) for target in targets)

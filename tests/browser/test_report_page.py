@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
 from every_plot import shapes
 from matplotlib.image import imread
-from mountlab.core import disk
-from mountlab.report import execute, html
+from mountlab.report import html
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
 from programs import program
-from synthetic_report import execute_here, hostile_report
+from synthetic_report import hostile_report, recorded_report
 from waiting import LIMIT_S
 
 AA = 4.5
@@ -91,11 +88,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of results/tour, which has the shape of the demo's."""
-    run = tmp_path_factory.mktemp("recorded") / "tour"
-    shutil.copytree(disk.ROOT / "results" / "tour", run)
-    with mock.patch.object(execute, "execute", execute_here):
-        return execute.write_report(run)
+    return recorded_report(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +132,11 @@ def recorded_page(browser: Browser, recorded: Path) -> Iterator[Page]:
         yield page
 
 
-@pytest.fixture(scope="module")
-def phone(browser: Browser, report: Path) -> Iterator[Page]:
-    with opened(browser, report, viewport=NARROW) as page:
-        yield page
+@pytest.fixture
+def phone(desk: Page) -> Page:
+    """The same in a narrow window."""
+    desk.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    return desk
 
 
 # --- on a desk --------------------------------------------------------------------------------------------------------
@@ -270,14 +264,13 @@ def test_all_text_has_contrast_and_dark_is_dark(desk: Page) -> None:
 
 
 @pytest.fixture(scope="module")
-def sheets(browser: Browser, report: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def sheets(on_a_desk: Page, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The text of each printed page."""
     program("pdftotext")
     pdf = tmp_path_factory.mktemp("print") / "report.pdf"
-    with opened(browser, report) as page:
-        page.locator("#show-code").check()
-        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        page.pdf(path=pdf, prefer_css_page_size=True)
+    on_a_desk.locator("#show-code").check()
+    on_a_desk.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    on_a_desk.pdf(path=pdf, prefer_css_page_size=True)
     return pages_of(pdf)
 
 

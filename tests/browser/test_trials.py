@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from chromium import PHONE, WIDE, needs_chromium, started, window
+from chromium import LOOKS, PHONE, WIDE, needs_chromium, started, violations, window
 from mountlab.report import html, sections
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Page
@@ -41,6 +40,29 @@ def browser() -> Iterator[Browser]:
         yield chromium
 
 
+@pytest.fixture(scope="module")
+def on_a_desk(browser: Browser, report: Path) -> Iterator[Page]:
+    """Opened once: what it takes is mostly that."""
+    with opened(browser, report, color_scheme="light") as page:
+        yield page
+
+
+@pytest.fixture
+def desk(on_a_desk: Page) -> Page:
+    """The page in a wide light window, with all trials."""
+    on_a_desk.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    on_a_desk.emulate_media(color_scheme="light")
+    on_a_desk.get_by_role("searchbox", name="Filter the trials").fill("")
+    return on_a_desk
+
+
+@pytest.fixture(scope="module")
+def plain(browser: Browser, report: Path) -> Iterator[Page]:
+    """Opened once, without a script."""
+    with opened(browser, report, java_script_enabled=False) as page:
+        yield page
+
+
 @contextmanager
 def opened(browser: Browser, report: Path, **options: Any) -> Iterator[Page]:
     """The page in a window of its own, offline; what is folded is open."""
@@ -63,82 +85,79 @@ def column(page: Page, heading: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_trials_are_sorted_by_their_multiple_by_keyboard(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
-        head = page.locator(".narrowed th", has_text="× mean").first
-        head.get_by_role("button").focus()
-        page.keyboard.press("Enter")
-        assert head.get_attribute("aria-sort") == "ascending"
-        values = [float(text) for text in column(page, "× mean") if text.strip()]
-        assert values == sorted(values)
-        assert len(values) > 20
-        page.keyboard.press("Space")
-        assert head.get_attribute("aria-sort") == "descending"
+def test_trials_are_sorted_by_their_multiple_by_keyboard(desk: Page) -> None:
+    head = desk.locator(".narrowed th", has_text="× mean").first
+    head.get_by_role("button").focus()
+    desk.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    values = [float(text) for text in column(desk, "× mean") if text.strip()]
+    assert values == sorted(values)
+    assert len(values) > 20
+    desk.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_trials_are_filtered_as_one_types_and_stay_so_when_sorted(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
-        field = page.get_by_role("searchbox", name="Filter the trials")
-        field.press_sequentially("EXT4 dd-read warm-up")
-        assert page.locator(".narrowed [role=status]").inner_text() == f"2 of {len(RUN.trials)} shown"
-        assert set(column(page, "File system")) == {"ext4"}
-        found = shown(page)
-        page.locator(".narrowed thead").get_by_role("button", name="Trial").click()
-        assert sorted(shown(page)) == sorted(found)
-        field.fill("")
-        assert len(shown(page)) == len(RUN.trials)
-        assert page.locator(".narrowed [role=status]").inner_text() == ""
-
-
-@pytest.mark.long
-def test_the_field_comes_before_its_table_by_keyboard(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
-        page.get_by_role("searchbox", name="Filter the trials").focus()
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.matches('.narrowed .scroll')")
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.matches('.narrowed thead button')")
+def test_trials_are_filtered_as_one_types_and_stay_so_when_sorted(desk: Page) -> None:
+    field = desk.get_by_role("searchbox", name="Filter the trials")
+    field.press_sequentially("EXT4 dd-read warm-up")
+    assert desk.locator(".narrowed [role=status]").inner_text() == f"2 of {len(RUN.trials)} shown"
+    assert set(column(desk, "File system")) == {"ext4"}
+    found = shown(desk)
+    desk.locator(".narrowed thead").get_by_role("button", name="Trial").click()
+    assert sorted(shown(desk)) == sorted(found)
+    field.fill("")
+    assert len(shown(desk)) == len(RUN.trials)
+    assert desk.locator(".narrowed [role=status]").inner_text() == ""
 
 
 @pytest.mark.long
-def test_without_a_script_there_is_the_plain_table_and_no_dead_field(browser: Browser, report: Path) -> None:
-    with opened(browser, report, java_script_enabled=False) as page:
-        assert len(shown(page)) == len(RUN.trials)
-        assert page.get_by_role("searchbox").count() == page.get_by_role("button").count() == 0
+def test_the_field_comes_before_its_table_by_keyboard(desk: Page) -> None:
+    desk.get_by_role("searchbox", name="Filter the trials").focus()
+    desk.keyboard.press("Tab")
+    assert desk.evaluate("document.activeElement.matches('.narrowed .scroll')")
+    desk.keyboard.press("Tab")
+    assert desk.evaluate("document.activeElement.matches('.narrowed thead button')")
 
 
 @pytest.mark.long
-def test_a_trial_leads_to_its_files(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as page:
-        page.locator(".narrowed").get_by_role("link", name="argv").first.click()
-        assert page.url == (report.parent / "raw" / "t0001" / "argv").as_uri()
+def test_without_a_script_there_is_the_plain_table_and_no_dead_field(plain: Page) -> None:
+    assert len(shown(plain)) == len(RUN.trials)
+    assert plain.get_by_role("searchbox").count() == plain.get_by_role("button").count() == 0
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("java_script_enabled", [True, False], ids=["script", "no script"])
-def test_tables_are_saved_from_the_page_itself(java_script_enabled: bool, browser: Browser, report: Path) -> None:
-    with opened(browser, report, java_script_enabled=java_script_enabled) as page:
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text))
-        for name in ("estimates", "comparisons", "trials", "measurements"):
-            link = page.get_by_role("link", name=f"{name}.csv")
-            with page.expect_download() as saving:
-                link.press("Enter")
-            saving.value.save_as(report.parent / saving.value.suggested_filename)
-            assert saving.value.suggested_filename == f"{RUN.info['run_id']}-{name}.csv"
-        assert page.url == report.as_uri()
-        assert complaints == []
+@pytest.mark.parametrize("page", ["desk", "plain"], ids=["script", "no script"])
+def test_tables_are_saved_from_the_page_itself(page: str, report: Path, request: pytest.FixtureRequest) -> None:
+    opened: Page = request.getfixturevalue(page)
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    for name in ("estimates", "comparisons", "trials", "measurements"):
+        link = opened.get_by_role("link", name=f"{name}.csv")
+        with opened.expect_download() as saving:
+            link.press("Enter")
+        saving.value.save_as(report.parent / saving.value.suggested_filename)
+        assert saving.value.suggested_filename == f"{RUN.info['run_id']}-{name}.csv"
+    assert opened.url == report.as_uri()
+    assert complaints == []
     with (report.parent / f"{RUN.info['run_id']}-trials.csv").open() as file:
         assert [row["trial_id"] for row in csv.DictReader(file)] == list(RUN.trials["trial_id"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [{}, {"viewport": PHONE, "color_scheme": "dark"}], ids=["desk", "phone"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme", "rules"), [(WIDE, "light", ()), (PHONE, "dark", LOOKS)], ids=["desk", "phone"]
+)
 def test_they_are_accessible_and_nothing_but_tables_scrolls_sideways(
-    options: dict[str, Any], browser: Browser, report: Path
+    viewport: dict[str, int], scheme: Literal["light", "dark"], rules: Sequence[str], desk: Page
 ) -> None:
-    with opened(browser, report, **options) as page:
-        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        found = Axe().run(page).response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found] == []
+    desk.set_viewport_size(viewport)  # type: ignore[arg-type]
+    desk.emulate_media(color_scheme=scheme)
+    desk.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert desk.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert violations(desk, rules) == []
+
+
+@pytest.mark.long
+def test_a_trial_leads_to_its_files(plain: Page, report: Path) -> None:
+    plain.locator(".narrowed").get_by_role("link", name="argv").first.click()
+    assert plain.url == (report.parent / "raw" / "t0001" / "argv").as_uri()

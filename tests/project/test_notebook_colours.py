@@ -17,7 +17,7 @@ from mountlab.report.execute import COMPARISON
 from mountlab.results import paths
 from searched_run import searched_run
 from svg_marks import beside, colours, drawings, keys
-from synthetic_report import LoadedRuns, executed_here
+from synthetic_report import LoadedRuns, executed_here, recorded_report
 from synthetic_run import SyntheticRun, synthetic_run
 
 pytestmark = [pytest.mark.slow]
@@ -26,18 +26,22 @@ EXPECTED = {name: mark.colour.lower() for name, mark in plots.colour_of(NAMES).i
 """Those of the tour, and of a synthetic run."""
 OF_A_RUN: dict[str, dict[str, Any]] = {
     "00_tour": {},
-    "20_report": {"run": str(TOUR)},
     "30_inspect_trials": {"run": str(TOUR)},
     "40_plan_repeats": {},
     "45_compare_filesystems": {"run": str(TOUR)},
     "70_explore": {"run": str(TOUR), "metric": "read_bandwidth"},
 }
-"""Notebooks that draw a run, without a box, and their parameters."""
+"""Notebooks that draw a run, without a box, and their parameters; the report has a test of its own."""
 
 
 def page_of(notebook: Path, parameters: dict[str, Any], runs: dict[Any, Any], directory: Path) -> str:
     with mpl.rc_context():  # seaborn sets a theme for all that is drawn later
-        executed = nbformat.read(executed_here(notebook, parameters, runs, directory), as_version=4)
+        return shown_in(executed_here(notebook, parameters, runs, directory))
+
+
+def shown_in(path: Path) -> str:
+    """All that an executed notebook shows."""
+    executed = nbformat.read(path, as_version=4)
     outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
     return "\n".join(output["data"]["text/html"] for output in outputs if "data" in output)
 
@@ -61,13 +65,20 @@ def test_a_notebook_draws_each_file_system_in_its_colour(
     assert wrong_colours(page) == []
 
 
+@pytest.mark.long
+def test_the_report_draws_each_file_system_in_its_colour(tmp_path_factory: pytest.TempPathFactory) -> None:
+    page = shown_in(recorded_report(tmp_path_factory).parent / "notebooks" / "20_report.ipynb")
+    assert drawings(page)
+    assert wrong_colours(page) == []
+
+
 def test_every_notebook_that_draws_a_run_is_looked_at() -> None:
     """By the parts of a report and the plots that their cells name."""
     drawing = re.compile(r"plots\.|\boverview\(|run_order\(|every_trial\(|explore\(")
     found = {path.stem for path in paths.NOTEBOOKS.glob("*.ipynb") if drawing.search(path.read_text())}
     need_a_box = {"10_run_sweep", "12_by_hand"}
     shown_elsewhere = {"50_compare_runs", "65_capacity", "75_history"}
-    assert found - need_a_box - shown_elsewhere <= set(OF_A_RUN)
+    assert found - need_a_box - shown_elsewhere <= {*OF_A_RUN, "20_report"}
 
 
 def test_searches_are_drawn_in_the_colours_of_their_file_systems(tmp_path: Path) -> None:

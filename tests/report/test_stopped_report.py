@@ -99,8 +99,6 @@ def long_cell(run: Path) -> str:
             pytest.param(begun, number, marks=pytest.mark.long)
             for begun, number in (
                 (DERIVED, signal.SIGHUP),
-                (DERIVED, signal.SIGINT),
-                (RUNS, signal.SIGTERM),
                 (RUNS, signal.SIGINT),
             )
         ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import playwright
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from waiting import LIMIT_S, wait_until
 
@@ -21,6 +22,8 @@ ARGUMENTS = (
 )  # fmt: skip
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PHONE = {"width": 320, "height": 640}
+LOOKS = "color-contrast", "link-in-text-block", "scrollable-region-focusable"
+"""What axe finds in a window, and not in the structure of its page, which is the same in all windows."""
 needs_chromium = pytest.mark.requires_program("chromium|chromium-browser|google-chrome")
 
 
@@ -35,6 +38,14 @@ def window(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
 def wait_for_first_frame(page: Page) -> None:
     """Chromium drops keys that come before it, and a page has loaded earlier."""
     wait_until("a frame", lambda: page.evaluate("performance.getEntriesByType('paint').length"))
+
+
+def violations(page: Page, rules: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """What axe finds, by all of its rules or by these: the rule and the first element that breaks it."""
+    only = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    # Else it would describe each element that is as it should be, for as long again.
+    found = Axe().run(page, options={"resultTypes": ["violations"], **only}).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
 
 
 @contextmanager

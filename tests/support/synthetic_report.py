@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import matplotlib as mpl
 import mountlab
 import nbformat
 import pytest
+from mountlab.core import disk
 from mountlab.report import execute
 from mountlab.results import store
 from mountlab.results.info import SCHEMA
@@ -41,6 +44,17 @@ def _write_hostile(directory: Path) -> None:
     (directory / "run").mkdir()
     with mock.patch.dict(os.environ, JUPYTER_PATH=str(directory / "jupyter")):
         write_synthetic_report(directory / "run", hostile=HOSTILE)
+
+
+def recorded_report(factory: pytest.TempPathFactory) -> Path:
+    """The report of results/tour, which has the shape of the demo's, made once in a session and without a kernel."""
+    return shared(factory, "recorded-report", _write_recorded) / "tour" / "report.html"
+
+
+def _write_recorded(directory: Path) -> None:
+    run = shutil.copytree(disk.ROOT / "results" / "tour", directory / "tour")
+    with mock.patch.object(execute, "execute", execute_here), mpl.rc_context():  # seaborn sets a theme for all
+        execute.write_report(run)
 
 
 def write_synthetic_report(directory: Path, **options: object) -> Path:
