@@ -12,26 +12,18 @@ import nbformat
 import pytest
 from every_plot import NAMES
 from mountlab import plots
-from mountlab.core import disk
 from mountlab.report.execute import COMPARISON
 from mountlab.results import paths
 from searched_run import searched_run
 from svg_marks import beside, colours, drawings, keys
-from synthetic_report import LoadedRuns, executed_here, recorded_report
+from synthetic_report import executed_here, recorded_report
 from synthetic_run import SyntheticRun, synthetic_run
 
 pytestmark = [pytest.mark.slow]
-TOUR = disk.ROOT / "results" / "tour"
 EXPECTED = {name: mark.colour.lower() for name, mark in plots.colour_of(NAMES).items()}
 """Those of the tour, and of a synthetic run."""
-OF_A_RUN: dict[str, dict[str, Any]] = {
-    "00_tour": {},
-    "30_inspect_trials": {"run": str(TOUR)},
-    "40_plan_repeats": {},
-    "45_compare_filesystems": {"run": str(TOUR)},
-    "70_explore": {"run": str(TOUR), "metric": "read_bandwidth"},
-}
-"""Notebooks that draw a run, without a box, and their parameters; the report has a test of its own."""
+OF_A_RUN = {"00_tour", "30_inspect_trials", "40_plan_repeats", "45_compare_filesystems", "70_explore"}
+"""Notebooks that draw a run without a box: test_notebooks_run.py runs them, and looks at their colours."""
 
 
 def page_of(notebook: Path, parameters: dict[str, Any], runs: dict[Any, Any], directory: Path) -> str:
@@ -52,17 +44,6 @@ def wrong_colours(page: str) -> list[object]:
     told += [pair for drawing in drawings(page) for pair in beside(drawing, NAMES)]
     strange = [found for drawing in drawings(page) if (found := colours(drawing) - set(EXPECTED.values()))]
     return [pair for pair in told if pair[1] != EXPECTED[pair[0]]] + strange
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", OF_A_RUN)
-def test_a_notebook_draws_each_file_system_in_its_colour(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(disk.ROOT)
-    page = page_of(paths.NOTEBOOKS / f"{name}.ipynb", OF_A_RUN[name], LoadedRuns(), tmp_path)
-    assert drawings(page)
-    assert wrong_colours(page) == []
 
 
 @pytest.mark.long

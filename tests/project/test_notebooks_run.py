@@ -1,4 +1,5 @@
-"""Notebooks that need no box, run from top to bottom: in one kernel, which forgets all names between two of them."""
+"""Notebooks that need no box, run from top to bottom: in one kernel, which forgets all names between two of them. What
+draws a run draws each file system in its colour (test_notebook_colours.py)."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
+from project.test_notebook_colours import wrong_colours
+from svg_marks import drawings
 
 pytestmark = [pytest.mark.slow]
 TOUR = disk.ROOT / "results" / "tour"
@@ -68,6 +71,12 @@ def pages(notebook: NotebookNode) -> str:
     return "\n".join(output.get("data", {}).get("text/html", "") for output in outputs(notebook))
 
 
+def all_in_their_colours(notebook: NotebookNode) -> bool:
+    """Whether something is drawn, and each file system in its own colour. What is not fails the test, by name."""
+    assert wrong_colours(pages(notebook)) == []
+    return bool(drawings(pages(notebook)))
+
+
 def told(notebook: NotebookNode) -> str:
     """All text that an executed notebook shows."""
     shown = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs(notebook)]
@@ -75,9 +84,9 @@ def told(notebook: NotebookNode) -> str:
 
 
 def test_the_tour_runs_without_a_box(kernel: OneKernel) -> None:
-    shown = pages(kernel.run("00_tour"))
-    assert "as fast as ext4" in shown
-    assert "<svg" in shown
+    executed = kernel.run("00_tour")
+    assert "as fast as ext4" in pages(executed)
+    assert all_in_their_colours(executed)
 
 
 def test_repeats_are_planned_and_simulated_without_a_box_and_without_widgets(kernel: OneKernel) -> None:
@@ -89,12 +98,14 @@ def test_repeats_are_planned_and_simulated_without_a_box_and_without_widgets(ker
     assert not any("widget" in kind for output in outputs(executed) for kind in output.get("data", {}))
     shown = "".join(str(output) for output in outputs(executed))
     assert "which has 14 of the 14 cells" in shown
-    assert "<svg" in shown
+    assert all_in_their_colours(executed)
     assert "10 blocks show a difference of" in shown
 
 
 def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
-    text = told(kernel.run("30_inspect_trials", trial="t0010"))
+    executed = kernel.run("30_inspect_trials", trial="t0010")
+    text = told(executed)
+    assert all_in_their_colours(executed)
     files = store.load_run(TOUR).files("t0010")
     assert files["argv"] in text, "what was run, word by word"
     assert files["stderr"].splitlines()[-1] in text, "what the tool printed"
@@ -112,7 +123,7 @@ def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
     text = told(executed)
     assert "For read bandwidth under dd-read cache=cold tmpfs is the best" in text
     assert "under dd-write" not in text.rpartition("For read bandwidth")[2]
-    assert "<svg" in pages(executed)
+    assert all_in_their_colours(executed)
 
 
 def test_why_says_how_to_get_diagnostic_trials_where_a_run_has_none(kernel: OneKernel) -> None:
@@ -129,9 +140,10 @@ def test_how_much_it_can_take_says_what_asks_for_a_search_where_a_run_has_none(k
 
 @pytest.mark.long
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
-    text = nbformat.writes(kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth"))
+    executed = kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth")
+    text = nbformat.writes(executed)
     assert "read_bandwidth under dd-read cache=cold: xfs / tmpfs = " in text
-    assert "<svg" in text
+    assert all_in_their_colours(executed)
     assert "application/vnd.jupyter.widget" not in text
     assert '"widgets"' not in text
     assert "image/png" not in text, "seaborn's figure takes the colours of the theme as well"
