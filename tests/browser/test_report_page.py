@@ -377,13 +377,15 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plots of two numbers."""
-    return drawn("swept", tmp_path_factory)
+    """Plots of two numbers; those without such an axis are among the long."""
+    return drawn("swept", tmp_path_factory, only=re.compile(r"response|heat|trials|ratios"))
 
 
-def drawn(shape: str, factory: pytest.TempPathFactory) -> Path:
+def drawn(shape: str, factory: pytest.TempPathFactory, *, only: re.Pattern[str] = re.compile("")) -> Path:
+    """A page of the plots of a shape whose names have this in them."""
     path = factory.mktemp("texts") / "plots.html"
-    path.write_text(framed(html.columns(*(html.plot(draw()) for draw in shapes()[shape]().values())), title="Plots"))
+    plots = [html.plot(draw()) for name, draw in shapes()[shape]().items() if only.search(name)]
+    path.write_text(framed(html.columns(*plots), title="Plots"))
     return path
 
 
