@@ -247,7 +247,7 @@ def test_no_other_script_may_run(browser: Browser, pages: Mapping[str, Path]) ->
         assert page.evaluate("window.taken") is None
 
 
-@pytest.mark.parametrize("kind", others_long(KINDS, kept=["index", "bundle"]))
+@pytest.mark.parametrize("kind", others_long(KINDS, kept=["report"]))
 def test_axe_finds_nothing_on_a_desk(kind: str, on_a_desk: Callable[[str], Opened]) -> None:
     assert violations(on_a_desk(kind).page) == []
 
