@@ -153,7 +153,7 @@ def _mutate(arguments: Arguments) -> int:
 
     from mountlab_dev.mutate import STAGES, Copy, judge_all, note, once, places, read, sample
 
-    before, known = once(), read(arguments.record) if arguments.record and arguments.record.exists() else {}
+    before, judged = once(), read(arguments.record) if arguments.record and arguments.record.exists() else {}
     with tempfile.TemporaryDirectory(prefix="mutate-") as place:
         copy = Copy(Path(place), arguments.workers, arguments.limit)
         copy.prepare(arguments.tree)
@@ -162,13 +162,12 @@ def _mutate(arguments: Arguments) -> int:
         if arguments.again:
             drawn = [each for each in read(arguments.again).values() if each.test]
         print("| place | mutation | change | stage | caught by |\n|---|---|---|---|---|", flush=True)
-        for each in judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], known):
-            known[each] = each
+        for each in judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], judged):
             if each.test:
                 print(each, flush=True)
             if arguments.record:
                 note(each, arguments.record)
-    missed = [known[each] for each in drawn if not known[each].test]
+    missed = [judged[each] for each in drawn if not judged[each].test]
     for each in missed:
         print(each)
     for test in sorted(copy.fails_anyway):

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -450,11 +450,10 @@ def read(record: Path) -> dict[Mutation, Mutation]:
 
 
 def judge_all(
-    mutations: list[Mutation], copy: Copy, stages: Sequence[str], known: Mapping[Mutation, Mutation]
+    mutations: list[Mutation], copy: Copy, stages: Sequence[str], judged: dict[Mutation, Mutation]
 ) -> Iterator[Mutation]:
-    """Judge each, stage by stage, until a test has caught it that passes without it. `known`: as an earlier run judged
-    them; no stage judges one once more."""
-    judged = dict(known)
+    """Judge each, stage by stage, until a test has caught it that passes without it. `judged`: as an earlier run judged
+    them, which no stage judges once more; and from now on as this one does."""
     for stage in stages:
         left = [each for each in mutations if each not in judged or not judged[each].is_settled(stage)]
         if left:

@@ -6,12 +6,10 @@ import io
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from chromium import NARROW, PHONE, WIDE, needs_chromium, started, wait_for_first_frame, window
+from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, started
 from every_plot import shapes
 from matplotlib.image import imread
 from mountlab.report import html
@@ -95,16 +93,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Browser]:
     with started() as browser:
         yield browser
-
-
-@contextmanager
-def opened(browser: Browser, report: Path, **options: Any) -> Iterator[Page]:
-    """The report in a window of its own, offline."""
-    with window(browser, **{"viewport": WIDE, **options}) as context:
-        page = context.new_page()
-        page.goto(report.as_uri())
-        wait_for_first_frame(page)
-        yield page
 
 
 @pytest.fixture(scope="module")

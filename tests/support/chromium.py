@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,6 @@ ARGUMENTS = (
 )  # fmt: skip
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PHONE = {"width": 320, "height": 640}
-LOOKS = "color-contrast", "link-in-text-block", "scrollable-region-focusable"
-"""What axe finds in a window, and not in the structure of its page, which is the same in all windows."""
 needs_chromium = pytest.mark.requires_program("chromium|chromium-browser|google-chrome")
 
 
@@ -40,11 +38,20 @@ def wait_for_first_frame(page: Page) -> None:
     wait_until("a frame", lambda: page.evaluate("performance.getEntriesByType('paint').length"))
 
 
-def violations(page: Page, rules: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """What axe finds, by all of its rules or by these: the rule and the first element that breaks it."""
-    only = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+@contextmanager
+def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
+    """A page in a window of its own, offline."""
+    with window(browser, **{"viewport": WIDE, **options}) as context:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        wait_for_first_frame(page)
+        yield page
+
+
+def violations(page: Page) -> list[tuple[str, str]]:
+    """What axe finds: the rule, and the first element that breaks it."""
     # Else it would describe each element that is as it should be, for as long again.
-    found = Axe().run(page, options={"resultTypes": ["violations"], **only}).response["violations"]
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in found]
 
 
