@@ -157,6 +157,7 @@ def test_undecided_on_every_box_does_not_hold() -> None:
 # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_every_figure_has_its_parts(across: Across) -> None:
     assert [each.cell.id for each in across.cells] == [cell.id for cell in across.runs[0].sweep.cells]
     for each in across.cells:

@@ -317,6 +317,7 @@ def test_when_ratios_are_precise_does_not_depend_on_what_they_are() -> None:
     assert 5 < one < 12
 
 
+@pytest.mark.slow
 def test_means_are_printed_as_narrow_as_was_asked() -> None:
     sweep = a_sweep(replace(RULE, half_width=0.02))
     logs = noise("ab", "wv", 0.012, 6)
@@ -332,6 +333,7 @@ def test_means_are_printed_as_narrow_as_was_asked() -> None:
 # --- the whole history ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_history_says_for_each_cell_after_how_many_blocks_it_left_and_how_precise_it_was() -> None:
     value = by_cell(aw=0.001, bw=0.02, av=0.5, bv=0.5)
     found = told(value, 12)

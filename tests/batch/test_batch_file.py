@@ -110,6 +110,7 @@ def test_only_what_is_not_finished_is_left() -> None:
     assert [item.sweep for item in left] == ["b", "d", "e"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((paths.PARAMS / "batches").glob("*.yml")), ids=lambda path: path.stem)
 def test_every_batch_file_names_what_is_there(path: Any) -> None:
     from mountlab.batch.commands import check

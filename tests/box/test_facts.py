@@ -159,6 +159,7 @@ def test_programs_with_their_versions(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("shellcheck")
 def test_the_script_passes_shellcheck(tmp_path: Path) -> None:
     script = tmp_path / "facts.sh"

@@ -269,6 +269,7 @@ def test_a_warning_and_an_error_of_ours_are_visible(
     assert visible(said.out + said.err) == said.out + said.err
 
 
+@pytest.mark.slow
 def test_a_traceback_of_a_fault_of_our_own_is_visible() -> None:
     code = "import sys; from mountlab import __main__, cli\n"
     code += f"def fail(_): raise RuntimeError({STEERING!r})\n"
@@ -310,6 +311,7 @@ def names(path: Path) -> set[str]:
     return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
+@pytest.mark.slow
 def test_only_progress_bars_write_past_the_guard() -> None:
     past_it = ("drawn_on", "__stdout__", "__stderr__", "buffer")
     asking = [path for path in PACKAGE.rglob("*.py") if any(word in path.read_text() for word in past_it)]

@@ -254,6 +254,7 @@ def test_an_ext4_option_that_no_kernel_documents_is_foreseen(option: str, near: 
     assert (f"did you mean '{near}'?" in said[1]) if near else ("did you mean" not in said[1])
 
 
+@pytest.mark.slow
 def test_no_option_of_the_published_sweeps_is_undocumented() -> None:
     for file in sorted((PARAMS / "sweeps").glob("*.yml")):
         for fs in load_sweep(file).sweep.filesystems:

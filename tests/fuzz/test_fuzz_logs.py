@@ -154,7 +154,7 @@ def test_lines_that_are_missing_invent_nothing(name: str, data: st.DataObject) -
 
 @settings(derandomize=True)  # other mixtures are known to give a figure of neither log
 @given(tools, st.data())
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_logs_in_turns_invent_nothing(tool: str, data: st.DataObject) -> None:
     """Trap: two runs wrote into one file at the same time. Of logs that are read: what one that is refused says may
     become readable by a line of the other."""

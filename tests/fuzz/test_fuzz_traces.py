@@ -92,6 +92,7 @@ patches = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(harm=st.lists(st.tuples(recorded_places, st.integers(0, 8), patches), min_size=1, max_size=5))
 def test_a_damaged_recording_is_explained_or_an_error(harm: list[tuple[int, int, bytes]]) -> None:
     data = bytearray(RECORDING)

@@ -12,33 +12,36 @@ from mountlab.runner import workflow
 from ownbox import own_box
 from sweeps import DD_WRITE, TMPFS, as_is
 
-pytestmark = [pytest.mark.long, pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.box,
+    pytest.mark.requires_root,
+    pytest.mark.requires_program("fio"),
+    pytest.mark.machine,
+]
 
-FEW, MANY = 4, 20
-"""Blocks in `make test`, of one workload, and in `make test-all`, of two."""
+BLOCKS = 20
 LEVEL = 0.999
 """So that a false alarm of this test is as rare as one run in a thousand: at 95 % it would be one in twenty."""
 
 
-BOTH = {
+WORKLOADS = {
     "dd-write": {**DD_WRITE, "count": 16},
     "fio-read": {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "16MiB"},
 }
 
 
-@pytest.fixture(scope="module", params=[FEW, pytest.param(MANY, marks=(pytest.mark.long, pytest.mark.machine))])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Two tmpfs with the same options, in a random order within each block."""
-    blocks, many = request.param, request.param == MANY
     scratch: Path = tmp_path_factory.mktemp("aa")
     with pytest.MonkeyPatch.context() as patch:
         own_box(scratch, patch)
         resolved = as_is(
             filesystems={"a": TMPFS, "b": TMPFS},
-            workloads=BOTH if many else {"dd-write": BOTH["dd-write"]},
-            # Of many blocks another order each time: with one seed, whatever the order does would be the same in every
-            # run. Of few that might be the same order in every block.
-            design={"repeats": blocks, "warmup": 1, "level": LEVEL, "seed": None if many else 7, "drop_caches": many},
+            workloads=WORKLOADS,
+            # Another order each time: with one seed, whatever the order does would be the same in every run.
+            design={"repeats": BLOCKS, "warmup": 1, "level": LEVEL, "seed": None, "drop_caches": True},
             baseline="a",
         )
         yield store.load_run(workflow.run(resolved, results=scratch / "results"))
@@ -50,9 +53,7 @@ def test_it_runs_to_its_end(run: Run) -> None:
 
 
 def test_both_are_measured_in_every_block(run: Run) -> None:
-    blocks = run.sweep.design.repeats
-    workloads = BOTH if blocks == MANY else ["dd-write"]
-    assert {each.workload: each.n for each in run.comparisons} == dict.fromkeys(workloads, blocks)
+    assert {each.workload: each.n for each in run.comparisons} == dict.fromkeys(WORKLOADS, BLOCKS)
     assert {each.level for each in run.comparisons} == {LEVEL}
 
 

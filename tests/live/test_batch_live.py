@@ -65,15 +65,13 @@ def host() -> Iterator[Control]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "stopped too"])
-def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control, stopped: bool) -> None:
+def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control) -> None:
     place = host.scene
     assert interrupt(host, signal.SIGKILL, after=2) == -signal.SIGKILL
     wait_until("the end of its kernel", lambda: not processes_with(str(place.results)))
     before = trials(place)
-    if stopped:
-        assert interrupt(host, signal.SIGINT, after=len(before) + 2) == 130
-        assert "mountlab batch --resume results/batch-b-" in host.said()
+    assert interrupt(host, signal.SIGINT, after=len(before) + 2) == 130
+    assert "mountlab batch --resume results/batch-b-" in host.said()
     host.type(*BEGIN, directory=place.home)
     assert host.wait() == 0, host.said()
 

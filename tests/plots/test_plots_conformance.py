@@ -8,18 +8,21 @@ import pytest
 from mountlab.analysis.example import ExampleRun
 from mountlab.report.sections.figures import PLOTS
 from mountlab.runner.conformance import plots as conformance
+from repetition import others_long
 from searched_run import searched_run
 from simulated_why import FSYNC, simulated_why
 from synthetic_run import SWEPT, WORKLOADS, synthetic_run
 
 FEW = (WORKLOADS[0], *WORKLOADS[3:5])
 """One of dd, and one that reads and one that writes of fio."""
+KEPT = ("bars", "trials", "layers", "capacity")
+"""One of means, of single trials, of parts of an operation and of a search."""
 NOT_OF_THIS_RUN = {"clients"}
 """Its workloads are driven by one box."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLOTS.own)
+@pytest.mark.parametrize("name", others_long(PLOTS.own, kept=KEPT))
 def test_every_plot_of_a_report_keeps_the_rules_of_plots(name: str) -> None:
     explained, plot = name in ("layers", "slowest", "flames"), PLOTS[name]
     run = synthetic_run(workloads=SWEPT if name == "responses" else FEW[:1] if explained else FEW)

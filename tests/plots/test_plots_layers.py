@@ -68,6 +68,7 @@ def test_the_title_names_the_largest_layer_of_each_file_system() -> None:
     assert "flushes (for the journal)" in plot.alt
 
 
+@pytest.mark.slow
 def test_keys_are_those_of_the_parts_that_can_be_seen() -> None:
     keys = set(drawn("tmpfs").legend)
     assert keys == {"processor", "unattributed"}

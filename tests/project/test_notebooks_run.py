@@ -113,6 +113,7 @@ def test_trials_are_inspected_without_a_box(kernel: OneKernel) -> None:
     assert "140 of 154 trials count" in text
 
 
+@pytest.mark.long
 def test_a_trial_that_the_run_does_not_have_is_an_error(kernel: OneKernel) -> None:
     with pytest.raises(CellExecutionError, match="t9999"):
         kernel.run("30_inspect_trials", trial="t9999")

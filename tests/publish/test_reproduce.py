@@ -366,6 +366,7 @@ def test_a_pipe_in_a_folder_is_not_waited_for(bundle: Path) -> None:
         reproduce.check(bundle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../../../../etc", "/etc", "a/b", ".."])
 @pytest.mark.parametrize("key", ["trial_id", "mount"])
 def test_names_in_the_journal_lead_nowhere_else(key: str, name: str, bundle: Path) -> None:

@@ -101,6 +101,7 @@ def test_trials_with_too_few_requests_for_the_percentile_are_counted_below_the_f
     assert "Not drawn" not in shown(run)
 
 
+@pytest.mark.slow
 def test_each_workload_has_a_line_and_a_figure() -> None:
     other = replace(MAIL, name="spool")
     run = searched_run("ext4", "xfs", workloads=(MAIL, other))

@@ -225,6 +225,7 @@ def test_a_hostile_name_moves_no_cursor() -> None:
     assert "\x1b" not in history_text([made(stepped(16, 8), key=replace(KEY, cell="ext4/\x1b[2J"))])
 
 
+@pytest.mark.slow
 def test_a_history_is_drawn_in_the_colour_that_its_file_system_has_in_a_report() -> None:
     drawn = history_view.overview([made(stepped(40, 20))]).text
     found = set().union(*map(colours, drawings(drawn)))

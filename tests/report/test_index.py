@@ -91,6 +91,7 @@ def test_only_small_files_are_read(derived: Path, results: Path) -> None:
     assert listed(results)["whole"].problem == ""
 
 
+@pytest.mark.slow
 def test_without_a_report_it_says_how_to_make_one(results: Path) -> None:
     assert f"No report yet: make report RUN={disk.shown(results / 'whole')}" in shown(results).words
     (results / "whole" / "report.html").write_text("")

@@ -94,7 +94,7 @@ def test_hostile_text_stays_text(made: Path, page: Page) -> None:
     assert made.read_text().count("&lt;script&gt;document.title=") > 10
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None:
     """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the
     name of a directory is refused: test_hostile_runs.)"""

@@ -563,6 +563,7 @@ def test_a_run_without_counters_over_time_says_why(facts: dict[str, Any], says: 
     assert says in repr(sections.inside_trials(replace(bare, series={}))), "in its place"
 
 
+@pytest.mark.slow
 def test_one_trial_is_drawn_or_it_is_said_why_not() -> None:
     run = with_counters(logged())
     (title,) = figures(sections.inside_one(run, next(iter(run.insides))))

@@ -87,6 +87,7 @@ def test_a_name_cannot_leave_the_directory_of_links() -> None:
     assert html.with_links_beside(html.beside('raw/"onclick="x', "a").text) == '<a href="raw/%22onclick=%22x">a</a>'
 
 
+@pytest.mark.slow
 def test_a_large_run_shows_the_first_trials_and_says_where_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials_part, "MOST_ROWS", 100)
     assert len(columns_of(RUN)) == 100

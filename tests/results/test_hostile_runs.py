@@ -353,7 +353,7 @@ class Damage:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that no number of trials can be
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_that_were_damaged_or_made_up_are_read_or_refused(run: Path) -> None:
     damage, seen = Damage(7), Counter[str]()
     assert look_at(run) == "read"  # what libraries set up when they are imported is touched before anybody looks

@@ -141,6 +141,7 @@ def test_a_log_that_failed_is_a_failed_trial_with_its_line(tmp_path: Path, resul
     assert "failed-trials" in {caveat.code for caveat in run.caveats}
 
 
+@pytest.mark.slow
 def test_reparse_reads_the_kept_logs_again(imported: Run) -> None:
     assert main(["reparse", str(imported.path)]) == 0
     assert (imported.path / "estimates.csv").read_text().count("write_bandwidth") == 2

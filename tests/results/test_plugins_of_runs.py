@@ -70,6 +70,7 @@ def test_the_report_shows_them(packages: Site, tmp_path: Path) -> None:
     assert "plug-ins-differ" not in {each.code for each in run.caveats}
 
 
+@pytest.mark.slow
 def test_without_a_check_that_looked_the_run_opens_with_a_warning_and_a_caveat(tmp_path: Path) -> None:
     path = run_with(tmp_path, CHECKS_ONLY)
     with pytest.warns(MountlabWarning, match=r"measured with mountlab-untar 0\.1\.0 .*: it is not installed now"):
@@ -111,6 +112,7 @@ def test_a_run_is_not_resumed_with_another_version_of_its_tool(packages: Site, t
     assert caught.value.allowed == "mountlab-untar 0.0.9"
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_another_version_of_a_check(packages: Site, tmp_path: Path) -> None:
     install_example(packages)
     path = run_with(tmp_path, {"mountlab-untar": {"version": "0.0.9", "checks": ["few-files"]}})
@@ -135,6 +137,7 @@ def test_words_of_others_about_plug_ins_are_not_believed(tmp_path: Path, used: M
         used_plugins(tmp_path, {"plugins": used})
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_because_a_run_names_it(packages: Site, tmp_path: Path) -> None:
     packages.install("mountlab-other", "raise SystemExit(9)", {"plots": {"other": "Other"}})
     path = run_with(tmp_path, {"os": {"version": "1", "checks": ["system"]}})

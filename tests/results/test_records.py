@@ -27,6 +27,7 @@ def test_of_an_earlier_version_all_is_read_that_it_kept() -> None:
         assert record.argv[0] == row["tool"]
 
 
+@pytest.mark.slow
 def test_the_bytes_of_a_trial_are_those_of_the_least_busy_device_below_its_file_system() -> None:
     run = load_run(TOUR)
     chains = {each.mount: [device.number for device in each.devices] for each in run.setups}

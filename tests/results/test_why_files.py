@@ -141,6 +141,7 @@ def test_a_trace_that_unpacks_to_more_than_a_trace_may_be_is_refused(
         why_files._unpacked(file)
 
 
+@pytest.mark.slow
 def test_the_tools_own_means_are_those_of_the_trial(
     results_dir: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

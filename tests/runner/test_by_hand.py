@@ -66,6 +66,7 @@ def test_a_trial_by_hand_does_what_a_sweep_does_in_the_same_order(tmp_path: Path
     assert machine.effects() == ["open", *CONTROL, *EXT4_SETUP, "trial", *EXT4_UNDO, "close"]
 
 
+@pytest.mark.slow
 def test_mounts_inside_each_other_are_undone_inside_out(tmp_path: Path) -> None:
     machine = Machine()
     with (
@@ -115,6 +116,7 @@ def test_everything_is_undone_where_the_users_own_code_raises(error: BaseExcepti
     assert store.load_run(box.path).info["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_an_interrupted_trial_is_not_recorded_and_the_box_stays_open(tmp_path: Path) -> None:
     machine = Machine(trial=[0, KeyboardInterrupt()])
     with opened(machine, tmp_path) as box, box.mounted("tmpfs", size="64MiB") as place:
@@ -235,6 +237,7 @@ class Clicked(Silent):
     def __exit__(self, *_error: object) -> None: ...
 
 
+@pytest.mark.slow
 def test_the_stop_button_ends_the_trials_and_returns_those_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_stop_button_ends_the_trials_and_returns_those_that_ended(
     assert machine.effects()[-1] == "close"
 
 
+@pytest.mark.slow
 def test_a_run_by_hand_is_neither_resumed_nor_extended(tmp_path: Path) -> None:
     with opened(Machine(), tmp_path) as box, box.mounted("tmpfs", size="64MiB") as place:
         box.trial(place, **WRITE)

@@ -125,6 +125,7 @@ def test_a_part_that_breaks_a_rule_fails_by_it(
     assert all("\n" not in str(item) for item in broken)
 
 
+@pytest.mark.slow
 def test_a_failure_is_a_line_with_what_was_got_and_what_is_allowed_and_exit_code_one(
     packages: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

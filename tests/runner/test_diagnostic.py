@@ -83,6 +83,7 @@ def test_a_record_that_broke_off_is_made_again() -> None:
     assert (trial.status, trial.attempts) == ("ok", 2)
 
 
+@pytest.mark.slow
 def test_a_stopping_rule_drops_no_diagnostic_trial(tmp_path: Path) -> None:
     asked = traced_until()
     the_plan = make_plan(asked.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=7)
@@ -152,6 +153,7 @@ def test_no_figure_and_no_caveat_changes_by_diagnostic_trials(tmp_path: Path) ->
     assert set(traced.measurements["trial_id"]) >= {"x0001", "x0006"}
 
 
+@pytest.mark.slow
 def test_texts_say_diagnostic_and_not_warm_up(tmp_path: Path) -> None:
     run = measured(tmp_path, 2)
     assert "ok, diagnostic" in sections.trials(run).text

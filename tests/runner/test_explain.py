@@ -116,6 +116,7 @@ def lost_after(trials: int, run_sweep: Any) -> Any:
     return lose
 
 
+@pytest.mark.slow
 def test_the_plan_shows_the_diagnostic_blocks_alone_and_changes_nothing(run: Path) -> None:
     before = (run / "run.json").read_bytes()
     with explain_plan(run, blocks=2) as session:
@@ -211,12 +212,14 @@ def test_a_run_that_is_not_complete_and_planned_is_refused(
     assert caught.value.got
 
 
+@pytest.mark.slow
 def test_another_box_is_refused(run: Path, bench: Bench) -> None:
     bench.facts = {**ABLE, "kernel": "6.99"}
     with pytest.raises(PlanError, match="not as it was when the run began"):
         explain(run)
 
 
+@pytest.mark.slow
 def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: Path, bench: Bench) -> None:
     bench.facts = {**ABLE, "trace_reason": "its kernel is locked down"}
     with pytest.raises(PlanError, match="cannot be traced"):
@@ -239,6 +242,7 @@ def test_an_explanation_that_is_not_ours_is_refused(entry: Any) -> None:
 # --- the command, and what is handed on -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_plan_and_explains(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(run), "-p", "explain=2", "--plan"]) == 0
     assert "diagnostic   4 trials in 2 blocks after all others" in capsys.readouterr().out

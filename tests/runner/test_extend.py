@@ -346,6 +346,7 @@ def test_a_scratch_device_is_the_same_after_a_restart_of_the_box_and_another_one
             workflow.check_same_box(facts, {**KNOWN, "device_ids": {"data": now}}, "r")
 
 
+@pytest.mark.slow
 def test_a_run_with_a_stopping_rule_ends_by_its_rule(bench: Bench, without_figures: None, results_dir: Path) -> None:
     design = {"until": {"half_width": "50%", "min": 3, "max": 4}}
     run = workflow.run(resolve({**BEGUN.parameters, "design": design}, where="tests"), results=results_dir)

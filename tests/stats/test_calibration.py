@@ -524,6 +524,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mountlab.stats.calibration.TABLES", SOME)
 
 
+@pytest.mark.slow
 def test_the_short_form_only_shows_its_tables(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -562,6 +563,7 @@ def without_tables(page: str) -> str:
 # --- what would n have told? ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_n_would_have_told_is_what_the_tables_say() -> None:
     """Another simulation of the same: two modes of 30 %, twice as fast, at n = 3; and the power of 10 normal pairs."""
     cv = math.sqrt(0.3 * 0.7)  # of two sharp modes at 1 and 2

@@ -121,6 +121,7 @@ def test_a_lower_chance_than_one_half_makes_bets_on_holds_lose() -> None:
 # --- the interval ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(trials_of_a_search.filter(bool), st.sampled_from([0.5, 0.8, 0.95]))
 def test_the_interval_holds_what_neither_bet_has_refuted(trials: list[RateTrial], level: float) -> None:
     found = capacity(trials, level)
@@ -190,6 +191,7 @@ def test_the_interval_of_a_ratio_contains_1_where_p_says_so(
     assert 0 < found.p <= 1
 
 
+@pytest.mark.slow
 @given(trials_of_a_search, trials_of_a_search)
 def test_the_inverse_ratio_is_that_of_the_cells_exchanged(one: list[RateTrial], other: list[RateTrial]) -> None:
     found, inverse = ratio(one, other), ratio(other, one)

@@ -510,7 +510,7 @@ def test_where_no_number_of_blocks_would_do_it_is_infinite() -> None:
     assert np.isinf(needed_blocks(ratio_of(math.log(1.02), 30.0, 3), 1, 0.95, 0.02)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sweeps_of_thousands_of_comparisons_have_an_answer_too() -> None:
     """At a millionth of error the noncentral t of scipy does not converge for few blocks: another way is taken."""
     ratios = drawn(np.random.default_rng(10), np.zeros(40_000), 3)

@@ -126,6 +126,7 @@ def test_a_process_is_the_child_of_its_parent_and_a_thread_of_nobody() -> None:
     assert read_trace(file.bytes()).parents == {8: 5}
 
 
+@pytest.mark.slow
 @every_row("name", HOSTILE_NAMES)
 def test_the_name_of_a_process_changes_nothing_else(name: str) -> None:
     plain, hostile = whole(), replace(whole(), names={})

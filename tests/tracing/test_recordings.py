@@ -109,6 +109,7 @@ def test_a_direct_read_is_mostly_the_device(name: str) -> None:
     assert work(name)["device_bytes_per_op"] == pytest.approx(4096)
 
 
+@pytest.mark.slow
 @every_row("name", OPERATION)
 def test_recordings_name_no_program_but_fio_and_the_kernels_own(name: str) -> None:
     names = {bytes(each).rstrip(b"\0") for each in read_trace(data_of(name)).events["sched:sched_switch"]["prev_comm"]}
