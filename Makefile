@@ -11,13 +11,16 @@ PY := .venv/bin/python
 SCRIPTS := .ci/run lib/env.sh
 # Sent to the box with their variables set in front of them, which shellcheck cannot know (SC2154).
 FRAGMENTS := $(shell find lib/mountlab lib/mountlab_dev -name '*.sh')
-# As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py).
-WORKERS := 2
+# As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py). Tests on the box mostly wait.
+# Those of a file run one after another in one worker (tests/conftest.py).
+check fuzz: WORKERS := 2
+test test-all: WORKERS := 4
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --quiet
 # Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
 CHECKED := not (box or browser or long) and (repository or not slow)
 # `make check test`, as in CI, runs no test twice.
-TESTED := not (long or repository)$(if $(filter check test-all,$(MAKECMDGOALS)), and (slow or box or browser))
+UNCHECKED := not repository and (slow or box or browser)
+TESTED := not long and $(if $(filter check,$(MAKECMDGOALS)),$(UNCHECKED),not repository)
 # Claims about this machine's hardware, which others who use it would spoil.
 SOAKED := $(patsubst %,tests/live/test_%.py,why_causes load_live memory_live sweep_live)
 
@@ -114,14 +117,14 @@ check: env lint ## linters, types, the fast tests, and those of the repository i
 	@$(PYTEST) -m "$(CHECKED)" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
 # Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
-# Tests on the box mostly wait. Those of a file run one after another in one worker (tests/conftest.py).
-test test-all: WORKERS := 4
 test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
 	@$(PYTEST) -m "$(TESTED)" --ignore=tests/dev $(ARGS)
 
-test-all: check test ## and what repeats it: each mount option and file system in the guest, faults, hostile input, simulations
-	@MOUNTLAB_TESTS_PART=long $(PYTEST) -m "long and not alone" $(ARGS)
+# In one run, so that what they share (a sweep, a page, the virtual box) is made once.
+test-all: check ## both, and what repeats them: each mount option and file system in the guest, faults, hostile input, simulations
+	@$(PY) -m mountlab_dev needs
+	@MOUNTLAB_TESTS_PART=together $(PYTEST) -m "not alone and (long or $(UNCHECKED))" $(ARGS)
 	@MOUNTLAB_TESTS_PART=alone $(PY) -m pytest --quiet -m "long and alone" $(ARGS)
 
 fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make test`: 10 to 15 minutes

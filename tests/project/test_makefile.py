@@ -424,22 +424,23 @@ def test_ci_runs_the_tests_that_the_readme_names() -> None:
 MARKS = ("alone", "long", "repository", "slow", "box", "browser")
 
 
-def test_every_test_is_in_one_part_of_test_all_and_the_fast_ones_are_in_test_alone_too() -> None:
+def test_every_test_is_in_one_part_of_test_all_and_those_that_are_not_long_in_one_of_check_and_test() -> None:
     parts, alone, both = (
         re.findall(r'-m "([^"]+)"', make("-n", *goals).stdout) for goals in (["test-all"], ["test"], ["check", "test"])
     )
-    assert (len(parts), len(alone), both) == (4, 1, parts[:2])
+    assert (len(parts), len(alone), len(both), both[0]) == (3, 1, 2, parts[0])
     for marked in product((False, True), repeat=len(MARKS)):
         marks = dict(zip(MARKS, marked, strict=True))
         if marks["alone"] > marks["long"] or (marks["repository"] and (marks["box"] or marks["browser"])):
             continue  # no test has these marks
         assert [bool(eval(part, dict(marks))) for part in parts].count(True) == 1, marks
+        assert [bool(eval(part, dict(marks))) for part in both].count(True) == (not marks["long"]), marks
         assert bool(eval(alone[0], dict(marks))) is not (marks["long"] or marks["repository"]), marks
 
 
 def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    page = "| part | commit |\n|---|---|\n| `long` | old | 1 |\n| `alone` | old | 1 |\n"
-    assert last_result.put(page, "long", ["new", "2"]) == page.replace("| `long` | old | 1 |", "| `long` | new | 2 |")
+    page = "| part | commit |\n|---|---|\n| `together` | old | 1 |\n| `alone` | old | 1 |\n"
+    assert last_result.put(page, "alone", ["new", "2"]) == page.replace("| `alone` | old | 1 |", "| `alone` | new | 2 |")
     with pytest.raises(ValueError, match="0 rows of part slow"):
         last_result.put(page, "slow", ["new", "2"])
-    assert {"long", "alone"} <= set(re.findall(r"^\| `(\w+)` \|", last_result.PAGE.read_text(), re.MULTILINE))
+    assert {"together", "alone"} <= set(re.findall(r"^\| `(\w+)` \|", last_result.PAGE.read_text(), re.MULTILINE))
