@@ -158,9 +158,8 @@ def _mutate(arguments: Arguments) -> int:
         copy = Copy(Path(place), arguments.workers, arguments.limit)
         copy.prepare(arguments.tree)
         found = places(copy.tree)
-        drawn = sample(found, arguments.number, arguments.seed)
-        if arguments.again:
-            drawn = [each for each in read(arguments.again).values() if each.test]
+        caught = [each for each in read(arguments.again).values() if each.test] if arguments.again else None
+        drawn = sample(found, arguments.number, arguments.seed) if caught is None else caught
         print("| place | mutation | change | stage | caught by |\n|---|---|---|---|---|", flush=True)
         for each in judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], judged):
             if each.test:

@@ -12,7 +12,7 @@ from pathlib import Path
 import html5lib
 import numpy as np
 import pytest
-from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, started, violations, window
+from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, violations, window
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -134,12 +134,6 @@ def an_index(results: Path) -> Path:
     (results / "compared" / "report.html").write_text("")
     (results / "compared" / "entry.json").write_text(json.dumps(entry))
     return execute.write_index(results)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as chromium:
-        yield chromium
 
 
 class Opened:

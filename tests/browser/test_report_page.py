@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, started
+from chromium import NARROW, PHONE, WIDE, needs_chromium, opened
 from every_plot import shapes
 from matplotlib.image import imread
 from mountlab.report import html
@@ -87,12 +87,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded_report(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

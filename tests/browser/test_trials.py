@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from chromium import PHONE, WIDE, needs_chromium, opened, started, violations
+from chromium import PHONE, WIDE, needs_chromium, opened, violations
 from mountlab.report import html, sections
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Page
@@ -32,12 +32,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = directory / "report.html"
     path.write_text(html.with_links_beside(framed(body, title="A run")))
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")
