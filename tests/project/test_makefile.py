@@ -439,8 +439,8 @@ def test_every_test_is_in_one_part_of_test_all_and_those_that_are_not_long_in_on
 
 
 def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    page = "| part | commit |\n|---|---|\n| `together` | old | 1 |\n| `alone` | old | 1 |\n"
-    assert last_result.put(page, "alone", ["new", "2"]) == page.replace("| `alone` | old | 1 |", "| `alone` | new | 2 |")
+    page = "| part | commit |\n|---|---|\n| `one` | old | 1 |\n| `two` | old | 1 |\n"
+    assert last_result.put(page, "one", ["new", "2"]) == page.replace("| `one` | old | 1 |", "| `one` | new | 2 |")
     with pytest.raises(ValueError, match="0 rows of part slow"):
         last_result.put(page, "slow", ["new", "2"])
     assert {"together", "alone"} <= set(re.findall(r"^\| `(\w+)` \|", last_result.PAGE.read_text(), re.MULTILINE))
