@@ -158,8 +158,10 @@ def _mutate(arguments: Arguments) -> int:
         copy = Copy(Path(place), arguments.workers, arguments.limit)
         copy.prepare(arguments.tree)
         found = places(copy.tree)
-        caught = [each for each in read(arguments.again).values() if each.test] if arguments.again else None
-        drawn = sample(found, arguments.number, arguments.seed) if caught is None else caught
+        if arguments.again:
+            drawn = [each for each in read(arguments.again).values() if each.test]
+        else:
+            drawn = sample(found, arguments.number, arguments.seed)
         print("| place | mutation | change | stage | caught by |\n|---|---|---|---|---|", flush=True)
         for each in judge_all(drawn, copy, [each for each in STAGES if arguments.live or each != "live"], judged):
             if each.test:

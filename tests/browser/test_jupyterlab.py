@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 from chromium import needs_chromium
-from chromium import started as chromium
 from labpage import ERRORS, POLL_MS, WINDOW, OpenNotebook, Server, copied, jupyterlab
 from mountlab.box import care
 from mountlab.box.embedded import open_box
@@ -20,7 +19,7 @@ from mountlab.core.model import Trial
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from sweeps import DIR
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
@@ -39,9 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """One for all notebooks: what JupyterLab itself consists of is loaded and compiled once."""
-    with chromium() as browser, browser.new_page(viewport=WINDOW) as page:  # type: ignore[arg-type]
+    with browser.new_page(viewport=WINDOW) as page:  # type: ignore[arg-type]
         yield page
 
 
