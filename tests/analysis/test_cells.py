@@ -45,6 +45,7 @@ from mountlab.stats.histograms import FEWEST_BEYOND, count, percentile
 from mountlab.stats.sequential import nominal_level
 from mountlab.sweep.sweep_file import DesignFile
 from mountlab_dev.bench import many_cells
+from rows import every_row
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep
 
 Values = Mapping[str, Mapping[int, float]]
@@ -176,7 +177,7 @@ def test_labels_of_one_metric_are_samples_of_their_own() -> None:
     assert dict(zip(estimates["label"], estimates["mean"], strict=True)) == {"read": 1.5, "write": 5.5}
 
 
-@pytest.mark.parametrize("name", STATISTICS)
+@every_row("name", STATISTICS)
 def test_the_design_says_how_trials_are_summed_up(name: str) -> None:
     the_sweep = make(design={"estimate": name})
     (row, *_) = estimate_frame(the_sweep, frame(the_sweep, VALUES), run_id="r", box="b").to_dict("records")

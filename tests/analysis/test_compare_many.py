@@ -23,6 +23,7 @@ from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
 from pages import COMPARED, Page
 from repetition import others_long
+from rows import every_row
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -94,7 +95,7 @@ def test_runs_that_are_alike_differ_by_nothing() -> None:
     assert found.p > 0.4
 
 
-@pytest.mark.parametrize("samples", [[], [[1.0]], [[1.0], [1.1]], [[1.0, 0.0], [1.0, 2.0]], [[1.0, -1.0], [1.0, 2.0]]])
+@every_row("samples", [[], [[1.0]], [[1.0], [1.1]], [[1.0, 0.0], [1.0, 2.0]], [[1.0, -1.0], [1.0, 2.0]]])
 def test_what_cannot_be_known_is_nan(samples: list[list[float]]) -> None:
     found = spread(samples)
     assert all(math.isnan(each) for each in (found.between, found.low, found.high, found.p))

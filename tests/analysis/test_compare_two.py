@@ -18,6 +18,7 @@ from mountlab.report import sections
 from mountlab.report.views import compare
 from mountlab.stats import compare_unpaired, sequential
 from pages import COMPARED
+from rows import every_row
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -181,7 +182,7 @@ def test_nothing_differs_but_seed_run_and_time() -> None:
     assert "in nothing that was kept" in compare.comparison_text(found)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("facts", "area", "what"),
     [
         ({"kernel": "6.19.1"}, "system", "kernel"),

@@ -22,6 +22,7 @@ from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Workload
 from mountlab.report.views.gate import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
 from mountlab.stats.looks import Looks
+from rows import every_row
 from synthetic_run import SyntheticRun, synthetic_run
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
@@ -68,7 +69,7 @@ def without(made: SyntheticRun, cell: str) -> SyntheticRun:
 # ── outcomes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("factor", "noise", "outcome"),
     [(1.0, 0.005, "passes"), (0.8, 0.005, "fails"), (1.0, 0.2, "cannot tell"), (0.95, 0.02, "cannot tell")],
 )
@@ -403,7 +404,7 @@ def test_a_figure_turned_round_keeps_its_bounds() -> None:
     assert replace(each, at_least=0.0, at_most=math.inf).ratio == (0.5, 0.0, math.inf)
 
 
-@pytest.mark.parametrize("margin", [-0.01, 10.01, math.inf, math.nan])
+@every_row("margin", [-0.01, 10.01, math.inf, math.nan])
 def test_a_margin_out_of_range_is_refused(margin: float) -> None:
     with pytest.raises(ParameterError, match="not a margin") as caught:
         judge([], [], margin=margin)

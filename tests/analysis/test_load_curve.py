@@ -16,6 +16,7 @@ from mountlab.analysis.load_curve import (
 )
 from mountlab.core.model import Objective
 from mountlab.core.objectives import objective_text
+from rows import every_row
 from searched_run import MAIL, SERVED, percentile_s, searched_run
 from synthetic_run import synthetic_run
 
@@ -63,7 +64,7 @@ def test_the_knee_of_a_queue_lies_where_its_percentile_has_doubled(name: str) ->
     assert curve.knee[0] <= doubled <= curve.knee[1]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rates", "milliseconds"),
     [
         ([1000, 2000, 3000, 4000], [1, 1.1, 1.2, 1.9]),  # it never leaves the flat part

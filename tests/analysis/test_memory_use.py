@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from mountlab.analysis.memory_use import Filled, Use, filled, uses
 from mountlab.core.model import Cell, Filesystem, Trial, Workload
 from rows import every_row
@@ -127,7 +126,7 @@ def test_medians_are_of_the_counted_trials() -> None:
     assert (found.n, found.taken, found.least, found.most) == (3, 64 * MIB, 60 * MIB, 65 * MIB)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "parts",
     [
         "",

@@ -43,7 +43,7 @@ def test_a_claim_agrees_only_with_a_decided_verdict_of_its_own_direction() -> No
     assert held("faster", "undecided") == held("same", "undecided") == "undecided"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("metric", "ratio", "direction"),
     [
         ("write_bandwidth", 3.0, "faster"),
@@ -58,7 +58,7 @@ def test_published_figures_point_where_their_ratio_does(metric: str, ratio: floa
     assert claims.direction(row, smallest_effect=0.02) == direction
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("published", "low", "high", "told"),
     [
         (18.0, 2.2, 20.0, "agrees"),
@@ -77,7 +77,7 @@ def test_a_published_ratio_outside_of_our_interval_is_no_agreement(
     assert agreement(row, ours, smallest_effect=0.02) == told
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("low", "high", "told"),
     [
         (0.95, 1.05, "agrees"),

@@ -15,6 +15,7 @@ from mountlab.analysis.stopping import decide, stops
 from mountlab.core.model import Cell, Design, Filesystem, Measurement, Status, Stop, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
 from repetition import others_long
+from rows import every_row
 
 RULE = Until(half_width=0.03, min=5, max=12)
 Value = Callable[[Cell, int], float | None]
@@ -94,7 +95,7 @@ ALL = ["a/w", "a/v", "b/w", "b/v"]
 # --- one look ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("blocks", range(5))
+@every_row("blocks", range(5))
 def test_nothing_leaves_before_min_blocks(blocks: int) -> None:
     assert leaving(CALM, blocks) == {}
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-import pytest
 from mountlab.batch.batch_file import Item
 from mountlab.batch.queue import HERE, Queue, Task, machine_of, makespan
 from mountlab.batch.view import Planned
@@ -213,7 +212,7 @@ def test_how_long_it_takes_is_that_of_the_boxes_at_the_same_time() -> None:
     assert makespan(queue_of([item(1, "a"), item(2, "a")]), {"01": 3.0, "02": 4.0}) == 7.0
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("box", "machine"),
     [
         (Box(name="a", host="db1"), "db1:22"),

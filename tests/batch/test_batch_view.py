@@ -126,7 +126,7 @@ def hostile_view() -> BatchView:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+@every_row("part", PARTS, ids=lambda part: part.__name__)
 def test_hostile_text_stays_text(part: Any) -> None:
     text = part(hostile_view()).text
     assert "<script" not in text

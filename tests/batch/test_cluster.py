@@ -16,6 +16,7 @@ import pytest
 from mountlab.batch import cluster
 from mountlab.batch.cluster import Broken, Cluster, Taken, Unfit, WorkerStatus
 from mountlab.core.errors import InputError, SchedulerError
+from rows import every_row
 from waiting import LIMIT_S, happens, wait_until
 
 
@@ -200,7 +201,7 @@ def _target(link: Path) -> str:
         return ""
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://h:1", "h", "inproc://x"])
+@every_row("address", ["127.0.0.1:8786", "http://h:1", "h", "inproc://x"])
 def test_an_address_needs_its_scheme(address: str) -> None:
     with pytest.raises(InputError, match="not the address of a scheduler"), cluster.opened(address, fit, threads=1):
         pass

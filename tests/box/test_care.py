@@ -100,7 +100,7 @@ def test_a_root_that_a_run_would_refuse_is_said_with_the_way_out() -> None:
     assert "roots" not in rows()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "mend"),
     [
         ({}, "apt-get install -y fio"),
@@ -337,7 +337,7 @@ def test_what_the_script_prints() -> None:
     assert care.parse_leftovers("") == []
 
 
-@pytest.mark.parametrize("line", ["", "mount\t1\t/srv", "cheese\t1\tx\t", "mount\tyes\tx\t"])
+@every_row("line", ["", "mount\t1\t/srv", "cheese\t1\tx\t", "mount\tyes\tx\t"])
 def test_an_answer_that_cannot_be_read(line: str) -> None:
     with pytest.raises(BoxError, match="cannot be read"):
         care.parse_leftovers(f"{line}\n")

@@ -168,6 +168,7 @@ def test_the_script_passes_shellcheck(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("programs", "expected"), [(("bash",), "bash"), (("busybox",), "busybox sh"), ((), None)])
 def test_the_shell_that_samples_is_one_that_waits_for_a_part_of_a_second(
     tmp_path: Path, programs: tuple[str, ...], expected: str | None
@@ -392,7 +393,7 @@ def test_facts_as_reports_show_them() -> None:
 # --- what the caveats look at -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("lines", "power"),
     [
         ("known", "no battery"),
@@ -407,7 +408,7 @@ def test_where_the_power_comes_from(lines: str, power: str) -> None:
     assert fact_parsers.parse_power(lines) == power
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("lines", "rate", "what"),
     [
         ("sda\tsata\t6.0 Gbps\t", 600e6, "SATA 6 Gb/s"),

@@ -180,7 +180,7 @@ def test_the_helper_says_which_it_is_and_what_it_allows() -> None:
     assert (found.mount_root, found.output_root, found.scratch) == (ROOT, OUT, ("/dev/disk/by-id/x",))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "words"),
     [
         (f"1000\n{OUT}\n", ("no helper that lets us in", "box helper b")),

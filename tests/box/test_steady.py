@@ -22,6 +22,7 @@ from mountlab.core.model import Box, Lease, Rights
 from mountlab.sweep.clients import opening
 from processes import is_alive
 from programs import program
+from rows import every_row
 from waiting import LIMIT_S, wait_until
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -462,7 +463,7 @@ def test_an_answer_that_is_none_is_refused(held: SteadyBox, monkeypatch: pytest.
     assert "Welcome" in error.value.got
 
 
-@pytest.mark.parametrize("printed", [b"", b"mountlab-job done", b"done 0 0 x\n", b"mountlab-job\n"])
+@every_row("printed", [b"", b"mountlab-job done", b"done 0 0 x\n", b"mountlab-job\n"])
 def test_what_is_no_answer_is_none(printed: bytes) -> None:
     assert JobAnswer.of(printed) is None
 

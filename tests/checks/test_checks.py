@@ -222,7 +222,7 @@ def test_a_method_of_fs_mark_that_flushes_the_whole_machine_is_a_warning(sync: s
     assert f"sync: {sync} calls sync(), which flushes every file system of the machine" in caveat.message
 
 
-@pytest.mark.parametrize("sync", ["none", "fsync", "post", "post_reverse"])
+@every_row("sync", ["none", "fsync", "post", "post_reverse"])
 def test_a_method_that_flushes_its_own_files_raises_nothing(sync: str) -> None:
     assert found("syncs-everything", of_fs_mark(sync)) == []
     assert found("syncs-everything", build(make())) == []
@@ -344,8 +344,8 @@ def option(state: str, name: str = "data=writeback", filesystem: str = "ramfs") 
     return OptionEvidence(filesystem=filesystem, option=name, kind="mount", state=state, kernel_says="nothing")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("on_ineffective", "severity"), [("error", "error"), ("caveat", "warning")])
-@pytest.mark.parametrize("state", ["ignored", "changed"])
+@every_row(("on_ineffective", "severity"), [("error", "error"), ("caveat", "warning")])
+@every_row("state", ["ignored", "changed"])
 def test_an_option_that_was_not_heeded_is_never_silence(state: str, on_ineffective: str, severity: str) -> None:
     """Trap: ramfs takes data=writeback, nobarrier and nonsense, and returns 0."""
     heard = build(make(design={"on_ineffective": on_ineffective}), options=[option(state)])
@@ -667,7 +667,7 @@ def test_a_run_in_which_everything_failed_is_told_and_does_not_crash() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", CHECKS)
+@every_row("code", CHECKS)
 def test_every_check_keeps_the_rules_of_checks(code: str) -> None:
     """On a good run; where each is raised, the tests of these files say one by one."""
     for rule in conformance.OF_CHECK:

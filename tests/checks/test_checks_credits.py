@@ -18,6 +18,7 @@ from mountlab.core.model import Cell, Measurement, Trial
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.tools.fio_series import Series, SeriesPoint
 from repetition import others_long
+from rows import every_row
 
 READ = {"tool": "fio", "rw": "randread", "size": "64MiB", "direct": True}
 WRITE = {**READ, "rw": "write"}
@@ -153,7 +154,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_row("shape", SHAPES)
 def test_other_shapes_of_a_log_are_none(shape: str) -> None:
     assert found("burst-credits", logged(*[SHAPES[shape]] * 3)) == []
 

@@ -26,7 +26,7 @@ def foreseen(code: str, the_sweep: Sweep, **facts: Any) -> list[tuple[str, str]]
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("filesystem", "layer"),
     [
         (ZRAM, "zram compresses it"),
@@ -116,7 +116,7 @@ def ran(the_sweep: Sweep, seeds: list[int | None]) -> Evidence:
     return replace(evidence, sweep=the_sweep, trials=evidence.trials.assign(seed=seeds))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "severity"),
     [
         ({"randseed": 5}, "warning"),

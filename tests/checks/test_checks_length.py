@@ -11,6 +11,7 @@ from mountlab.analysis.cells import estimate_frame, measurement_frame
 from mountlab.checks import CHECKS, Evidence, find_caveats, foresee
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Design, Measurement, Sweep
+from rows import every_row
 
 NOTHING = measurement_frame([])
 FIO = {"tool": "fio", "rw": "read", "size": "1MiB"}
@@ -79,7 +80,7 @@ def test_where_nobody_tells_a_time_the_check_has_not_passed() -> None:
     assert "how long" in find_caveats(gone).not_checked["too-short"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("workload", "foreseen"),
     [
         ({**FIO, "runtime": "500ms", "time_based": True}, "ext4/r for 500 ms"),

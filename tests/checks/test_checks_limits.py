@@ -11,6 +11,7 @@ from mountlab.checks import foresee
 from mountlab.core.model import Sweep
 from mountlab.sweep.plan import MOUNT_S, make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from rows import every_row
 from sweep.test_plan import BOX, FACTS
 
 LONG = [100e6, 101e6, 99e6, 100.5e6, 99.5e6, 100e6]
@@ -71,7 +72,7 @@ def test_file_systems_that_are_compared_and_made_once_are_a_warning_before_and_a
     assert "ext4, tmpfs: made once for all blocks" in caveat.message
 
 
-@pytest.mark.parametrize(
+@every_row(
     "sweep",
     [
         once(fresh_filesystem="block"),

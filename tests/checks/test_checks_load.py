@@ -15,6 +15,7 @@ from mountlab.checks.asked import part_of
 from mountlab.checks.rates import rates
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement, Trial
+from rows import every_row
 
 FIO = {"tool": "fio", "rw": "randread", "size": "64MiB", "bs": "4KiB"}
 Figures = Mapping[str, Mapping[str, float]]
@@ -141,7 +142,7 @@ def test_what_the_arithmetic_of_fio_makes_is_named_as_the_cause(asked: int, made
     assert "overloaded" not in message
 
 
-@pytest.mark.parametrize(("asked", "made"), MEASURED)
+@every_row(("asked", "made"), MEASURED)
 def test_the_arithmetic_of_fio_is_what_was_measured(asked: int, made: int) -> None:
     (rate, _) = rates({"rate_iops": asked, "rate_process": "poisson", "bs": 4096}).values()
     assert rate.made(4096) == pytest.approx(made, rel=0.01)

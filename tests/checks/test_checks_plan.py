@@ -49,7 +49,7 @@ def test_reads_that_come_back_to_the_same_blocks_are_foreseen(options: dict[str,
     assert ("warning", "fits-in-memory") in codes(reading(**options))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "options",
     [
         {},

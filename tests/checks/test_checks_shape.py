@@ -14,6 +14,7 @@ from mountlab.checks.shape import rounds_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Measurement, Trial
 from mountlab.tools.fio_series import Series, SeriesPoint
+from rows import every_row
 
 SHAPES = ("outlier", "two-modes", "drift", "step", "autocorrelated", "warm-up-too-short", "noisy")
 
@@ -254,7 +255,7 @@ def test_a_run_with_trials_missing_from_a_block_is_judged_by_the_blocks_that_all
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", SHAPES)
+@every_row("code", SHAPES)
 def test_zeros_and_constants_are_no_reason_to_crash(code: str) -> None:
     for values in ([0.0] * 12, [100e6] * 12, [0.0] * 6 + [1.0] * 6):
         list(CHECKS[code](build(make(filesystems={"ext4": EXT4}), values={"ext4/r": values})))

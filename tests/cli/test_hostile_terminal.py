@@ -32,6 +32,7 @@ from mountlab.results import store, tables
 from mountlab.runner import workflow
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import as_trial
+from rows import every_row
 from runner.test_progress import NOW, make
 
 FORGED = "error: everything is lost"
@@ -232,9 +233,7 @@ def test_joiners_other_alphabets_tabs_and_lines_are_text() -> None:
     assert visible(text) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [("\x1b=1", "[U+001B]=1"), ("=1\x1b", "'=1[U+001B]"), (-1, -1), (None, None)]
-)
+@every_row(("value", "shown"), [("\x1b=1", "[U+001B]=1"), ("=1\x1b", "'=1[U+001B]"), (-1, -1), (None, None)])
 def test_a_cell_is_visible_and_no_formula(value: object, shown: object) -> None:
     assert plain_cell(value) == shown
 

@@ -17,6 +17,7 @@ from mountlab.publish.bundle import DATA_LICENCES, check_licence
 from mountlab.results.paths import PARAMS, load_sweep
 from mountlab.sweep.filesystem_entry import NOT_MADE
 from mountlab.sweep.sweep_file import resolve
+from rows import every_row
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -139,7 +140,7 @@ def refusal(**changes: Any) -> ParameterError:
     return caught.value
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("design", "where", "what", "allowed"),
     [
         ({"repeats": -3}, "repeats", "wrong type or value", "1 or more, 10000 or less"),
@@ -172,7 +173,7 @@ def test_the_nearest_choice_is_suggested() -> None:
     assert refusal(design={"fresh_filesystem": "blok"}).next_step == "did you mean 'block'?"
 
 
-@pytest.mark.parametrize("size", [256, "256", "-64MiB", "64 mib"])
+@every_row("size", [256, "256", "-64MiB", "64 mib"])
 def test_the_size_of_a_file_system_and_of_a_workload_get_the_same_words(size: object) -> None:
     ours = refusal(filesystems={"t": {"type": "tmpfs", "size": size}})
     theirs = refusal(workloads={"w": {**SWEEP["workloads"]["w"], "size": size}})
@@ -182,7 +183,7 @@ def test_the_size_of_a_file_system_and_of_a_workload_get_the_same_words(size: ob
     assert (ours.what == "a number below zero") == (size == "-64MiB")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("design", "read"),
     [
         ({"level": "95%"}, 0.95),
@@ -202,7 +203,7 @@ def test_the_smallest_effect_is_a_share_like_the_others() -> None:
     assert resolve({**SWEEP, "design": {"smallest_effect": "5%"}}, where="s.yml").sweep.design.smallest_effect == 0.05
 
 
-@pytest.mark.parametrize("kind", ["zfs", "ZFS", "f2fs", "bcachefs", "ntfs", "vfat", "cifs", "jfs"])
+@every_row("kind", ["zfs", "ZFS", "f2fs", "bcachefs", "ntfs", "vfat", "cifs", "jfs"])
 def test_a_file_system_that_is_not_made_is_not_taken_for_a_mistyped_one(kind: str) -> None:
     """Trap: `type: zfs` suggested xfs, and `ntfs` nfs."""
     error = refusal(filesystems={"t": {"type": kind}})
@@ -223,7 +224,7 @@ def test_a_preset_of_a_file_without_presets() -> None:
     assert error.next_step == "leave it out, or write a preset 'small' below `presets` in the file"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "place"),
     [
         ("question: x\nfilesystems:\n  t: {type: tmpfs\nworkloads: {}\n", "line 4, column 10"),
@@ -242,7 +243,7 @@ def test_broken_yaml_is_named_by_file_line_and_column(text: str, place: str) -> 
 # --- what the plan says -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("option", "near"),
     [("data=writeback2", "data=writeback"), ("noatimee", "noatime"), ("commit=soon", ""), ("delaloc", "delalloc")],
 )
@@ -261,7 +262,7 @@ def test_no_option_of_the_published_sweeps_is_undocumented() -> None:
             assert undocumented(fs.type, fs.options) == {}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("seconds", "text"),
     [(0.2, "1 s"), (8.0, "8 s"), (59.6, "60 s"), (112, "110 s"), (127, "2 min 10 s"), (2822, "47 min"),
      (11400, "3 h 10 min")],

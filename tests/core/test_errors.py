@@ -52,7 +52,7 @@ def test_long_evidence_is_shown_by_both_its_ends() -> None:
     assert said[5] == "    | ... (19 lines)"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("evidence", "best"),
     [
         (

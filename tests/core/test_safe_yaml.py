@@ -56,9 +56,7 @@ def test_depth_and_length_have_a_limit() -> None:
     assert len(parse_yaml("a: [" + "x," * 50_000 + "]", where="s.yml")["a"]) == 50_000 < MOST_NODES
 
 
-@pytest.mark.parametrize(
-    "text", ["a: " + "9" * 5000, "a: 0x" + "f" * 5000, "a: 1" + ":59" * 3000, "a: !!int " + "7" * 200]
-)
+@every_row("text", ["a: " + "9" * 5000, "a: 0x" + "f" * 5000, "a: 1" + ":59" * 3000, "a: !!int " + "7" * 200])
 def test_a_number_without_end_is_refused(text: str) -> None:
     assert refusal(text).what == "too long for a number or a date"
 
@@ -70,7 +68,7 @@ def test_no_tag_makes_an_object(text: str) -> None:
     assert "could not determine a constructor" in refusal(text).got
 
 
-@pytest.mark.parametrize("text", [each for each in TEXTS if any(ord(c) < 32 and c not in "\t\n" for c in each)])
+@every_row("text", [each for each in TEXTS if any(ord(c) < 32 and c not in "\t\n" for c in each)])
 def test_a_text_that_could_steer_a_terminal_is_refused_wherever_it_stands(text: str) -> None:
     for raw in ({"host": text}, {text: "x"}, {"scratch": {text: "/dev/pmem0"}}, {"scratch": {"a": [text]}}):
         with pytest.raises(ParameterError) as caught:
@@ -79,7 +77,7 @@ def test_a_text_that_could_steer_a_terminal_is_refused_wherever_it_stands(text: 
         assert str(caught.value).replace("\n", "").isprintable()
 
 
-@pytest.mark.parametrize("code", ["202e", "2066", "2028", "009b", "0007"])
+@every_row("code", ["202e", "2066", "2028", "009b", "0007"])
 def test_text_that_shows_itself_as_another_is_refused_in_a_file(code: str) -> None:
     assert refusal(f'a: [b, {{c: "x\\u{code}y"}}]').what == "a control character in a text"
 
@@ -120,7 +118,7 @@ def levels(many: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@every_row(
     ("workloads", "design", "what"),
     [
         (of_dd(bs=levels(1001)), {}, "too many levels for one factor"),
@@ -184,7 +182,7 @@ def test_a_host_is_an_alias_a_name_or_an_address(host: str) -> None:
     assert parse_box({"host": host}, name="b", where="b.yml").host == host
 
 
-@pytest.mark.parametrize("user", ["-l", "a b", "a;b", "$(id)", "root\\x y"])
+@every_row("user", ["-l", "a b", "a;b", "$(id)", "root\\x y"])
 def test_a_user_is_no_option_and_no_command(user: str) -> None:
     with pytest.raises(ParameterError, match="not a user"):
         parse_box({"host": "lab", "user": user}, name="b", where="b.yml")

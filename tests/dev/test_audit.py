@@ -16,6 +16,7 @@ from mountlab_dev.__main__ import parser
 from mountlab_dev.audit import Outcome, audit
 from mountlab_dev.audit.look import SERVICE
 from mountlab_dev.audit.rules import advisories, pins, secrets
+from rows import every_row
 
 LOCK = """# by hand
 Jinja2==2.10 ; python_version < '4' \\
@@ -79,7 +80,7 @@ def test_pins_are_read_with_their_checksums() -> None:
     assert found == [("jinja2", "2.10", True), ("zope-interface", "5.0", True), ("loose", "1.0", False)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("change", "many"),
     [
         ({}, 1),
@@ -145,9 +146,7 @@ def test_a_secret_in_the_tree_is_found(text: str, tree: Path) -> None:
     assert by_what(audit(tree, offline=True), "secrets").findings == (f"notes.txt, line 2: {SECRETS[text]}",)
 
 
-@pytest.mark.parametrize(
-    "text", ["password = getpass()", "token: {token}", "https://example.org:443/a@b", "user@host:path"]
-)
+@every_row("text", ["password = getpass()", "token: {token}", "https://example.org:443/a@b", "user@host:path"])
 def test_what_only_looks_like_one_is_none(text: str) -> None:
     assert list(secrets(text)) == []
 

@@ -21,13 +21,14 @@ from mountlab_dev.__main__ import main
 from mountlab_dev.bench import naive, peer, perturbation, table, trials
 from mountlab_dev.bench.link import Link, link
 from mountlab_dev.bench.table import Row
+from rows import every_row
 
 ELSEWHERE = Box(name="far", host="far.invalid")
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("row", "met", "says"),
     [
         (Row("a", [0.020, 0.021, 0.080], under=0.025), True, "under 25.0 ms, met"),

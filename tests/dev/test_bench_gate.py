@@ -13,6 +13,7 @@ from mountlab.core.errors import CommandError, ParameterError
 from mountlab_dev.bench import cheap, gate, record
 from mountlab_dev.bench.gate import Side, Subject, Turn
 from mountlab_dev.bench.record import Recording
+from rows import every_row
 
 FIRST = Recording("a" * 12, "2026-11-26", "logs", "decoding them", 9.1, 8.9, 9.25, 7)
 LATER = Recording("b" * 12, "2026-11-27", "logs", "decoding them", 12.0, 11.5, 12.5, 7)
@@ -33,7 +34,7 @@ def test_rows_are_added_to_the_record_and_read_again(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "where"),
     [
         ("commit,ratio\n", "line 1"),
@@ -79,7 +80,7 @@ def taken(ratios: Sequence[float]) -> list[Turn]:
 SPREAD = (1.1, 1.2, 1.22, 1.3, 1.35, 1.4, 1.5)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("ratios", "verdict"),
     [
         ([2.0] * 7, "worse"),
@@ -98,7 +99,7 @@ def test_a_verdict_needs_the_whole_interval(ratios: Sequence[float], verdict: st
     assert gate.verdict(gate.ratio_of(taken(ratios))) == verdict
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("verdicts", "code"),
     [
         (["not worse", "not worse"], 0),
@@ -111,7 +112,7 @@ def test_exit_codes(verdicts: list[str], code: int) -> None:
     assert gate.exit_code(verdicts) == code
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("ratios", "count"),
     [
         (itertools.repeat(1.0), 7),

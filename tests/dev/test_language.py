@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from mountlab_dev.__main__ import main
 from mountlab_dev.language import findings, in_markdown, in_notebook, long_sentences, phrases
+from rows import every_row
 
 
 def words(text: str) -> list[str]:
     return [each.words for each in phrases(text)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "found"),
     [
         ("It cannot be told.", "told"),
@@ -45,7 +46,7 @@ def test_a_listed_phrase_is_found(text: str, found: str) -> None:
     assert found in words(text)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "identical cells, one of which is the baseline",
@@ -61,7 +62,7 @@ def test_plain_english_is_left_alone(text: str) -> None:
     assert words(text) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "what the kernel says\n    of it",
@@ -93,7 +94,7 @@ def test_a_sentence_of_35_words_passes_and_one_of_36_does_not() -> None:
     assert found.advice.startswith("36 words")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "page",
     [
         f"```sh\n{LONG}\n```",
@@ -112,7 +113,7 @@ def test_code_links_items_cells_headings_and_paragraphs_make_no_long_sentence(pa
     assert long_sentences(page) == []
 
 
-@pytest.mark.parametrize("page", [f"- {LONG}", f"| a | {LONG} |", f"> {LONG}", f"1. Short. {LONG}", f"e.g. {LONG}"])
+@every_row("page", [f"- {LONG}", f"| a | {LONG} |", f"> {LONG}", f"1. Short. {LONG}", f"e.g. {LONG}"])
 def test_long_sentences_of_items_cells_and_quotations_are_found(page: str) -> None:
     assert len(long_sentences(page)) == 1
 

@@ -43,6 +43,7 @@ from mountlab_dev.reference import pages
 from mountlab_dev.reference.files import kind
 from mountlab_dev.reference.names import members, signature
 from pydantic import BaseModel
+from rows import every_row
 
 REFERENCE = disk.ROOT / "docs" / "reference"
 DATA = Path(__file__).parents[1] / "data"
@@ -105,7 +106,7 @@ def test_no_page_names_a_path_of_the_machine_it_was_made_on(made: dict[str, str]
 # --- nothing is left out, nothing is unsaid ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+@every_row("model", MODELS, ids=lambda model: model.__name__)
 def test_every_key_of_a_parameter_file_is_explained_in_the_reference(
     model: type[BaseModel], made: dict[str, str]
 ) -> None:
@@ -232,7 +233,7 @@ def test_the_files_of_a_run_are_those_in_the_reference() -> None:
     assert tracked - generated <= known
 
 
-@pytest.mark.parametrize("tool", FORMATS)
+@every_row("tool", FORMATS)
 def test_the_metrics_that_a_tool_gives_are_those_of_its_recordings(tool: str) -> None:
     """Every metric of a recording is listed, and every one that is listed is met in some recording, or needs what only
     a trial knows: which side dd was on, the text of filebench's workload."""
@@ -247,7 +248,7 @@ def test_the_metrics_that_a_tool_gives_are_those_of_its_recordings(tool: str) ->
     assert set(TOOLS[tool].gives) - found <= NOT_IN_LOGS[tool]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("annotation", "said"),
     [
         (str | None, "text"),
@@ -290,7 +291,7 @@ def test_every_field_and_method_of_a_run_is_among_the_members() -> None:
     assert listed == own | {each.name for each in dataclasses.fields(store.Run)}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every_row("name", FUNCTIONS)
 def test_a_printed_signature_is_that_of_the_function(name: str, made: dict[str, str]) -> None:
     """What is printed is parsed as Python, and evaluated where it is a default."""
     what = FUNCTIONS[name]

@@ -135,9 +135,7 @@ def test_an_earlier_version_could_not_tell_a_step_from_a_delay() -> None:
     assert (changed(wall_s=3605.0).seconds, changed(wall_s=3605.0).clock_step_s) == (5.0, None)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "990.00", "990.00 1000.00 1000.00", "990.00 1000.00 1000.00 nonsense 1005.00", "  \n"]
-)
+@every_row("text", ["", "990.00", "990.00 1000.00 1000.00", "990.00 1000.00 1000.00 nonsense 1005.00", "  \n"])
 def test_times_that_cannot_be_read_are_not_known(text: str) -> None:
     assert changed(wall_s=3605.0, uptime=text).clock_step_s is None
 

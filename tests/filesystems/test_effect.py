@@ -553,7 +553,7 @@ def test_an_option_may_be_shown_by_a_file_of_its_name_only() -> None:
 LAZY = ("-E", "lazy_itable_init=1,lazy_journal_init=1")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mkfs", "allocated", "state"),
     [
         (LAZY, 4096 - 512, "in effect"),
@@ -586,7 +586,7 @@ def test_the_compression_of_a_device_in_memory_is_read_back() -> None:
     assert (row.state, row.kernel_says) == ("changed", "comp_algorithm says lz4")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("dump", "state"),
     [
         ("==> dumpe2fs <==\nJournal UUID: 1\nJournal device: 0x0701\n", "in effect"),

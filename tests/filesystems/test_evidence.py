@@ -321,7 +321,7 @@ def test_the_device_of_an_overlay_is_that_of_its_upper_directory() -> None:
     assert unseen(evidence(in_memory)) is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "iostats", "chain", "why"),
     [
         ("rw", "1", ["259:0"], None),

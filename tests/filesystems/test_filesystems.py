@@ -239,7 +239,7 @@ def test_an_external_journal_is_made_first_with_the_same_block_size() -> None:
     assert "journal_image" not in FAMILIES["ext2"].keys
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mkfs", "expected"),
     [
         (("-O", "^has_journal"), "-O ^has_journal -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"),

@@ -39,7 +39,7 @@ def step(argv: tuple[str, ...]) -> Step:
     return Step(argv=argv, why="why")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("made", "argv"),
     [
         (timed_step(MKFS, why="why", keep="mkfs.txt"), MKFS),

@@ -68,7 +68,7 @@ def test_no_words_stop_it(words: list[str], reader: object) -> None:
         assert {state for _, (state, _) in found} <= {"in effect", "changed", "ignored", "not visible"}
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "made_up"])
+@every_row("kind", ["ext4", "xfs", "btrfs", "made_up"])
 def test_without_a_dump_nothing_is_visible(kind: str) -> None:
     assert [state for _, state, _ in told(kind, "-b 4096 -m 1", {})] == ["not visible", "not visible"]
 

@@ -15,6 +15,7 @@ from mountlab.core.errors import InputError
 from mountlab.jupyter import lab
 from mountlab.jupyter.api import PageLink, sweep_from_notebook
 from mountlab.results import paths
+from rows import every_row
 
 
 def test_the_tour_is_opened_below_the_repository(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_the_line_for_another_machine_is_told_with_the_port() -> None:
     assert "token" in told
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("given", "remote"),
     [
         ({}, False),

@@ -23,6 +23,7 @@ from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison
 from mountlab.plots import Plot
+from rows import every_row
 from synthetic_run import SyntheticRun, comparison, synthetic_run
 
 HOSTILE = """<script>alert("x")</script>]]><!-- ' $\\frac & \x00"""
@@ -200,7 +201,7 @@ def test_the_first_colours_are_seen_on_light_and_dark(page: str) -> None:
         assert (light + 0.05) / (dark + 0.05) >= 3
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("low", "high", "ticks"),
     [
         (0.4, 12, [0.5, 1, 2, 5, 10]),
@@ -220,9 +221,7 @@ def test_any_log_axis_has_a_few_readable_ticks(low: float, factor: float) -> Non
     assert not any("e" in plots.tick_text(tick) for tick in ticks)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.5, "0.5"), (1, "1"), (2000, "2\u202f000"), (1.05, "1.05"), (0.01, "0.01")]
-)
+@every_row(("value", "text"), [(0.5, "0.5"), (1, "1"), (2000, "2\u202f000"), (1.05, "1.05"), (0.01, "0.01")])
 def test_ticks_as_people_write_them(value: float, text: str) -> None:
     assert plots.tick_text(value) == text
 

@@ -28,6 +28,7 @@ from mountlab.plots.panels import MOST_PANELS, apart
 from mountlab.plots.series import thinned
 from mountlab.stats.histograms import Histogram, count
 from repetition import others_long
+from rows import every_row
 from synthetic_run import SWEPT, SyntheticRun, comparison, synthetic_run
 
 HOSTILE = """<script>alert("x")</script>]]><!-- ' $\\frac & \x00"""
@@ -286,7 +287,7 @@ def test_hostile_text_stays_text() -> None:
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("names", "ordered", "places", "kind"),
     [
         (["1MiB", "4KiB", "64KiB"], ["4KiB", "64KiB", "1MiB"], [12, 16, 20], "size"),

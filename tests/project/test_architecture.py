@@ -15,6 +15,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from rows import every_row
 from vulture import Vulture
 
 ROOT = Path(__file__).parents[2]
@@ -286,7 +287,7 @@ def test_files_are_written_in_few_places() -> None:
     assert against(lambda path: list(writes(parse(path))), others) == {}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("source", "found"),
     [
         ("import time", {"time"}),
@@ -311,7 +312,7 @@ def test_effects_are_seen(source: str, found: set[str]) -> None:
     assert effects(ast.parse(source)) == found
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("source", "count"),
     [
         ("p.write_text('x')", 1),

@@ -19,6 +19,7 @@ from project import test_docs
 from project.test_docs import COVERED_IN_DOCS, DOCS, SCRIPTS, WRITTEN
 from project.test_how_to import ADDITIONS
 from project.test_readme import in_file_or_folder
+from rows import every_row
 
 ROOT = disk.ROOT
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -112,12 +113,12 @@ def _shown(block: Block) -> list[str]:
     return [key for key in {**OUTPUTS, **NOT_COMPARED} if any(each.startswith(key) for each in begins)]
 
 
-@pytest.mark.parametrize("block", [pytest.param(b, id=f"{b.page}-{n}") for n, b in enumerate(BLOCKS)])
+@every_row("block", BLOCKS, ids=[f"{block.page}-{number}" for number, block in enumerate(BLOCKS)])
 def test_every_block_has_a_language_and_a_test(block: Block) -> None:
     assert is_covered(block), "no test takes such a block: see the tables of this file"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "block",
     [
         Block("docs/new.md", "", "make lab\n", False),
@@ -166,7 +167,7 @@ def commands_of(block: Block) -> list[str]:
     return [re.sub(r"\s+#.*", "", line).strip() for line in typed if line.strip() and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("block", of(*SHELL))
+@every_row("block", of(*SHELL))
 def test_every_command_is_run_by_a_test_or_says_why_not(block: Block) -> None:
     known = [pattern for pattern, *_ in COVERED_IN_DOCS] + list(NOT_RUN)
     assert not [each for each in commands_of(block) if not any(re.fullmatch(pattern, each) for pattern in known)]

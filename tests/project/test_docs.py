@@ -25,6 +25,7 @@ from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab.tools import TOOLS
 from mountlab.tools.command import METRIC_KEYS
 from project.test_readme import COVERED_BY
+from rows import every_row
 
 ROOT = disk.ROOT
 DOCS = ROOT / "docs"
@@ -38,8 +39,8 @@ WRITTEN = [
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md"))]
-each_page = pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
-each_written = pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+each_page = every_row("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
+each_written = every_row("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 SAFETY = (DOCS / "safety.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -73,7 +74,7 @@ def test_every_link_and_anchor_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
-@pytest.mark.parametrize("page", [page for page in ALL if page.is_relative_to(DOCS)], ids=lambda page: page.name)
+@every_row("page", [page for page in ALL if page.is_relative_to(DOCS)], ids=lambda page: page.name)
 def test_every_page_is_reached_from_the_index(page: Path) -> None:
     reached, todo = set(), [DOCS / "README.md"]
     while todo:
@@ -299,7 +300,7 @@ def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
     assert not dead
 
 
-@pytest.mark.parametrize("page", [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))], ids=lambda p: p.name)
+@every_row("page", [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))], ids=lambda p: p.name)
 def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
     """In tables and prose of the docs: a code of two words with a dash, or a metric."""
     known = (DOCS / "reference" / "caveats.md").read_text()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
 from mountlab.core import disk
 from mountlab_dev.language import READERS, findings
+from rows import every_row
 
 PLACES = (
     "lib", "docs", "params", "notebooks",
@@ -40,7 +40,7 @@ def not_plain(file: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@every_row("place", PLACES)
 def test_text_is_plain_english(place: str) -> None:
     found = [each for file in files(place) for each in not_plain(file)]
     assert not found, "\n".join(found)

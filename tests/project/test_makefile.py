@@ -17,6 +17,7 @@ import pytest
 from mountlab import cli
 from mountlab_dev.__main__ import parser
 from programs import program
+from rows import every_row
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -119,7 +120,7 @@ def test_the_library_understands_what_make_says_to_it(cabin: Path, arguments: li
     assert words[0] == ("batch" if arguments[0] == "studies" else arguments[0])
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("target", "said"),
     [
         ("plan", "make plan: SWEEP is missing, for example: make plan SWEEP=ramdisk"),

@@ -24,6 +24,7 @@ from mountlab.results.plain_files import LARGEST_NAMED
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS
 from results.test_hostile_runs import not_for_ever
+from rows import every_row
 
 PRIVATE = "a_private_name"
 JOBS = f"[{PRIVATE}]\nrw=read\nsize=1m\n"
@@ -115,9 +116,9 @@ Way = Callable[[Path, str, str, pytest.MonkeyPatch], Any]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("key", KEYS)
+@every_row("way", WAYS)
+@every_row("place", PLACES)
+@every_row("key", KEYS)
 def test_a_sweep_reads_nothing_that_does_not_lie_beside_it(
     key: str, place: str, way: Way, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,9 +131,9 @@ def test_a_sweep_reads_nothing_that_does_not_lie_beside_it(
         assert caught.value.where.endswith(f"workloads.w.{key}")
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["good", "./good", "sub/good", "inner"])
-@pytest.mark.parametrize("key", KEYS)
+@every_row("way", WAYS)
+@every_row("name", ["good", "./good", "sub/good", "inner"])
+@every_row("key", KEYS)
 def test_a_file_beside_a_sweep_or_below_it_is_read_also_through_a_link_that_stays_there(
     key: str, name: str, way: Way, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

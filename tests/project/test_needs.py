@@ -11,6 +11,7 @@ import pytest
 from mountlab.box.embedded import here
 from mountlab.core.errors import CommandError
 from mountlab_dev import needs
+from rows import every_row
 
 TESTS = Path(__file__).parents[1]
 OF_NO_PACKAGE = {"filebench", "server", "google-chrome", "chromium-browser"}
@@ -30,19 +31,18 @@ def test_every_program_that_a_test_names_has_a_package() -> None:
     assert named - set(needs.PROGRAMS) - OF_NO_PACKAGE == set()
 
 
-@pytest.mark.parametrize("name", needs.PROGRAMS)
-def test_a_test_without_its_program_names_the_package(
-    name: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+@every_row("name", needs.PROGRAMS)
+def test_a_test_without_its_program_names_the_package(name: str, request: pytest.FixtureRequest) -> None:
     """Asked of each test of this session that says it needs the program."""
     plain = here.find
-    monkeypatch.setattr(here, "find", lambda program: None if program.name == name else plain(program))
-    assert needs.missing().count(name) == 1
     expected = f"needs {name} (apt-get install {needs.PACKAGES[name]})"
-    assert needs.reason(name) == expected
-    for item in request.session.items:
-        if any(name in mark.args for mark in item.iter_markers("requires_program")):
-            assert expected in list(conftest._obstacles(item)), item.nodeid
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(here, "find", lambda program: None if program.name == name else plain(program))
+        assert needs.missing().count(name) == 1
+        assert needs.reason(name) == expected
+        for item in request.session.items:
+            if any(name in mark.args for mark in item.iter_markers("requires_program")):
+                assert expected in list(conftest._obstacles(item)), item.nodeid
 
 
 def test_one_command_brings_all_that_is_missing() -> None:

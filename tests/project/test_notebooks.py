@@ -16,6 +16,7 @@ import nbformat
 import pytest
 from mountlab.core.model import Until
 from papermill import inspect_notebook
+from rows import every_row
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -26,7 +27,7 @@ TYPES = re.compile(r"(str|int|float|bool|list|dict)(\[[\w, ]+\])?")
 KERNEL = "Mountlab (.venv)"
 METADATA = {"kernelspec", "language_info"}
 
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+each_notebook = every_row("path", NOTEBOOKS, ids=lambda path: path.name)
 
 
 def read(path: Path) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from mountlab.checks import CHECKS
 from mountlab.core import disk
 from mountlab.results import paths, store
+from rows import every_row
 
 ROOT = disk.ROOT
 DOCS = ROOT / "docs"
@@ -117,12 +118,12 @@ def is_of_the_code(line: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("line", quoted_messages())
+@every_row("line", quoted_messages())
 def test_a_message_that_is_quoted_is_one_of_the_code(line: str) -> None:
     assert is_of_the_code(line)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "line",
     [
         "error: the box lost its network card",

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
 from mountlab.results import paths
 from mountlab.runner import demo
+from rows import every_row
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -81,7 +81,7 @@ def test_every_command_is_run_somewhere() -> None:
             assert in_file_or_folder(place, text), f"{place} does not run {pattern}"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("markdown", "expected"),
     [
         ("```sh\nmake demo   # two minutes\n# a remark\n\nmake test\n```\n", ["make demo", "make test"]),

@@ -18,6 +18,7 @@ from mountlab.results import paths
 from mountlab.results.paths import load_sweep
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
 from project.test_sweep_files import BOX, facts
+from rows import every_row
 
 SUFFIX = {"k": 1024, "K": 1024, "m": 1024**2, "M": 1024**2, "g": 1024**3, "G": 1024**3}
 
@@ -182,14 +183,14 @@ def test_the_fs_mark_of_a_study_is_its_own(sweep: str) -> None:
     assert {key: ours.get(key) for key in letters(line.split())} == letters(line.split())
 
 
-@pytest.mark.parametrize("sweep", D_MOUNTS)
+@every_row("sweep", D_MOUNTS)
 def test_the_mount_options_of_a_study_are_its_own(sweep: str) -> None:
     found = mounts(plan_of(sweep))
     for name, theirs in D_MOUNTS[sweep].items():
         assert mount_options(found[name]) == options(theirs)
 
 
-@pytest.mark.parametrize("sweep", sorted({*D_FS_MARK, *D_MOUNTS, *D_FILEBENCH}))
+@every_row("sweep", sorted({*D_FS_MARK, *D_MOUNTS, *D_FILEBENCH}))
 def test_every_ext4_of_study_d_is_made_without_lazy_initialisation(sweep: str) -> None:
     made = [
         step.argv
@@ -282,7 +283,7 @@ def comment_of(name: str) -> str:
     return " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@every_row("name", STUDIES)
 def test_a_sweep_says_in_what_it_differs_from_its_study(name: str) -> None:
     assert "differs" in comment_of(name)
 
@@ -291,7 +292,7 @@ def given(name: str) -> Mapping[str, Any]:
     return yaml.safe_load((paths.PARAMS / "sweeps" / f"{name}.yml").read_text())  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@every_row("name", STUDIES)
 def test_every_published_row_is_of_cells_that_the_sweep_has(name: str) -> None:
     presets = [{}, *({"preset": each} for each in given(name)["presets"] if each == "filebench")]
     sweeps = [load_sweep(paths.PARAMS / "sweeps" / f"{name}.yml", overrides).sweep for overrides in presets]

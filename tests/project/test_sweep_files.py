@@ -15,6 +15,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.results.paths import load_published, load_sweep
 from mountlab.sweep.plan import make_plan
+from rows import every_row
 from sweep.test_plan import FACTS
 
 SWEEPS = sorted((paths.PARAMS / "sweeps").glob("*.yml"))
@@ -42,8 +43,8 @@ def facts(sweep: Any) -> dict[str, Any]:
 WITH_FILEBENCH = ("d4-external-journal", "d6-inode-readahead", "d7-atime")
 
 
-@pytest.mark.parametrize("name", WITH_FILEBENCH)
-@pytest.mark.parametrize("preset", [["filebench"], ["small", "filebench-small"]], ids=["full", "small"])
+@every_row("name", WITH_FILEBENCH)
+@every_row("preset", [["filebench"], ["small", "filebench-small"]], ids=["full", "small"])
 def test_the_study_s_own_tool_is_a_preset(name: str, preset: list[str]) -> None:
     sweep = load_sweep(paths.PARAMS / "sweeps" / f"{name}.yml", {"preset": preset}).sweep
     assert {workload.tool for workload in sweep.workloads} == {"filebench"}
@@ -61,7 +62,7 @@ def sizes() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("path", "preset"), sizes())
+@every_row(("path", "preset"), sizes())
 @pytest.mark.slow
 def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: str) -> None:
     sweep = load_sweep(path, {"preset": preset} if preset else {}).sweep
@@ -73,7 +74,7 @@ def test_it_can_be_planned_on_a_box_that_has_what_it_names(path: Any, preset: st
     load_published(sweep.published)
 
 
-@pytest.mark.parametrize("path", [path for path in SWEEPS if path.stem != "tour"], ids=lambda path: path.stem)
+@every_row("path", [path for path in SWEEPS if path.stem != "tour"], ids=lambda path: path.stem)
 def test_its_small_size_needs_no_disk_of_its_own_and_little_time(path: Any) -> None:
     sweep = load_sweep(path, {"preset": "small"}).sweep
     scratch = {fs.device for fs in sweep.filesystems} - {None}
@@ -110,7 +111,7 @@ def planned(name: str, overrides: dict[str, Any]) -> Any:
     return make_plan(sweep, replace(BOX, name=sweep.box), facts(sweep), run_id="r1", owner="me", seed=1)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@every_row("name", RECIPES)
 def test_the_page_of_recipes_says_its_question_and_how_long_it_takes(name: str) -> None:
     (row,) = re.findall(rf"^\| \[{name}\]\(#{name}\) \| (.+) \| (\d+) min, (\d+) min \|$", PAGE, re.MULTILINE)
     question, full, small = row
@@ -119,7 +120,7 @@ def test_the_page_of_recipes_says_its_question_and_how_long_it_takes(name: str) 
     assert float(small) == pytest.approx(planned(name, {"preset": "small"}).expected_s / 60, rel=0.35)
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name != "nfs-home"])
+@every_row("name", [name for name in RECIPES if name != "nfs-home"])
 def test_a_recipe_needs_no_scratch_device_and_can_take_one(name: str) -> None:
     on_images, on_device = planned(name, {}).sweep.filesystems, planned(name, {"preset": "device"}).sweep.filesystems
     assert all(fs.device is None for fs in on_images)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mountlab.publish.identities.known import Identity, control_identities, run_identities
 from mountlab.publish.identities.names import distinctive, neutral
 from mountlab.publish.identities.pseudonyms import Pseudonyms
+from rows import every_row
 
 INFO: dict[str, Any] = {
     "run_id": "20261120T101902-sweep-payroll",
@@ -43,7 +44,7 @@ HOME = "/home"
 # --- what is known ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("nova7.acme.example", "host-2"),
@@ -83,7 +84,7 @@ def test_every_form_that_a_file_could_give_a_name_is_known() -> None:
         assert names.text(form).strip('"') == "/data/place-1", form
 
 
-@pytest.mark.parametrize("before", ["\\n", "\\t", "%2F", "%20", '"', "/", "(", "=", ",", "_", "-", "\n", "\\040"])
+@every_row("before", ["\\n", "\\t", "%2F", "%20", '"', "/", "(", "=", ",", "_", "-", "\n", "\\040"])
 def test_a_name_begins_after_whatever_is_no_letter(before: str) -> None:
     names = Pseudonyms([Identity("user", "alice"), Identity("host", "nova7")])
     assert names.text(f"x{before}alice {before}nova7") == f"x{before}user-1 {before}host-1"
@@ -118,7 +119,7 @@ def test_the_control_machine_is_known_too() -> None:
     assert names.text(text) == expected
 
 
-@pytest.mark.parametrize("name", ["vm", "disk", "test", "root", "fio", "4k", "sda", "nvme0", "12", "m001", "latency"])
+@every_row("name", ["vm", "disk", "test", "root", "fio", "4k", "sda", "nvme0", "12", "m001", "latency"])
 def test_a_machine_that_is_called_like_a_thing_is_replaced_only_as_a_machine(name: str) -> None:
     names = Pseudonyms([Identity("host", name)])
     assert not distinctive(name)
@@ -129,13 +130,13 @@ def test_a_machine_that_is_called_like_a_thing_is_replaced_only_as_a_machine(nam
     assert names.ordinary() == ("host",)
 
 
-@pytest.mark.parametrize("name", ["root", "nobody", "ubuntu", "postgres"])
+@every_row("name", ["root", "nobody", "ubuntu", "postgres"])
 def test_users_that_everybody_has_are_left(name: str) -> None:
     names = Pseudonyms([Identity("user", name)])
     assert names.text(f"/home/{name} mountlab-{name} {name}@nova7") == f"/home/{name} mountlab-{name} {name}@host-1"
 
 
-@pytest.mark.parametrize("path", ["/", "/data", "/mnt/nvme0", "/var/tmp/mountlab-root", "/mnt/disk2"])
+@every_row("path", ["/", "/data", "/mnt/nvme0", "/var/tmp/mountlab-root", "/mnt/disk2"])
 def test_directories_that_tell_nothing_are_left(path: str) -> None:
     assert Pseudonyms([Identity("place", path)]).text(f"{path} {path}/x") == f"{path} {path}/x"
     assert not neutral("acme-payroll")
@@ -144,7 +145,7 @@ def test_directories_that_tell_nothing_are_left(path: str) -> None:
 # --- what is found by its form ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("connect to 10.1.2.3 port 22", "connect to address-1 port 22"),
@@ -202,7 +203,7 @@ def test_what_nobody_listed_is_found_by_its_form(text: str, expected: str) -> No
     assert Pseudonyms([]).text(text) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "fio-3.33.1.2",

@@ -31,6 +31,7 @@ from mountlab.results.info import read_sweep
 from mountlab.runner import workflow
 from ordinary import ordinary_user
 from planted import planted_run
+from rows import every_row
 
 
 @pytest.fixture(scope="module")
@@ -377,7 +378,7 @@ def test_names_in_the_journal_lead_nowhere_else(key: str, name: str, bundle: Pat
         reproduce.check(signed(bundle))
 
 
-@pytest.mark.parametrize("text", ["x", f"{'0' * 64}  ../../etc/passwd\n", f"{'0' * 64}  a\n{'1' * 64}  a\n", "../x"])
+@every_row("text", ["x", f"{'0' * 64}  ../../etc/passwd\n", f"{'0' * 64}  a\n{'1' * 64}  a\n", "../x"])
 def test_checksums_that_name_other_places_are_refused(text: str) -> None:
     with pytest.raises(StoreError):
         read_manifest(text)

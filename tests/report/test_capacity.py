@@ -16,6 +16,7 @@ from mountlab.core.numbers import count_figures
 from mountlab.report import html, sections
 from mountlab.report.sections.capacity import capacity_plots
 from mountlab.results import paths
+from rows import every_row
 from searched_run import MAIL, SearchedRun, searched_run
 from synthetic_report import executed_here
 from synthetic_run import synthetic_run
@@ -116,7 +117,7 @@ def test_a_run_without_a_search_has_no_such_section() -> None:
     assert list(capacity_plots(synthetic_run())) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     "part", [sections.every_trial, sections.run_order, sections.distributions, sections.bar_charts, sections.latencies]
 )
 def test_parts_that_would_mix_rates_are_left_out_and_say_why(part: Callable[[RunView], html.Html]) -> None:
@@ -173,7 +174,7 @@ def test_the_first_screen_says_how_much_each_takes() -> None:
     assert words.startswith("ext4 takes 3 080 [2 930, 3 230] requests/s at read p99 ≤ 5 ms; xfs 3 980")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mean", "low", "high", "shown"),
     [
         (23_145, 19_495, 29_006, "23 100 [19 500, 29 000]"),

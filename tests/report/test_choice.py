@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.report.sections.choice import Picture, Shape, chosen, shape_of
+from rows import every_row
 
 W = "read_bandwidth"
 
@@ -19,7 +19,7 @@ def told(shape: Shape) -> list[tuple[str, ...]]:
     return [(picture.kind, *picture.factors) for picture in chosen(shape)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("levels", "expected"),
     [
         ({}, []),

@@ -20,6 +20,7 @@ from mountlab.results.store import load_run
 from mountlab.results.tables import tables
 from mountlab.sweep.sweep_file import resolve
 from results.test_store import written
+from rows import every_row
 
 E: dict[str, Any] = {
     "name": "e", "question": "?", "baseline": "ext4",
@@ -139,7 +140,7 @@ def test_rows_with_labels_are_rows_of_their_own() -> None:
     assert len(table) == 32
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("arguments", "what"),
     [
         (("rw,numjobs", "read_bandwidth", None), "a pivot is ROWS:COLUMNS"),
@@ -159,7 +160,7 @@ def test_a_pivot_that_cannot_be_is_said(arguments: tuple[Any, Any, Any], what: s
     assert caught.value.what.startswith(what)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "metric", "what", "next_step"),
     [
         ("rw:bs", "read_bandwidth", "other factors vary too", "--pivot rw,numjobs:bs"),

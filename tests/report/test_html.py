@@ -14,6 +14,7 @@ from mountlab.core.text import visible
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows
 from pages import Page
+from rows import every_row
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror='alert(1)'> & =HYPERLINK("a") {{ 7*7 }} {% raw %}"""
 
@@ -67,14 +68,14 @@ def pieces(text: str) -> list[Html]:
     ]
 
 
-@pytest.mark.parametrize("piece", pieces(HOSTILE), ids=lambda piece: piece.text[:24])
+@every_row("piece", pieces(HOSTILE), ids=lambda piece: piece.text[:24])
 def test_hostile_text_stays_text(piece: Html) -> None:
     page = Page(piece.text)
     assert page.active() == set()
     assert HOSTILE in page.words
 
 
-@pytest.mark.parametrize("piece", pieces("plain"), ids=lambda piece: piece.text[:24])
+@every_row("piece", pieces("plain"), ids=lambda piece: piece.text[:24])
 def test_every_tag_is_closed_in_order(piece: Html) -> None:
     page = Page(piece.text)
     assert page.crossed == []
@@ -99,7 +100,7 @@ def seen(character: str) -> bool:
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\ufffe\uffff"
 
 
-@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x1b", "\x00", "\x7f"])
+@every_row("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff", "\x1b", "\x00", "\x7f"])
 def test_what_turns_text_around_or_hides_is_named(mark: str) -> None:
     assert html.items([f"a{mark}b"]).text == f"<ul><li>a[U+{ord(mark):04X}]b</li></ul>"
     assert visible(visible(f"a{mark}b")) == f"a[U+{ord(mark):04X}]b"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import nbformat
-import pytest
 from mountlab.report import execute, html
 from mountlab.report.outline import without_empty_parts
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from rows import every_row
 
 
 def shown(text: Any) -> Any:
@@ -44,7 +44,7 @@ def test_a_part_with_nothing_leaves_with_its_heading_and_is_listed_at_the_end() 
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "cells",
     [
         [shown(NOTHING)],

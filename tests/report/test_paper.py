@@ -21,6 +21,7 @@ from mountlab.report.figure_files import figure_files
 from mountlab.report.paper import PaperTable, estimate_tables, latex, latex_text, markdown, markdown_text, mean_text
 from mountlab.results.store import load_run
 from results.test_store import written
+from rows import every_row
 from synthetic_run import WORKLOADS, comparison, synthetic_run
 
 HOSTILE = (
@@ -38,7 +39,7 @@ COMMANDS = {
 # --- digits -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "text"),
     [
         ((2.7134e9, 2.6534e9, 2.7734e9), "2.71 ± 0.06"),
@@ -92,7 +93,7 @@ def test_a_pivot_shows_means_with_half_widths(results_dir: Path) -> None:
 # --- text stays text --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@every_row("text", HOSTILE)
 def test_latex_prints_what_would_be_a_command(text: str) -> None:
     table = latex(PaperTable(text, (text, "n"), ((text, "1"),), frozenset({1})))
     rows = [line for line in table.splitlines() if line.endswith(r"\\")]
@@ -105,7 +106,7 @@ def test_latex_prints_what_would_be_a_command(text: str) -> None:
     assert not re.search(r"[\x00-\x08\x0e-\x1f]", table)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@every_row("text", HOSTILE)
 def test_markdown_shows_what_would_be_markup(text: str) -> None:
     """Rendered by the library that Jupyter uses, the page shows the text and nothing else."""
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
@@ -121,9 +122,7 @@ def test_markdown_shows_what_would_be_markup(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://x")', "＝1"]
-)
+@every_row("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://x")', "＝1"])
 def test_no_text_in_csv_is_a_formula(text: str) -> None:
     frame = pd.DataFrame({"reason": [text, "ok"], "value": [-1.5, 2.0], text: ["a", "b"]})
     ((_, content),) = export_files({"t": frame}, synthetic_run().sweep, "csv").items()
@@ -166,7 +165,7 @@ def test_figures_have_the_width_that_was_asked_for(results_dir: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [0, -1, 3.9, 61, math.nan, math.inf])
+@every_row("width", [0, -1, 3.9, 61, math.nan, math.inf])
 def test_a_width_that_no_paper_has_is_refused(width: float) -> None:
     with pytest.raises(InputError, match="not the width of a figure"):
         figure_files(synthetic_run(), "svg", width_cm=width)

@@ -21,6 +21,7 @@ from mountlab.report import html, sections, sentences
 from mountlab.report.html import Html
 from mountlab.stats import explained
 from pages import Page
+from rows import every_row
 from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run
 
 PARTS = (
@@ -235,7 +236,7 @@ def test_published_figures_with_their_source_and_a_warning() -> None:
 # --- facts and parameters ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("key", "value", "text"),
     [
         ("memory_bytes", 2**34, "16.0 GiB"),

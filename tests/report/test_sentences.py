@@ -18,6 +18,7 @@ from mountlab.report import sentences
 from mountlab.runner import progress
 from mountlab.stats import WELCH_METHOD
 from mountlab.sweep import plan_text
+from rows import every_row
 from synthetic_run import comparison, synthetic_run
 
 NAN = math.nan
@@ -31,7 +32,7 @@ def sentence(**changes: Any) -> str:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "low", "high", "text"),
     [
         (6.9, 6.5, 7.3, "6.9 [6.5, 7.3]"),
@@ -50,7 +51,7 @@ def test_ratios_have_the_digits_of_their_interval(value: float, low: float, high
     assert str(numbers.ratio_figures(value, low, high)) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mean", "low", "high", "factor", "text"),
     [
         (2.7e9, 2.61e9, 2.79e9, 1e9, "2.70 [2.61, 2.79]"),
@@ -116,7 +117,7 @@ def test_nothing_is_filled_up_without_decimals() -> None:
     assert numbers.align_decimals([]) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("fraction", "text"),
     [(0.02, "2 %"), (0.95, "95 %"), (0.0123, "1.2 %"), (0.005, "0.5 %"), (0.12, "12 %"), (0.0, "0 %")],
 )
@@ -129,7 +130,7 @@ def test_lists_and_counts() -> None:
     assert [numbers.counted(n, "block") for n in (0, 1, 2)] == ["0 blocks", "1 block", "2 blocks"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("seconds", "text"), [(48.0, "48.0 s"), (132, "2 min 12 s"), (11400, "3 h 10 min"), (7200, "2 h"), (NAN, "n/a")]
 )
 def test_durations(seconds: float, text: str) -> None:
@@ -149,7 +150,7 @@ def test_every_metric_has_its_words() -> None:
     assert set(names.METRIC_WORDS) == set(METRICS)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@every_row("metric", METRICS)
 def test_every_metric_makes_a_sentence(metric: str) -> None:
     text = sentence(metric=metric)
     assert "tmpfs" in text
@@ -167,7 +168,7 @@ def test_a_workload_is_named_with_its_factors_once() -> None:
 # --- one comparison ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "text"),
     [
         ({}, "tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd-write: faster; n = 5 blocks."),
@@ -297,7 +298,7 @@ def test_the_finding_of_a_plot() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("metric", "intervals", "best"),
     [
         ("read_bandwidth", [(5, 4, 6), (9, 8, 10), (8, 7, 9)], [9, 8]),
@@ -388,7 +389,7 @@ def test_caveats_are_grouped_worst_first() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("message", "seen"),
     [
         ("n = 4: too few. Set repeats to 5 or more.", "n = 4: too few"),
@@ -483,7 +484,7 @@ def test_a_rule_is_told_with_its_limits(until: Until, text: str) -> None:
     assert plan_text.rule_text(until).replace("\u00a0", " ") == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("told", "text"),
     [
         (stop("precise"), "precise after 7 blocks"),
@@ -562,9 +563,7 @@ def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("p", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (1.0, "1.0"), (3e-7, "<0.0001"), (0.0, "<0.0001")]
-)
+@every_row(("p", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (1.0, "1.0"), (3e-7, "<0.0001"), (0.0, "<0.0001")])
 def test_p_values_have_two_digits(p: float, text: str) -> None:
     assert numbers.p_text(p) == text
 
@@ -572,7 +571,7 @@ def test_p_values_have_two_digits(p: float, text: str) -> None:
 # --- ends of intervals ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("ratio", "low", "high", "shown"),
     [
         (27.0, 1.0 + 1e-15, 782.0, "27 [>1, 782]"),

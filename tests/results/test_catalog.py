@@ -26,6 +26,7 @@ from mountlab.results import catalog, imported, stamp, store, tables
 from mountlab.results import derived as derived_files
 from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE, Built
+from rows import every_row
 from years import SMALL, edit, run_of, small_with_catalog
 
 MADE = "20261120T101902-tour-local"
@@ -576,7 +577,7 @@ RECORDED = {
 """Recorded output to how many figures it has, and their sum, as the parsers of stamp.FIGURES read it."""
 
 
-@pytest.mark.parametrize(("tool", "name"), RECORDED)
+@every_row(("tool", "name"), RECORDED)
 def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     """Where this fails, as a parser reads another figure out of the same output: raise stamp.FIGURES, and put the new
     sums above. Figures that were derived before then are derived anew."""

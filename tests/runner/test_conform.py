@@ -16,6 +16,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import unguarded
 from mountlab.runner.conformance import filesystems as conformance
 from mountlab.runner.conformance.suites import Item, conform, entries_of
+from rows import every_row
 
 SCRATCH = replace(conformance.PLACE, device="/dev/disk/by-id/x", device_id="8:16,x")
 
@@ -166,7 +167,7 @@ def test_no_step_of_mountlabs_own_names_a_scratch_device_without_the_guard() -> 
     assert list(unguarded(steps_of(fs, SCRATCH), SCRATCH)) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     "argv",
     [
         ("mkfs.ext4", "{device}"),

@@ -26,6 +26,7 @@ from mountlab.runner.extend import extend, extension_plan
 from mountlab.sweep.extension import extended
 from mountlab.tracing.events import EVENTS
 from project.test_readme import commands
+from rows import every_row
 from runner.test_extend import BEGUN, DIR, KNOWN, Bench, TimedBox
 from sweeps import sweep
 
@@ -227,7 +228,7 @@ def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: 
     assert read_info(run)["status"] == "complete"
 
 
-@pytest.mark.parametrize("entry", [{}, {"blocks": 2}, "two", {"blocks": 51}, {"events": [1]}])
+@every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 51}, {"events": [1]}])
 def test_an_explanation_that_is_not_ours_is_refused(entry: Any) -> None:
     from mountlab.sweep.untrusted import check_explained
 

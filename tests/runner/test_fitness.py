@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from mountlab.box.care import CheckRow
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.report.views import fitness
 from pages import Page
+from rows import every_row
 
 QUIET = Around(
     seconds=3.0, others=0.01, stolen=0.0, pressure={"cpu": 0.0, "io": 0.0}, traffic={"8:0": DeviceBytes(0, 4096)}
@@ -27,7 +27,7 @@ def test_a_quiet_and_complete_box_is_fit() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("around", "seconds", "told"),
     [
         (Around(others=0.5), STEADY, "other programs run"),

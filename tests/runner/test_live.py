@@ -28,6 +28,7 @@ from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import as_trial
 from mountlab.sweep.plan import Plan
+from rows import every_row
 from sweep.test_plan import BOX, FACTS, make_plan
 from sweeps import DD_WRITE, RAMFS, TMPFS, sweep
 from waiting import wait_until
@@ -118,7 +119,7 @@ def test_what_every_run_has_before_its_end_and_notes_are_left_for_the_report(cod
     assert not news([], [Caveat(code=code, severity=severity, message="m", scope="run")])
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("elapsed_s", "remaining_s", "said"),
     [
         (0.2, 17.4, "0 s elapsed, about 17 s left"),

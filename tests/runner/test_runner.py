@@ -21,6 +21,7 @@ from mountlab.filesystems.making import COMMANDS, read_commands
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import FILLS, Plan, make_plan
+from rows import every_row
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 
 FACTS = {
@@ -199,7 +200,7 @@ def test_what_is_run_before_the_measured_command_is_kept_too() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("failing", "undone"),
     [
         ("image", []),
@@ -706,7 +707,7 @@ def outcome(files: Mapping[str, bytes], exit_status: int = 0) -> Trial:
     return journal.trials[0]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("files", "exit_status", "status", "reason"),
     [
         ({"refused": b"no tmpfs is mounted on /x\n"}, 0, "invalid", "no tmpfs is mounted on /x"),

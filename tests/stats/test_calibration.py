@@ -156,7 +156,7 @@ def column(name: str, heading: str) -> dict[str, float]:
     return {row: share for (row, column), share in read(TEXT, name).items() if column == heading}
 
 
-@pytest.mark.parametrize("n", tables.SIZES)
+@every_row("n", tables.SIZES)
 def test_intervals_of_normal_trials_cover_95_percent(n: int) -> None:
     for table, row in (("means", "normal, cv 5 %"), ("ratios", "normal, cv 5 %"), ("means", "lognormal, σ 0.05")):
         share = read(TEXT, table)[row, f"n = {n}"]
@@ -164,7 +164,7 @@ def test_intervals_of_normal_trials_cover_95_percent(n: int) -> None:
         assert at_most(share, 0.95, FULL.samples), "an interval that is too wide claims too little"
 
 
-@pytest.mark.parametrize("n", tables.SIZES)
+@every_row("n", tables.SIZES)
 def test_ratios_of_like_sides_cover_95_percent_whatever_the_trials(n: int) -> None:
     assert all(at_least(share, 0.945, FULL.samples) for share in column("ratios", f"n = {n}").values())
 
@@ -202,7 +202,7 @@ def test_runs_that_a_rule_ended_are_covered_over_boxes_and_differ_no_more_often_
     assert all(at_most(share, 0.05, FULL.sweeps) for share in differ)
 
 
-@pytest.mark.parametrize("boxes", [2, 3, 5, 10])
+@every_row("boxes", [2, 3, 5, 10])
 def test_intervals_over_few_boxes_cover_95_percent_whatever_differs_between_them(boxes: int) -> None:
     found = column("boxes", f"{boxes} boxes")
     ours = {row: share for row, share in found.items() if row.startswith(("over boxes", "a further box"))}
@@ -221,7 +221,7 @@ def test_the_parts_of_the_variance_are_covered() -> None:
     assert all(at_most(share, 0.05, FULL.checks) for share in false.values())
 
 
-@pytest.mark.parametrize("n", [5, 10, 20, 40])
+@every_row("n", [5, 10, 20, 40])
 def test_the_gate_is_wrong_as_seldom_as_it_says(n: int) -> None:
     """At the margin, where either is a mistake; and where runs differ by themselves, with several of the baseline."""
     found = column("gate", f"n = {n}")
@@ -253,7 +253,7 @@ def test_as_many_blocks_as_the_gate_asks_for_do_tell(n: int) -> None:
     assert at_most(found["as many as needed, twice the margin worse: it passes"], 0.05, FULL.gates)
 
 
-@pytest.mark.parametrize("count", rules.FIXED)
+@every_row("count", rules.FIXED)
 def test_so_many_fixed_repeats_are_as_near_as_theory_says(count: int) -> None:
     """A second way to the same figures: the mean of n normal trials has a standard deviation of cv / √n."""
     near = 2 * stats.norm.cdf(rules.HALF_WIDTH * math.sqrt(count) / rules.CV) - 1
@@ -608,7 +608,7 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert what_would(5, runs=50).verdicts == what_would(5, runs=50).verdicts
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("wrong", "text"),
     [
         (

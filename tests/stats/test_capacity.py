@@ -15,6 +15,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate, stakes
 from mountlab.stats.capacity_ratios import ratio
 from repetition import few_then_many, others_long
+from rows import every_row
 
 RATES = (100.0, 140.0, 150.0, 160.0, 200.0)
 trials_of_a_search = st.lists(st.builds(RateTrial, st.sampled_from(RATES), st.booleans()), max_size=40)
@@ -172,7 +173,7 @@ def test_no_trial_says_nothing() -> None:
     assert math.isnan(found.estimate)
 
 
-@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
+@every_row("rate", [0.0, -1.0, math.inf, math.nan])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(ParameterError, match="above 0"):
         RateTrial(rate, True)
@@ -236,7 +237,7 @@ def test_a_cell_without_trials_compares_with_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", [3.0, 100.0, 1000.0, 1010.0, 50_000.0])
+@every_row("start", [3.0, 100.0, 1000.0, 1010.0, 50_000.0])
 def test_a_search_of_a_sharp_capacity_ends_with_few_trials(start: float) -> None:
     trials = searched(lambda rate: rate < 1000, start=start)
     found = capacity(trials)

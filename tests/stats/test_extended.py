@@ -16,6 +16,7 @@ from mountlab.stats.sequential import level_after as level_after_rule
 from mountlab.stats.sequential import true_p_one_sided
 from numpy.typing import NDArray
 from repetition import others_long
+from rows import every_row
 from scipy import stats
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ def test_of_all_runs_at_most_five_in_a_hundred_are_extended_and_then_miss(rule: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", RULES[:4])
+@every_row("rule", RULES[:4])
 def test_without_the_correction_many_more_do(rule: extended.Added) -> None:
     assert extended.missed(normal(), rule, RUNS, corrected=False).rate > 0.09
 

@@ -57,7 +57,7 @@ def within_its_bin(found: float, ns: int) -> bool:
     return first - 0.5 <= found <= first + width - 0.5
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@every_row("name", RECORDED)
 def test_every_percentile_lies_in_the_bin_that_fio_computed(name: str) -> None:
     found = sections(name)
     assert found
@@ -69,7 +69,7 @@ def test_every_percentile_lies_in_the_bin_that_fio_computed(name: str) -> None:
             assert within_its_bin(percentile_ns(own, float(key)), theirs)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@every_row("name", RECORDED)
 def test_the_bins_of_a_recording_are_those_of_our_scale_and_hold_its_extremes(name: str) -> None:
     for section in sections(name):
         keys = [int(key) for key in section["bins"]]
@@ -269,7 +269,7 @@ def test_bins_in_another_order_or_with_leading_zeros_are_the_same_histogram() ->
     assert list(written.counts.items()) == list(otherwise.counts.items()) == [(100, 3), (127, 0), (129, 5)]
 
 
-@pytest.mark.parametrize("section", [{}, {"bins": {}}, {"bins": None}, {"N": 0}])
+@every_row("section", [{}, {"bins": {}}, {"bins": None}, {"N": 0}])
 def test_a_section_without_bins_has_no_histogram(section: dict[str, Any]) -> None:
     assert read_bins(section, where="w") is None
 

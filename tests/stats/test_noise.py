@@ -12,6 +12,7 @@ from mountlab.stats.comparisons import Ratios
 from mountlab.stats.estimates import Floats
 from mountlab.stats.noise import noise_sources
 from repetition import few_then_many
+from rows import every_row
 
 N = 30
 
@@ -45,9 +46,7 @@ def made(source: NoiseSource, seed: int, n: int = N) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "source", ["candidate", "baseline", "both", "one block", "few blocks", "step", "drift", "two modes"]
-)
+@every_row("source", ["candidate", "baseline", "both", "one block", "few blocks", "step", "drift", "two modes"])
 def test_each_source_is_named_in_most_runs(source: NoiseSource) -> None:
     """What a block does to both sides is three times the noise of a calm side, and is in no ratio."""
     told = [noise_source(*made(source, seed)) for seed in range(20)]

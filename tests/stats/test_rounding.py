@@ -80,7 +80,7 @@ def test_where_trials_spread_over_bins_no_power_is_lost(n: int) -> None:
     assert abs(np.mean(known.p() < 0.05) - np.mean(plain.p() < 0.05)) < 0.02
 
 
-@pytest.mark.parametrize("name", list(STATISTICS))
+@every_row("name", list(STATISTICS))
 def test_more_trials_that_are_rounded_alike_do_not_narrow_an_interval_below_the_step(name: str) -> None:
     found = [
         estimate_samples(np.full(n, 20.0), np.array([n]), level=0.95, statistic=name, steps=np.array([1.0]))
@@ -99,9 +99,7 @@ def test_a_step_far_below_the_spread_changes_nothing() -> None:
 # --- which steps are known --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "tool", [each for each in TOOLS.values() if each.name != "command"], ids=lambda each: each.name
-)
+@every_row("tool", [each for each in TOOLS.values() if each.name != "command"], ids=lambda each: each.name)
 def test_every_rate_and_time_of_a_tool_has_a_step(tool: object) -> None:
     """But for those that are computed from several printed figures: then no two trials are alike by rounding alone."""
     computed = {"filebench": {"bytes"}, "fs_mark": {"elapsed"}}.get(tool.name, set())  # type: ignore[attr-defined]

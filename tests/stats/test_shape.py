@@ -102,7 +102,7 @@ def test_the_p_of_drift_is_the_share_of_orders_with_as_many_inversions(n: int) -
             assert p[scores == score] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("n", "method"), [(6, "exact"), (10, "exact"), (30, "exact"), (60, "exact")])
+@every_row(("n", "method"), [(6, "exact"), (10, "exact"), (30, "exact"), (60, "exact")])
 def test_the_p_of_drift_is_that_of_scipy(n: int, method: str) -> None:
     rows = np.random.default_rng(n).normal(size=(20, n)) + np.linspace(0, 1, n)
     theirs = [stats.kendalltau(np.arange(n), row, method=method).pvalue for row in rows]
@@ -235,8 +235,8 @@ def test_two_groups_far_apart_are_two_modes() -> None:
     assert two_modes([1.0, 1.1, 1.2, 1.05, 1.15, 1.12, 1.08, 1.13, 1.06, 1.11]) > 0.5
 
 
-@pytest.mark.parametrize("n", [9, 10, 25])
-@pytest.mark.parametrize("limit", [0.0, 0.05, 0.5, 1.0])
+@every_row("n", [9, 10, 25])
+@every_row("limit", [0.0, 0.05, 0.5, 1.0])
 def test_two_modes_are_found_where_p_is_below_the_limit(n: int, limit: float) -> None:
     rng = np.random.default_rng(n)
     smooth = rng.normal(size=(40, n)) + rng.choice([0, 5], (40, n)) * rng.choice([0, 1], (40, 1))
@@ -385,9 +385,7 @@ def test_figures_that_are_rounded_to_few_levels_have_no_modes_for_that(n: int) -
 # --- ties and rounding ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "values", [[1, 2, 3, 4, 5, 5], [1, 1, 2, 2, 3, 3], [3, 1, 1, 2, 5, 5, 5], [1, 1, 1, 1, 1, 2], [4] * 6]
-)
+@every_row("values", [[1, 2, 3, 4, 5, 5], [1, 1, 2, 2, 3, 3], [3, 1, 1, 2, 5, 5, 5], [1, 1, 1, 1, 1, 2], [4] * 6])
 def test_drift_with_ties_is_the_share_of_all_orders(values: list[float]) -> None:
     def rising(order: Sequence[float]) -> int:
         pairs = itertools.combinations(order, 2)
@@ -408,7 +406,7 @@ def test_a_trial_ten_times_as_large_is_outlying_though_most_are_equal() -> None:
     assert shape.outliers([20.0] * 6 + [20.5, 21.0, 22.0, 200.0]) == [9]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "blind"),
     [
         ([20.0] * 9 + [21.0], True),

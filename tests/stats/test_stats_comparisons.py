@@ -109,7 +109,7 @@ def exact_error(n: int, other: int, tail: float, variances: float) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(2, 2), (2, 10), (3, 30), (5, 5), (5, 30), (10, 10), (10, 30), (30, 30)])
+@every_row("sizes", [(2, 2), (2, 10), (3, 30), (5, 5), (5, 30), (10, 10), (10, 30), (30, 30)])
 def test_welch_keeps_its_error_in_far_tails(sizes: tuple[int, int]) -> None:
     """Trap: Satterthwaite's degrees of freedom. 5 values a side reject twice as often as they should at 0.064 %, which
     is where one of 39 comparisons is decided; 2 beside 10 much more often."""
@@ -205,7 +205,7 @@ def test_pairs_are_used_where_four_exist_or_one_side_has_partners_for_all(
     )
 
 
-@pytest.mark.parametrize("kept", [11, 10, 4, 3])
+@every_row("kept", [11, 10, 4, 3])
 def test_drift_cancels_where_one_side_ends_early(kept: int) -> None:
     """A box that slows down by 10 % over 20 blocks, two identical cells: 5 % of intervals miss 1, and there is no bias.
     By Welch 52 % do after 10 blocks, with a bias of 2.7 %."""
@@ -467,7 +467,7 @@ def ratio_of(mean: float, sd: float, n: int) -> Ratios:
     return Ratios(mean * one, sd / math.sqrt(n) * one, (n - 1) * one, np.array([n]), np.array([True]))
 
 
-@pytest.mark.parametrize(("mean", "sd"), [(0.05, 0.1), (0.1, 0.1), (0.3, 0.2), (0.03, 0.05)])
+@every_row(("mean", "sd"), [(0.05, 0.1), (0.1, 0.1), (0.3, 0.2), (0.03, 0.05)])
 def test_the_blocks_that_show_a_difference_are_those_of_statsmodels(mean: float, sd: float) -> None:
     power = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed")
     expected = power.TTestPower().solve_power(effect_size=mean / sd, alpha=0.05, power=0.8, alternative="two-sided")
@@ -539,8 +539,8 @@ def test_after_a_stopping_rule_levels_and_p_values_are_those_that_hold() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("until", [None, Until(half_width=0.03, min=5, max=40)])
-@pytest.mark.parametrize("count", [1, 12])
+@every_row("until", [None, Until(half_width=0.03, min=5, max=40)])
+@every_row("count", [1, 12])
 def test_the_interval_of_a_same_lies_inside_the_margin(count: int, until: Until | None) -> None:
     rng, seen = np.random.default_rng(count), 0
     for sd in (0.01, 0.015, 0.02):

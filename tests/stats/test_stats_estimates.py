@@ -109,7 +109,7 @@ def test_a_worked_example() -> None:
     assert ours.method == "median, order statistics"
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@every_row("n", [2, 3, 4, 5])
 def test_where_n_is_too_small_the_median_has_an_interval_without_end_and_says_so(n: int) -> None:
     ours = estimate([float(value) for value in range(n)], statistic="median")
     signed = estimate([float(value) for value in range(-1, n - 1)], statistic="median")
@@ -235,7 +235,7 @@ def test_after_a_stopping_rule_the_interval_is_wider_than_the_level_that_it_clai
     assert honest.high == estimate([9.0, 10.0, 11.0], level=0.98).high > plain.high
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+@every_row("size", [1e-300, 1e-160, 1e160, 1e300])
 def test_very_small_and_very_large_values_have_the_interval_of_others(size: float) -> None:
     usual, scaled = estimate([1.0, 2.0, 3.0]), estimate([1 * size, 2 * size, 3 * size])
     assert (scaled.low / size, scaled.high / size, scaled.sd / size) == pytest.approx((usual.low, usual.high, 1.0))

@@ -163,7 +163,7 @@ def test_the_analysis_of_variance_has_the_digits_that_nist_certifies(name: str) 
     assert min(reached) >= ALLOWED.get(name, 12)
 
 
-@pytest.mark.parametrize("name", ANOVA)
+@every_row("name", ANOVA)
 @pytest.mark.slow
 def test_the_analysis_of_variance_of_the_doubles_is_right_to_12_digits(name: str) -> None:
     groups = [[Fraction(value) for value in own] for own in ANOVA[name][0].values()]

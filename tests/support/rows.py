@@ -30,10 +30,10 @@ def every_row(
         body: Callable[..., None] = getattr(test, "row_body", test)
         inner: Sequence[Row] = getattr(test, "row_table", [("", {})])
         combined = [(f"{a}-{b}".strip("-"), {**one, **other}) for a, one in table for b, other in inner]
+        assert combined, "a table without rows tests nothing"
 
         @wraps(test)
         def whole(subtests: pytest.Subtests, **fixtures: Any) -> None:
-            assert combined, "a table without rows tests nothing"
             for name, values in combined:
                 try:
                     body(**fixtures, **values)
@@ -51,15 +51,15 @@ def every_row(
 
 
 def _named(arguments: Sequence[str], rows: Sequence[Any], ids: Any) -> Iterator[Row]:
-    assert not any(hasattr(row, "marks") for row in rows), "rows with marks are for pytest.mark.parametrize"
+    assert not any(getattr(row, "marks", ()) for row in rows), "rows with marks are for pytest.mark.parametrize"
     own = None if ids is None or callable(ids) else list(ids)
     assert own is None or len(own) == len(rows), "as many names as rows"
     for place, row in enumerate(rows):
-        values = (row,) if len(arguments) == 1 else tuple(row)
-        if own is not None:
-            name = str(own[place])
+        if hasattr(row, "marks"):  # of pytest.param
+            values, name = row.values, row.id
         else:
-            name = ", ".join(_short(value, ids) for value in values)
+            values, name = (row,) if len(arguments) == 1 else tuple(row), own[place] if own else None
+        name = str(name or ", ".join(_short(value, ids) for value in values))
         yield name, dict(zip(arguments, values, strict=True))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.sweep.sweep_file import resolve
+from rows import every_row
 
 SWEEP = {
     "name": "s", "question": "Is it so?", "baseline": "ext4",
@@ -30,7 +31,7 @@ def test_claims_are_of_all_file_systems_or_of_one() -> None:
     assert found.expected == {"flushed writes": {"": "faster"}, "w": {"tmpfs": "same"}}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("expectation", "words"),
     [
         ({"flushed write": "faster"}, ["s.yml: expectation", "flushed write", "flushed writes"]),

@@ -16,6 +16,7 @@ from mountlab.sweep.clients import ClientMount, endpoints
 from mountlab.sweep.feasible import all_programs, check_feasible, needed_programs, without_rights
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.tools import TOOLS
+from rows import every_row
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
 
 GIB = 1024**3
@@ -85,7 +86,7 @@ def test_what_cannot_be_mounted_without_rights_is_told_by_name() -> None:
     assert without_rights(the_sweep, {"rights": "sudo"}) == without_rights(the_sweep, {"rights": "root"}) == {}
 
 
-@pytest.mark.parametrize("rights", ["root", "sudo", "helper", "none"])
+@every_row("rights", ["root", "sudo", "helper", "none"])
 def test_in_a_container_that_may_not_mount_root_is_refused_before_the_start(rights: str) -> None:
     error = refusal({"rights": rights, "may_mount": False}, filesystems={"t": TMPFS, "d": DIR})
     assert error.what == "the box does not let us mount t"
@@ -531,7 +532,7 @@ def test_a_write_is_not_read_before() -> None:
     assert [len(commands) for commands in done.values()] == [1, 1]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("drop", "cache", "expected"),
     [(True, None, "cold"), (False, None, "as_is"), (False, "cold", "cold"), (True, "as_is", "as_is")],
 )

@@ -150,7 +150,7 @@ def test_a_wrong_type_names_file_key_and_what_was_got(yaml_text: str, where: str
     assert hint in error.next_step
 
 
-@pytest.mark.parametrize("key", ["question", "filesystems", "workloads", "name"])
+@every_row("key", ["question", "filesystems", "workloads", "name"])
 def test_a_missing_key_is_named(key: str) -> None:
     error = refusal({name: value for name, value in BASE.items() if name != key})
     assert (error.what, error.where, error.allowed) == ("a key is missing", f"s.yml: {key}", f"{key}: ...")
@@ -196,7 +196,7 @@ def test_a_level_out_of_range_is_refused_with_the_range(level: object) -> None:
     assert error.got.startswith(repr(level))
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999, 0.999999])
+@every_row("level", [0.5, 0.95, 0.9999, 0.999999])
 def test_a_level_in_range_is_taken(level: float) -> None:
     assert resolve(changed(design={"level": level}), where="s.yml").sweep.design.level == level
 
@@ -249,7 +249,7 @@ def test_a_key_given_twice_is_an_error_and_not_the_last_one_silently() -> None:
     assert (caught.value.what, caught.value.where, caught.value.got) == ("a key is given twice", "s.yml, line 4", "'t'")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "what", "got"),
     [
         ("a: [1", "not valid YAML", "line 1"),
@@ -308,7 +308,7 @@ def test_a_level_given_twice_is_an_error() -> None:
     assert (error.what, error.where, error.got) == ("a level is given twice", "s.yml: workloads.w.count", "1")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("entry", "key", "got"),
     [
         ({**DD, "bs": ["4KiB", "4096B"]}, "bs", "'4096B'"),
@@ -502,7 +502,7 @@ def test_a_file_system_that_cannot_be_made_is_refused(entry: dict[str, Any], wha
     assert error.allowed
 
 
-@pytest.mark.parametrize(
+@every_row(
     "option",
     [
         "mpol=weighted interleave:0",
@@ -575,7 +575,7 @@ def test_presets_must_be_a_mapping() -> None:
     assert (error.what, error.where, error.got) == ("presets must be a mapping", "s.yml: presets", "list")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "what", "where", "got"),
     [
         ({"preset": 5}, "preset must be a name or a list of names", "s.yml: preset", "5"),
@@ -670,7 +670,7 @@ def test_a_box_needs_a_host_or_is_embedded(raw: dict[str, Any], got: str) -> Non
     assert "embedded: loopback" in caught.value.allowed
 
 
-@pytest.mark.parametrize("device", ["/dev/sdb", "sdb", "/dev/disk/by-id/../sdb", "/dev/disk/by-id/a b", "UUID=1"])
+@every_row("device", ["/dev/sdb", "sdb", "/dev/disk/by-id/../sdb", "/dev/disk/by-id/a b", "UUID=1"])
 def test_a_scratch_device_must_be_named_by_a_stable_id(device: str) -> None:
     """Trap: formatting a device because the user typed its name. Names such as sdb move from boot to boot."""
     with pytest.raises(ParameterError, match="a scratch device must be named by a stable id") as caught:
@@ -697,7 +697,7 @@ def test_a_box_is_read_whole() -> None:
     assert [(each.name, each.device) for each in box.scratch] == [("data", "/dev/disk/by-id/nvme-X_1")]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "where"),
     [
         ({"hots": "h"}, "b.yml: hots"),

@@ -11,6 +11,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text, sweep_text
 from mountlab.tracing.events import EVENTS, perf_words
+from rows import every_row
 from sweep.test_plan import FACTS, plan, refusal
 from sweeps import DIR, FIO, TMPFS, sweep
 
@@ -22,12 +23,12 @@ def traced(**more: Any) -> Plan:
     return plan(ABLE, **{**EXPLAIN, **more})
 
 
-@pytest.mark.parametrize(("asked", "blocks"), [(True, 5), (False, 0), (0, 0), (2, 2), (50, 50)])
+@every_row(("asked", "blocks"), [(True, 5), (False, 0), (0, 0), (2, 2), (50, 50)])
 def test_explain_says_how_many_diagnostic_blocks_there_are(asked: object, blocks: int) -> None:
     assert sweep(design={"explain": asked}).sweep.design.explain == blocks
 
 
-@pytest.mark.parametrize("asked", [1, 51, -1, "yes please", 2.5])
+@every_row("asked", [1, 51, -1, "yes please", 2.5])
 def test_no_other_number_of_diagnostic_blocks_is_taken(asked: object) -> None:
     with pytest.raises(ParameterError) as caught:
         sweep(design={"explain": asked})

@@ -338,6 +338,7 @@ def samplers(machine: Machine) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "busybox sh"])
 def test_the_counters_are_read_while_the_tool_runs(machine: Machine, shell: str) -> None:
     """Ten times a second, in the right order of magnitude: what is written appears on the way."""
@@ -358,6 +359,7 @@ def test_the_counters_are_read_while_the_tool_runs(machine: Machine, shell: str)
     assert left(machine) == []
 
 
+@pytest.mark.slow
 @pytest.mark.requires_program("strace")
 def test_no_process_is_started_for_a_look(machine: Machine) -> None:
     """A trial that is six times as long starts as many; and the sampler itself is two, with the end of its pipe."""
@@ -372,6 +374,7 @@ def test_no_process_is_started_for_a_look(machine: Machine) -> None:
     assert started_by["bash", 0.2] <= started_by["", 0.2] + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["", "not-there", "false"])
 def test_a_box_without_a_shell_that_can_sample_measures_all_the_same(machine: Machine, shell: str) -> None:
     files, status, reason = machine.trial(opened(machine).trials[0], sampling(machine.plan().trials[0], shell, 0.2))
@@ -380,6 +383,7 @@ def test_a_box_without_a_shell_that_can_sample_measures_all_the_same(machine: Ma
     assert set(files) - ALWAYS <= {"over_time"}
 
 
+@pytest.mark.slow
 def test_a_sampler_that_is_killed_takes_nothing_along(machine: Machine) -> None:
     (planned,) = opened(machine).trials
     machine.program("dies", "#!/bin/sh\necho half\nkill -9 $$\n")
@@ -387,6 +391,7 @@ def test_a_sampler_that_is_killed_takes_nothing_along(machine: Machine) -> None:
     assert (status, files["over_time"]) == ("ok", b"half\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["its shell", "its group"])
 def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str) -> None:
     """Of its shell alone: none that goes on when the tool has ended."""

@@ -418,7 +418,7 @@ def test_the_plan_says_what_is_thinned() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["n", "mean", "block", "filesystem", "label"])
+@every_row("name", ["n", "mean", "block", "filesystem", "label"])
 def test_a_factor_is_not_named_like_a_column_of_the_results(name: str) -> None:
     """It would be written over the figure of that name."""
     metrics = {"elapsed": {"pattern": "([0-9.]+) s", "unit": "s"}}

@@ -96,7 +96,7 @@ def test_a_value_that_is_none_of_the_choices_is_refused_with_the_nearest(options
 INTEGER = "{0}\noption {1}\n    {1}: Some option\n     type: {2}\n  default: 0\n"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "type_", "value", "allowed"),
     [
         ("rate_iops", "integer value (opt=100)", "fast", "a whole number, as 100 or 4k"),

@@ -353,7 +353,7 @@ def test_what_is_laid_out_comes_from_another_seed_than_what_is_written_over_it()
     assert len(seeds(files["/out/layout.fio"]) - {"11"}) == 1
 
 
-@pytest.mark.parametrize("own", [{"randseed": 5}, {"randrepeat": 1}, {"allrandrepeat": 1}, {"randrepeat": 0}])
+@every_row("own", [{"randseed": 5}, {"randrepeat": 1}, {"allrandrepeat": 1}, {"randrepeat": 0}])
 def test_the_word_of_the_sweep_on_seeds_wins(own: dict[str, int]) -> None:
     command = Fio().command(plain(**own), "/m/t", "/out", Target(seed=11))
     given = [word for word in command.argv if re.match("--(all)?rand(seed|repeat)=", word)]
@@ -477,7 +477,7 @@ def test_a_mix_of_block_sizes_has_shares_of_at_most_all(value: str, what: str) -
     assert caught.value.allowed
 
 
-@pytest.mark.parametrize("value", ["4k/60:64k/40", "4k/50:8k/", "4k/100,8k/50:16k/50", "512/10:4K/20", "4kb/100"])
+@every_row("value", ["4k/60:64k/40", "4k/50:8k/", "4k/100,8k/50:16k/50", "512/10:4K/20", "4kb/100"])
 def test_a_mix_of_block_sizes_as_fio_writes_it_passes(value: str) -> None:
     Fio().check(plain(bssplit=value).options, where="w")
 

@@ -88,7 +88,7 @@ def figures(found: open_loop.Arrivals, limit_s: float) -> dict[str, float]:
     return {row.metric: row.value for row in rows}
 
 
-@pytest.mark.parametrize(("load", "threads"), [(0.5, 20), (0.8, 20), (0.5, 200), (0.8, 200), (0.95, 200)])
+@every_row(("load", "threads"), [(0.5, 20), (0.8, 20), (0.5, 200), (0.8, 200), (0.95, 200)])
 def test_latency_counts_from_when_a_request_was_due(load: float, threads: int) -> None:
     truth = served(1000.0, threads, load / 1000, LASTS_S)
     found = figures(arrivals(truth, 1000.0, threads), 1.0)

@@ -92,7 +92,7 @@ def test_any_text_gives_series_or_the_documented_error(text: str) -> None:
     assert all(point.value >= 0 for series in found for point in series.points)
 
 
-@pytest.mark.parametrize("name", sorted(LOGS))
+@every_row("name", sorted(LOGS))
 def test_a_log_cut_anywhere_gives_no_invented_point(name: str) -> None:
     whole = {series.metric: series.points for series in read_series({name: LOGS[name]})}
     for end in range(len(LOGS[name])):

@@ -167,9 +167,7 @@ def test_a_dd_whose_last_write_was_short_is_not_believed() -> None:
     assert figures("dd", two_sizes)["bytes"] == 101000, "ibs=1000 obs=1005"
 
 
-@pytest.mark.parametrize(
-    "records", ["100+1 {}\n100+1 {}\n", "2+0 {}\n1+0 {}\n", "3+0 {}\n3+0 {}\n", "0+3 {}\n2+1 {}\n"]
-)
+@every_row("records", ["100+1 {}\n100+1 {}\n", "2+0 {}\n1+0 {}\n", "3+0 {}\n3+0 {}\n", "0+3 {}\n2+1 {}\n"])
 def test_a_partial_last_block_and_blocks_of_two_sizes_are_no_failure_of_dd(records: str) -> None:
     text = records.format("records in", "records out") + "104857602 bytes (105 MB, 100 MiB) copied, 0.1 s, 1.0 GB/s\n"
     assert figures("dd", text)["bytes"] == 104857602
@@ -306,8 +304,8 @@ def test_text_of_fio_that_does_not_agree_with_itself_is_not_believed(old: str, n
     assert said in problem("fio", text.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("name", ["killed-size.json", "killed-time-based.json"])
-@pytest.mark.parametrize("told", [True, False])
+@every_row("name", ["killed-size.json", "killed-time-based.json"])
+@every_row("told", [True, False])
 def test_a_report_of_a_killed_fio_is_not_believed(name: str, told: bool) -> None:
     """Trap: on SIGTERM the JSON is complete and `error` 0; without the note above it the amount shows it."""
     text = recorded(f"fio/{name}")
@@ -324,7 +322,7 @@ def test_a_report_that_lost_the_lines_between_two_jobs_is_not_believed() -> None
     assert tidy("fio", [("x.json", torn.encode())]).frame.empty
 
 
-@pytest.mark.parametrize("name", ["clones.jsonplus", "jobs.jsonplus", "mixed-two-jobs.json", "two-groups.json"])
+@every_row("name", ["clones.jsonplus", "jobs.jsonplus", "mixed-two-jobs.json", "two-groups.json"])
 def test_whole_reports_of_several_jobs_are_believed(name: str) -> None:
     assert any(key.endswith("bandwidth") or "bandwidth " in key for key in figures("fio", recorded(f"fio/{name}")))
 
@@ -378,7 +376,7 @@ def test_filebench_1_4_is_read_in_its_own_words() -> None:
     assert "operation_latency" not in found, "0.0 ms is below its last digit, and not zero"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("old", "new", "said"),
     [
         ("13959ops/s 214.5", "1395ops/s 214.5", "count and rate do not agree"),
@@ -472,7 +470,7 @@ def test_a_log_is_read_in_the_encodings_in_which_terminals_write(encoding: str, 
     assert figures("dd", decoded(data))["elapsed"] == 0.0971606
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("data", "text"),
     [(b"a\rb\rc\nd\r\n", "c\nd\n"), (b"a\rb\r\r\n\re", "b\ne"), (b"a\r", "a"), (b"\r\r\n", "\n"), (b"", "")],
 )

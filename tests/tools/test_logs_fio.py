@@ -513,7 +513,7 @@ def test_one_line_of_terse_output_is_read(name: str) -> None:
     assert not any(key.endswith(tuple(KEPT)) for key in found)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "said", "advice"),
     [
         (lambda: recorded("terse-3.stdout") * 2, "several lines of terse output", "each into a file of its own"),

@@ -287,7 +287,7 @@ def test_an_answer_is_about_rates_before_bytes_and_times() -> None:
     assert COMMAND.main_metrics(workload(metrics=elapsed)) == ("elapsed",)
 
 
-@pytest.mark.parametrize(("of_all", "value"), [("sum", 6.0), ("mean", 2.0), ("first", 3.0), ("last", 1.0)])
+@every_row(("of_all", "value"), [("sum", 6.0), ("mean", 2.0), ("first", 3.0), ("last", 1.0)])
 def test_several_matches_become_one_figure_as_the_sweep_says(of_all: str, value: float) -> None:
     assert one(r"(\d) files", "1/s", "3 files\n2 files\n1 files\n", "file_rate", all=of_all) == value
 
@@ -344,7 +344,7 @@ def test_a_command_that_prints_nothing_is_timed() -> None:
     assert COMMAND.main_metrics(workload(metrics=CLOCKED)) == ("elapsed",)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         stamps("1700000000000000000", "1700000000002000000", "1700003602505000000"),  # set forward by an hour
@@ -378,7 +378,7 @@ def test_the_clock_is_read_around_the_command_by_every_shell(shell: list[str], t
     assert 0 < step < 1
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("metric", "entry", "key", "words"),
     [
         ("elapsed", {"from": "clock", "pattern": "(x)"}, ".pattern", "the clock has no pattern"),

@@ -187,7 +187,7 @@ def test_what_busybox_does_not_know_is_refused_with_what_it_knows(
     Dd().check_help(own, gnu, where="w")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "options",
     [
         {"conv": "fsync"},
@@ -294,7 +294,7 @@ def test_a_short_copy_is_not_believed_whatever_the_exit_status_says(name: str) -
     assert caught.value.got in ("0 B", "512 B")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "stderr",
     [
         "",

@@ -313,7 +313,7 @@ def test_the_other_sample_with_figures() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "what", "got"),
     [
         ("hang-under-aslr", "filebench was ended, or hung, before it measured", "Starting 1 filereader instances"),

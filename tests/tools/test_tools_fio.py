@@ -153,9 +153,7 @@ def test_shortened_names_do_not_slip_past_the_reserved_ones(option: str, whole: 
     assert error.next_step == f"write {whole}"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("ioengine", "external:/x.so"), ("Direct", 1), ("out-put", "x"), ("a b", 1), ("--x", 1)]
-)
+@every_row(("name", "value"), [("ioengine", "external:/x.so"), ("Direct", 1), ("out-put", "x"), ("a b", 1), ("--x", 1)])
 def test_what_is_not_an_option_of_fios_own_is_refused(name: str, value: Scalar) -> None:
     with pytest.raises(ParameterError, match="not an option that can be given to fio") as caught:
         Fio().check(workload(**{name: value}).options, where="w")
@@ -332,14 +330,14 @@ def test_error_28_is_believed_even_with_exit_status_0() -> None:
     assert error.what.endswith("error 28")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "options", "allowed"),
     [
         ("killed-time-based.json", {"size": MIB, "time_based": 1, "runtime": 20.0}, "20.0 s"),
         ("killed-size.json", {"rw": "write", "size": 64 * MIB}, "67108864 B"),
     ],
 )
-@pytest.mark.parametrize("exit_status", [0, 128])
+@every_row("exit_status", [0, 128])
 def test_a_killed_fio_is_no_measurement_although_its_report_is_whole_and_without_error(
     name: str, options: dict[str, Scalar], allowed: str, exit_status: int
 ) -> None:
@@ -371,7 +369,7 @@ def test_a_size_that_is_no_multiple_of_the_block_is_met_by_its_whole_blocks() ->
     assert Fio().parse(workload(direct=1, size=12000), report(text))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("option", "asked", "echoed"),
     [
         ("rw", "read", "'randread'"),
@@ -450,7 +448,7 @@ def test_a_figure_that_is_missing_or_no_honest_number_is_refused_by_name(path: s
         assert error.what == "fio's report is not json+ of version 3"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changes", "what"),
     [
         ({"read.io_bytes": 0}, "fio moved no bytes"),

@@ -94,7 +94,7 @@ def test_the_study_d2_is_what_it_says() -> None:
     assert FS_MARK.space_bytes(workload(**study)) == 32 * 10_000 * 4096
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "blocks"),
     [
         ({"file_size": "1B"}, 10),

@@ -165,7 +165,7 @@ def test_a_file_without_its_end_is_refused() -> None:
     assert "that it speaks of" in damaged(FILE[:2000])
 
 
-@pytest.mark.parametrize("field", ["prev_pid", "prev_state", "next_pid", "prev_comm"])
+@every_row("field", ["prev_pid", "prev_state", "next_pid", "prev_comm"])
 def test_an_event_without_a_field_that_is_needed_is_refused(field: str) -> None:
     file = PerfData()
     file.sample(Happened("sched:sched_switch", 5, 1, 1, 0, {}))

@@ -66,7 +66,7 @@ def test_each_operation_is_found(name: str) -> None:
     assert (row.withheld, row.lost_events) == ("", 0)
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATION if name != "tmpfs_write"])
+@every_row("name", [name for name in OPERATION if name != "tmpfs_write"])
 def test_the_parts_are_together_what_fio_says(name: str) -> None:
     (row,) = (each for each in of(name).trace if each.operation == OPERATION[name])
     parts = [each.seconds for each in of(name).layers if (each.operation, each.statistic) == (row.operation, "mean")]
