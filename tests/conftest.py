@@ -99,6 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()  # what is left would be told as leaked at the end, by the library of DuckDB
     if _old_environment in config.stash:
         old: dict[str, str] = config.stash[_old_environment]
         os.environ.clear()
