@@ -12,6 +12,7 @@ from mountlab.analysis.why_frames import Why
 from mountlab.core.layers import layer_noun
 from mountlab.core.model import Workload
 from mountlab.report import html, sections
+from mountlab.report.sections import why_details
 from mountlab.report.why_sentences import cause_sentence, share_words
 from mountlab.stats import DifferenceShare
 from simulated_why import FSYNC, simulated_why, sweep_of
@@ -194,10 +195,11 @@ def test_without_diagnostic_trials_there_are_no_timelines_and_no_flame_graphs() 
         assert "The run has no diagnostic trials" in html.words_of(section(synthetic_run()))
 
 
-@pytest.mark.long
-def test_of_many_cells_the_first_are_drawn_and_the_page_says_so() -> None:
-    workloads = tuple(Workload(name=f"w{number}", tool="fio", options={}) for number in range(14))
-    sweep = sweep_of("ext4", workloads=workloads)
-    part = sections.why_slowest(replace(run_of("ext4"), sweep=sweep, why=simulated_why(sweep, blocks=1)))
-    assert part.text.count("<details") == 12
-    assert "The page draws 12 plots of them at most" in html.words_of(part)
+@pytest.mark.parametrize(("most", "drawn"), [(2, 2), (4, 3)])
+def test_of_many_cells_the_first_are_drawn_and_the_page_says_so(
+    most: int, drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_details, "_MOST_PLOTS", most)
+    part = sections.why_slowest(run_of("ext4", "xfs", "btrfs", blocks=1))
+    assert part.text.count("<details") == drawn
+    assert (f"The page draws {drawn} plots of them at most" in html.words_of(part)) == (drawn == most)
