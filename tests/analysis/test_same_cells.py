@@ -172,7 +172,7 @@ def test_published_figures_are_set_beside_cells_of_any_order(made: Runs) -> None
         assert found.agreement == "agrees"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_history_goes_on_when_the_sweep_names_its_options_in_another_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

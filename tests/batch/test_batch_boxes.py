@@ -183,7 +183,7 @@ def boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results_dir: Path) ->
     return results_dir
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.slow
 def test_what_it_has_measured_is_loaded_with_the_boxes_that_failed(
     boxes: Path, monkeypatch: pytest.MonkeyPatch

@@ -277,7 +277,7 @@ def test_the_report_is_of_the_run_without_names(published: Path) -> None:
     assert re.search(r"host-\d", words)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_identities_stay_where_that_is_wished(run: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_reports(monkeypatch)
     folder, _ = publish([run], Wishes(keep_identities=True, to=results / "kept"), results=results)

@@ -75,7 +75,7 @@ def test_every_figure_is_told_without_the_trial_and_with_it(run: Path) -> None:
     assert "Ratios without the excluded trials, and with them" in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_trial_that_is_taken_back_counts_as_before(run: Path) -> None:
     before = load_run(run)
     exclude(run, TRIAL, "t0012", reason="x")

@@ -73,7 +73,7 @@ def test_a_run_that_was_explained_afterwards_is_as_one_that_was_asked_to_from_th
     assert info["facts"]["trace_events"] == ABLE["trace_events"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_blocks_add_what_the_journal_lacks(run: Path) -> None:
     explain(run, blocks=2)
     first = (run / "trials.jsonl").read_bytes()
@@ -142,7 +142,7 @@ def test_file_systems_that_last_keep_the_times_of_their_first_making(
 # --- extensions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_explained_run_is_extended_and_its_new_cells_are_explained(run: Path) -> None:
     explain(run, blocks=2)
     first = diagnostic(run)
@@ -158,7 +158,7 @@ def test_an_explained_run_is_extended_and_its_new_cells_are_explained(run: Path)
         explain(run, blocks=3)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_extended_run_is_explained_whole(run: Path) -> None:
     extend(run, repeats=3)
     explain(run, blocks=2)
