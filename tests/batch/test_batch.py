@@ -305,7 +305,7 @@ def test_items_without_a_box_are_planned_without_one() -> None:
 # --- in a kernel ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_notebook_that_fails_is_kept_and_the_page_links_it(tmp_path: Path, results_dir: Path) -> None:
     """The whole way, with kernels: one notebook that fails, one that does not, and the page on both."""
     made = [
