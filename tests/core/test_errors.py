@@ -28,7 +28,10 @@ def test_an_error_shows_each_part_on_a_labelled_line() -> None:
 
 def test_a_notebook_shows_the_message_and_no_way_through_our_code() -> None:
     """IPython itself, on a file that is not there."""
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
+    # Else the history is written at the end, when the user's home is gone.
+    no_history = pytest.importorskip("traitlets.config").Config({"HistoryManager": {"enabled": False}})
+    shell = interactiveshell.InteractiveShell(config=no_history)
     with redirect_stdout(StringIO()) as said:
         shell.run_cell('import mountlab\nmountlab.load_sweep("params/sweeps/none.yml")')
     lines = said.getvalue().strip().splitlines()
