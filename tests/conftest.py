@@ -189,10 +189,10 @@ def _obstacles(item: pytest.Item) -> Iterator[str]:
         yield "needs root, and this is an ordinary user"
     from mountlab_dev import needs
 
-    for marker in item.iter_markers("requires_program"):
-        for alternatives in (name.split("|") for name in marker.args):
-            if not any(map(needs.find, alternatives)):
-                yield needs.reason(*alternatives)
+    asked = [name for marker in item.iter_markers("requires_program") for name in marker.args]
+    for name in [*asked, *(["mount"] if item.get_closest_marker("box") else [])]:
+        if not any(map(needs.find, name.split("|"))):
+            yield needs.reason(*name.split("|"))
 
 
 class SkippedTests:
