@@ -190,9 +190,11 @@ def _obstacles(item: pytest.Item) -> Iterator[str]:
     from mountlab_dev import needs
 
     asked = [name for marker in item.iter_markers("requires_program") for name in marker.args]
-    for name in [*asked, *(["mount"] if item.get_closest_marker("box") else [])]:
-        if not any(map(needs.find, name.split("|"))):
-            yield needs.reason(*name.split("|"))
+    if item.get_closest_marker("box"):
+        asked.append("mount")
+    for alternatives in (name.split("|") for name in asked):
+        if not any(map(needs.find, alternatives)):
+            yield needs.reason(*alternatives)
 
 
 class SkippedTests:

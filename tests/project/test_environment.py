@@ -143,9 +143,7 @@ def imported(*folders: str) -> frozenset[str]:
     """Top-level third-party modules imported by the Python files and notebooks below some folders."""
     if len(folders) > 1:
         return frozenset().union(*map(imported, folders))
-    names: set[str] = set()
-    for source in sources(ROOT / folders[0]):
-        names |= {one or other for one, other in IMPORT.findall(source)}
+    names = {one or other for source in sources(ROOT / folders[0]) for one, other in IMPORT.findall(source)}
     own = (
         {path.stem for path in (ROOT / "tests").rglob("*.py")}
         | {path.name for path in (ROOT / "tests").iterdir()}

@@ -196,10 +196,17 @@ def test_without_diagnostic_trials_there_are_no_timelines_and_no_flame_graphs() 
 
 
 @pytest.mark.parametrize(("most", "drawn"), [(2, 2), (4, 3)])
-def test_of_many_cells_the_first_are_drawn_and_the_page_says_so(
-    most: int, drawn: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_more_could_be_drawn_the_page_says_so(most: int, drawn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(why_details, "_MOST_PLOTS", most)
     part = sections.why_slowest(run_of("ext4", "xfs", "btrfs", blocks=1))
     assert part.text.count("<details") == drawn
     assert (f"The page draws {drawn} plots of them at most" in html.words_of(part)) == (drawn == most)
+
+
+@pytest.mark.long
+def test_of_many_cells_the_first_are_drawn_and_the_page_says_so() -> None:
+    workloads = tuple(Workload(name=f"w{number}", tool="fio", options={}) for number in range(14))
+    sweep = sweep_of("ext4", workloads=workloads)
+    part = sections.why_slowest(replace(run_of("ext4"), sweep=sweep, why=simulated_why(sweep, blocks=1)))
+    assert part.text.count("<details") == 12
+    assert "The page draws 12 plots of them at most" in html.words_of(part)

@@ -87,7 +87,7 @@ BROKEN: list[tuple[str, str, str, str, str]] = [
     (FAMILY, 'type = "huge_tmpfs"', UNDONE, "What a step makes is undone", "got: None"),
     (FAMILY, 'type = "huge_tmpfs"', ELSEWHERE, "It is made and mounted below", "got: /mnt"),
     (FAMILY, 'type = "huge_tmpfs"', NOT_MOUNTED, "What a step makes is undone", "mounted_as"),
-    (FAMILY, "*super().own_options(fs)", "str(time.monotonic_ns())", "The same file system gives", "clock"),
+    (FAMILY, "*super().own_options(fs)", "str(next(TURNS))", "The same file system gives", "clock"),
     (CHECK, "Unpack {FEW} or more.", "unpack more", "Its messages are sentences", "a message"),
     (CHECK, "if files < FEW", "if files < 5000", "It is raised where it should be", "should not"),
     (CHECK, "if files < FEW", "if files < 5", "It is raised where it should be", "no caveat"),
@@ -98,8 +98,7 @@ BROKEN: list[tuple[str, str, str, str, str]] = [
     (CHECK, "cell, f", "Cell, f", "It is raised where it should be", "NameError"),
     (PLOT, "if rows.empty:", "if False:", "It draws nothing of a run without figures", "Error"),
     (PLOT, 'f"Mean time per unpacked file. {cells}."', '""', "Each plot has a title of one line", "alt"),
-    (PLOT, 'US / row["mean"], (', "vars(time).setdefault('turns', []).append(1) or len(time.turns), (",
-     "The same run gives", "two"),
+    (PLOT, 'US / row["mean"], (', "next(TURNS), (", "The same run gives", "two"),
     (PLOT, '"tool"] == "untar"', '"tool"] == "tar"', "It draws a run of its example", "nothing was drawn"),
     (EXAMPLES, '    PlotExample("time-per-file"', '    PlotExample("other"', "It has examples", "there is none"),
     (EXAMPLES, "raised=False, sweep=sweep(1000)", "raised=True, sweep=sweep(10)", "It has examples", "is not raised"),
@@ -116,8 +115,9 @@ BROKEN: list[tuple[str, str, str, str, str]] = [
 def test_a_part_that_breaks_a_rule_fails_by_it(
     packages: Site, file: str, old: str, new: str, asked: str, words: str
 ) -> None:
-    header = ("from __future__ import annotations\n", "from __future__ import annotations\nimport dataclasses, time\n")
-    install_example(packages, {file: header})
+    future = "from __future__ import annotations\n"
+    header = f"{future}import dataclasses, itertools\nTURNS = itertools.count(1)\n"
+    install_example(packages, {file: (future, header)})
     path = packages.path / "mountlab_untar" / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))

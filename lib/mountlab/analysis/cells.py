@@ -334,15 +334,15 @@ class _Samples:
 def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[str]) -> _Samples:
     """Return one sample for the counted values with the same keys; within a cell, samples come in the order in which
     they first stood."""
-    factors = {key: pd.factorize(measurements[key]) for key in keys}
+    columns = {key: pd.factorize(measurements[key]) for key in keys}
     rows = np.flatnonzero(~measurements["warmup"].to_numpy(dtype=bool))
     codes = np.zeros(len(rows), dtype=np.int64)
-    for of_rows, unique in factors.values():
+    for of_rows, unique in columns.values():
         codes = codes * max(len(unique), 1) + of_rows[rows]
     ids, _ = pd.factorize(codes)
     firsts = rows[np.diff(np.maximum.accumulate(ids), prepend=-1) > 0]
     known = {cell: place for place, cell in enumerate(cells)}
-    of_rows, unique = factors["cell"]
+    of_rows, unique = columns["cell"]
     place = np.array([*(known.get(cell, math.nan) for cell in unique), math.nan])[of_rows[firsts]]
     order = np.argsort(place, kind="stable")
     order = order[~np.isnan(place[order])]  # what is no cell of the sweep has no row
@@ -353,7 +353,7 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
     values, blocks = (measurements[name].to_numpy()[rows] for name in ("value", "block"))
     steps = measurements["step"].to_numpy()[rows] if "step" in measurements else np.zeros(len(rows))
     # Column by column: of a small frame, pandas takes longer to choose rows and columns than all the rest does.
-    names = pd.DataFrame({key: measurements[key].array.take(firsts[order]) for key in keys}, columns=list(keys))
+    names = pd.DataFrame({key: measurements[key].array.take(firsts[order]) for key in keys})
     places = place[order].astype(np.int64)
     return _Samples(names, places, values.astype(float), steps.astype(float), blocks.astype(np.int64), sizes)
 
