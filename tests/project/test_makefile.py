@@ -439,6 +439,23 @@ def test_every_test_is_in_one_part_of_test_all_and_those_that_are_not_long_in_on
         assert bool(eval(alone[0], dict(marks))) is not (marks["long"] or marks["repository"]), marks
 
 
+def test_a_commit_is_marked_where_more_than_the_page_of_results_was_changed(tmp_path: Path) -> None:
+    """The parts before it have written to that page."""
+    page, other = tmp_path / "docs" / "page.md", tmp_path / "other.py"
+    page.parent.mkdir()
+    assert last_result.commit(page) == "unknown"
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t")
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=one"]):
+        page.write_text("one")
+        other.write_text("one")
+        subprocess.run([*git, *words], check=True)
+    page.write_text("two")
+    clean = last_result.commit(page)
+    assert re.fullmatch("[0-9a-f]{8}", clean)
+    other.write_text("two")
+    assert last_result.commit(page) == f"{clean}+"
+
+
 def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     page = "| part | commit |\n|---|---|\n| `one` | old | 1 |\n| `two` | old | 1 |\n"
     assert last_result.put(page, "one", ["new", "2"]) == page.replace("| `one` | old | 1 |", "| `one` | new | 2 |")

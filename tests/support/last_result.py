@@ -25,11 +25,17 @@ def put(page: str, part: str, cells: list[str]) -> str:
     return changed
 
 
-def _commit() -> str:
-    """Return the commit that is checked out, with a + where files were changed since."""
-    described = ["git", "describe", "--always", "--abbrev=8", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(described, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+def commit(page: Path) -> str:
+    """Return the commit that is checked out there, with a + where files other than the page were changed since."""
+    commands = (
+        ["rev-parse", "--short=8", "HEAD"],
+        ["status", "--porcelain", "--untracked-files=no", ":/", f":!{page.name}"],
+    )
+    said = [
+        subprocess.run(["git", *words], cwd=page.parent, capture_output=True, text=True, check=False).stdout.strip()
+        for words in commands
+    ]
+    return said[0] + ("+" if said[1] else "") or "unknown"
 
 
 class LastResult:
@@ -44,6 +50,6 @@ class LastResult:
         counts = [len(stats.get("passed", [])), len(stats.get("skipped", []))]
         counts.append(len(stats.get("failed", [])) + len(stats.get("error", [])))
         minutes = f"{(time.monotonic() - self._began) / 60:.0f} min"
-        cells = [_commit(), f"{datetime.now(UTC):%Y-%m-%d}", *(f"{count:,}" for count in counts), minutes]
+        cells = [commit(self._page), f"{datetime.now(UTC):%Y-%m-%d}", *(f"{count:,}" for count in counts), minutes]
         self._page.write_text(put(self._page.read_text(), self._part, cells))
         terminalreporter.write_line(f"written to {self._page}")
