@@ -102,7 +102,8 @@ install_packages() {
     # uv takes seconds, but knows nothing of a mirror, a proxy or certificates that are set up for pip only.
     "$venv/bin/uv" pip sync --quiet --require-hashes --python "$venv/bin/python" requirements.lock || {
         say "make env: uv could not; trying pip, which has settings of its own"
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock ||
+        # The lock lists all there is. Left to find dependencies, pip up to 23.2 refuses those that are named with extras.
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock ||
             die "the packages of requirements.lock could not be installed" "next:  see above; the fetched packages are kept"
     }
     # uv has the build backend inside itself: nothing is fetched here.

@@ -157,7 +157,7 @@ case "$*" in
     "-m venv --clear "*) echo venv >>"$LOG"; rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
     "-c import sys; print(sys.base_prefix"*) echo "{name} {version}" ;;
     "-m pip install "*uv.lock) echo "pip installs uv" >>"$LOG"; cp "$UV" "${{0%/*}}/uv" ;;
-    "-m pip install "*) echo "pip installs all" >>"$LOG" ;;
+    "-m pip install "*" --no-deps "*) echo "pip installs all" >>"$LOG" ;; # else one of Debian 12 refuses this lock
     "-c"*) echo "imports tried" >>"$LOG" ;;
     "-m ipykernel install --sys-prefix "*"--name python3 "*) echo "kernel named" >>"$LOG" ;;
     *) echo "unexpected: $*" >&2; exit 99 ;;
