@@ -72,7 +72,7 @@ class Helped:
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", timeout=LIMIT_S)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The helper, asked by the user. What sudo says of this machine (a name that no file of hosts has) is left out."""
+        """The helper, asked by the user. What sudo says of a machine that no file of hosts names is left out."""
         done = self.sh(shlex.join((*helper.COMMAND, "20", *words)))
         done.stderr = re.sub("^sudo: unable to resolve host .*\n", "", done.stderr)
         return done
