@@ -11,6 +11,7 @@ from mountlab.analysis import why
 from mountlab.analysis.why import LayerPart
 from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
 from mountlab.core.findings import Comparison
+from mountlab.stats import compare
 from repetition import few_then_many
 from simulated_why import FSYNC, simulated_why, sweep_of
 from synthetic_run import comparison
@@ -44,7 +45,7 @@ def test_the_largest_part_of_a_difference_is_the_planted_one_and_its_interval_ho
     sums = [sum(FSYNC[name]["sync"].values()) for name in ("ext4", "xfs")]
     truth = (900e-6 - 420e-6) / (sums[0] - sums[1])
     assert largest.share.low < truth < largest.share.high
-    assert first.difference.high < 0
+    assert first.ratio.high < 1
 
 
 def test_shares_of_the_parts_and_of_the_layers_add_up_to_one() -> None:
@@ -82,15 +83,47 @@ def test_a_part_that_is_missing_on_one_side_counts_as_zero_there() -> None:
     pair = comparison(baseline="ext4", candidate="btrfs", workload="fsync", tool="fio")
     mean = next(each for each in causes(simulated_why(sweep), sweep, pair) if each.statistic == "mean")
     parts = {each.part: each for each in mean.parts}
-    assert parts[LayerPart("writeback", "writeback")].difference.mean == pytest.approx(120e-6, rel=0.2)
+    assert parts[LayerPart("writeback", "writeback")].seconds == pytest.approx(120e-6, rel=0.2)
 
 
 def test_blocks_that_hold_one_side_only_are_left_out_and_one_block_says_nothing() -> None:
     lost = {"withheld": "2.0 % of the events were lost"}
     frames = simulated_why(SWEEP, changes={("xfs", 1): lost, ("ext4", 2): lost})
-    assert {each.difference.n for each in causes(frames)} == {3}
+    assert {each.ratio.n for each in causes(frames)} == {3}
     frames = simulated_why(SWEEP, changes={("xfs", block): lost for block in (1, 2, 3, 4)})
     assert causes(frames) == []
+
+
+def test_a_percentile_needs_as_many_operations_as_every_other_in_each_trial_of_a_cell() -> None:
+    """Without the one trial that has too few, the others would be a choice among trials: the slow ones do less."""
+    enough, few = ({("xfs", 2): {"operations": count}} for count in (1000, 999))
+    for changes, missing in ((enough, False), (few, True)):
+        frames = simulated_why(SWEEP, changes=changes)
+        assert (
+            {split.filesystem for split in why.splits(frames, SWEEP) if split.statistic == "p99"} == {"ext4"}
+        ) == missing
+        assert ({cause.statistic for cause in causes(frames)} == {"mean"}) == missing
+    assert {each.operation: (each.cell, each.fewest) for each in why.few_operations(frames)} == dict.fromkeys(
+        ("write", "sync"), ("xfs/fsync", 999)
+    )
+
+
+def test_a_latency_is_compared_as_every_figure_is() -> None:
+    """As a ratio: the t interval of a difference in seconds covers 91 % of skewed latencies."""
+    frames = simulated_why(SWEEP, spread=0.5)
+    wholes = frames.layers.query("operation == 'sync' and statistic == 'mean'").groupby(["block", "filesystem"])[
+        "seconds"
+    ]
+    ours, theirs = (wholes.sum().unstack()[name].tolist() for name in ("xfs", "ext4"))
+    mean = next(each for each in causes(frames) if each.statistic == "mean")
+    assert mean.ratio == compare(list(zip(ours, theirs, strict=True)))
+
+
+def test_the_shares_of_all_parts_of_a_difference_hold_together() -> None:
+    """Eight parts, a layer that is two of them, and what was done for the journal: ten candidates. What each operation
+    did for itself is the rest of that."""
+    for cause in causes(simulated_why(SWEEP)):
+        assert {each.share.level for each in (*cause.parts, *cause.by_layer, *cause.by_through)} == {1 - 0.05 / 10}
 
 
 def test_withheld_trials_show_in_no_figure_and_are_named_with_their_reason() -> None:

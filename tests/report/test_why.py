@@ -52,8 +52,8 @@ def test_the_largest_part_is_named_with_its_share_and_the_work_behind_it() -> No
     assert share is not None
     low, high = int(share[2]), int(share[3])
     assert low <= 79 <= high, "of 627 µs, by the truth, 480 are flushes"
-    assert "is flushes (for the journal): 2.1 flushes per sync on ext4, 1.0 on xfs. xfs takes " in said
-    assert " less: " in said
+    assert "is flushes (for the journal): 2.1 flushes per sync on ext4, 1.0 on xfs. xfs takes 0." in said
+    assert re.search(r"xfs takes 0\.\d+ \[0\.\d+, 0\.\d+\] of ext4's time: [\d.]+ µs against 1\.\d+ ms; n = 5", said)
     assert "n = 5 diagnostic blocks." in said
     assert "Next: the device (for the journal), " in said
 
@@ -80,7 +80,8 @@ def test_of_a_difference_that_may_be_zero_nothing_is_shown() -> None:
     said = sentences(run_of("ext4", "xfs", truth=twin, spread=0.3, blocks=3))
     assert said
     assert all(
-        each.startswith("Nothing is shown about the difference in ") and "which holds 0" in each for each in said
+        each.startswith("Nothing is shown about the difference in ") and "'s time, which may be 1; n" in each
+        for each in said
     )
 
 
@@ -136,6 +137,13 @@ def test_the_section_says_what_it_shows_and_what_it_cannot_know() -> None:
     assert "flushes per sync" in text
     assert "Lost events: 0 of" in text
     assert "a journal commit serves every operation that waits for it" in text
+
+
+def test_a_percentile_of_too_few_operations_is_named_as_missing() -> None:
+    run = run_of("ext4", "xfs", changes={("xfs", 2): {"operations": 412}})
+    assert not any("p99" in each or "99th" in each for each in sentences(run))
+    said = "xfs/fsync: no 99th percentile of sync: a diagnostic trial holds 412 operations, and 1,000 are needed."
+    assert shown(run).count(said) == 1
 
 
 @pytest.mark.slow

@@ -60,15 +60,15 @@ def test_what_a_tool_reads_beside_the_writes_that_it_measures_is_no_operation_of
 
 @pytest.mark.slow
 def test_the_99th_percentile_is_that_of_the_latencies_and_its_parts_those_of_operations_there() -> None:
-    line = written(200)
-    slow = written(4, device_ns=80_000, each=100_000)
+    line = written(1000)
+    slow = written(20, device_ns=80_000, each=100_000)
     for each in slow.happened:
-        line.happened.append(type(each)(**{**each.__dict__, "at": each.at + 1_000_000}))
+        line.happened.append(type(each)(**{**each.__dict__, "at": each.at + 3_000_000}))
     found, latencies = explain(line), [each for each in seen(line).operations if each.name == "sync"]
     whole = np.quantile([each.end - each.begin for each in latencies], 0.99)
     assert sum(ns(found, "sync", "p99").values()) == pytest.approx(float(whole), rel=1e-6)
     assert max(ns(found, "sync", "p99"), key=ns(found, "sync", "p99").__getitem__) in ("flush own", "device own")
-    assert ns(explain(written(99)), "sync", "p99") == {}
+    assert ns(explain(written(999)), "sync", "p99") == {}
 
 
 def test_the_slowest_operations_are_kept_piece_by_piece() -> None:
@@ -173,7 +173,7 @@ def test_a_trace_without_an_operation_of_the_tool_says_so() -> None:
 def test_operations_that_took_no_time_have_no_parts() -> None:
     line = Timeline()
     line.comes(5, 0)
-    for _ in range(200):
+    for _ in range(1000):
         line.call("pwrite64", 5, 100, 100, ret=1, fd=3)
     found = explain(line)
     assert found.layers == ()

@@ -1,8 +1,9 @@
 """Why one file system is slower than another: what the diagnostic trials say about where the time of an operation goes.
 
-A difference is taken apart in the blocks that hold a diagnostic trial of both sides: the latency differs by D, each
-part of it by d, and the share of a part is E d / E D (stats.shares). Every interval here is one by itself: it is not
-corrected for the others.
+A difference is taken apart in the blocks that hold a diagnostic trial of both sides: as a ratio, as all comparisons,
+with the share of each part in its logarithm (stats.shares). The intervals of the shares of one difference hold all
+together, so that whichever part is the largest, its interval holds at the level of the design. Those of other figures
+are each one by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mountlab.core.frames import pd
 from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
-from mountlab.stats import DifferenceShare, Ratio, compare, compare_unpaired, estimate, share_of_difference
+from mountlab.stats import DifferenceShare, Ratio, compare, compare_unpaired, estimate, shares_of_parts
+from mountlab.stats.histograms import enough
 
 STATISTICS = ("mean", "p99")
 SUM_WITHIN = 0.05
@@ -71,7 +73,8 @@ class PartOfDifference:
     """How one part of a latency differs, and its share of the whole difference."""
 
     part: LayerPart
-    difference: Estimate
+    seconds: float
+    """The mean of candidate less baseline."""
     share: DifferenceShare
 
 
@@ -89,8 +92,8 @@ class Cause:
     """The latency of the candidate, in the blocks that hold both."""
     theirs: Estimate
     """That of the baseline."""
-    difference: Estimate
-    """Candidate less baseline."""
+    ratio: Ratio
+    """Candidate / baseline, paired by block."""
     parts: tuple[PartOfDifference, ...]
     by_layer: tuple[PartOfDifference, ...]
     """Layers, for all that they served."""
@@ -99,8 +102,8 @@ class Cause:
 
     @property
     def differs(self) -> bool:
-        """Whether the interval of the difference leaves out 0."""
-        return self.difference.low > 0 or self.difference.high < 0
+        """Whether the interval of the ratio leaves out 1."""
+        return self.ratio.low > 1 or self.ratio.high < 1
 
     @property
     def largest(self) -> PartOfDifference | None:
@@ -137,6 +140,15 @@ class Withheld:
     reason: str
     trials: int
     of: int
+
+
+@dataclass(frozen=True)
+class FewOperations:
+    """An operation of a cell without a 99th percentile: a diagnostic trial holds too few."""
+
+    cell: str
+    operation: str
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -194,12 +206,17 @@ def _order(sweep: Sweep, known: Sequence[str], split: Split) -> tuple[int, int, 
 
 
 def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
-    """Return the parts of each latency in each block, without what is withheld."""
+    """Return the parts of each latency in each block, without what is withheld, and without a percentile that one of
+    the trials has too few operations for: the others would be a choice among trials."""
     found: dict[Where, dict[int, dict[LayerPart, float]]] = {}
+    few = {Where(each.cell, each.operation, "p99") for each in few_operations(why)}
     shown = _shown(why, why.layers)
     columns = ("cell", "operation", "statistic", "block", "layer", "through", "seconds")
     for cell, operation, statistic, block, layer, through, seconds in _rows(shown, *columns):
-        own = found.setdefault(Where(cell, operation, statistic), {}).setdefault(int(block), {})
+        where = Where(cell, operation, statistic)
+        if where in few:
+            continue
+        own = found.setdefault(where, {}).setdefault(int(block), {})
         own[LayerPart(layer, through)] = own.get(LayerPart(layer, through), 0.0) + float(seconds)
     return {where: dict(sorted(blocks.items())) for where, blocks in found.items()}
 
@@ -261,15 +278,23 @@ def _cause(
 ) -> Cause | None:  # fmt: skip
     """Return one difference taken apart; None where no two blocks hold both sides."""
     sides = [known.get(Where(cell_id(name, workload), operation, statistic), {}) for name in (candidate, baseline)]
-    blocks = sorted(sides[0].keys() & sides[1].keys())
+    blocks = sorted(
+        block for block in sides[0].keys() & sides[1].keys() if all(any(own[block].values()) for own in sides)
+    )
     if len(blocks) < FEWEST:
         return None
-    ours, theirs = ([side[block] for block in blocks] for side in sides)
-    level = sweep.design.level
-    wholes = [[sum(own.values()) for own in side] for side in (ours, theirs)]
-    whole = [a - b for a, b in zip(*wholes, strict=True)]
-    parts = _parts([*ours, *theirs])
-    taken = partial(_taken_apart, ours, theirs, whole, level)
+    parts = _parts(own[block] for own in sides for block in blocks)
+    ours, theirs = (np.array([[own[block].get(part, 0.0) for block in blocks] for part in parts]) for own in sides)
+    layers = [LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]
+    behalf = [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
+    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in (*parts, *layers, *behalf)]
+    level, means = sweep.design.level, (ours - theirs).mean(axis=1)
+    shares = shares_of_parts(ours, theirs, groups, level=level)
+    taken = {
+        name: PartOfDifference(name, float(means[rows].sum()), share)
+        for name, rows, share in zip((*parts, *layers, *behalf), groups, shares, strict=True)
+    }
+    wholes = [side.sum(axis=0).tolist() for side in (ours, theirs)]
     return Cause(
         baseline=baseline,
         candidate=candidate,
@@ -278,37 +303,20 @@ def _cause(
         statistic=statistic,
         ours=estimate(wholes[0], level=level, unit="s"),
         theirs=estimate(wholes[1], level=level, unit="s"),
-        difference=estimate(whole, level=level, unit="s", signed=True),
-        parts=taken(parts),
-        by_layer=taken([LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]),
-        by_through=taken(
-            [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
-        ),
+        ratio=compare(list(zip(*wholes, strict=True)), level=level),
+        parts=_by_share(taken[part] for part in parts),
+        by_layer=_by_share(taken[layer] for layer in layers),
+        by_through=_by_share(taken[through] for through in behalf),
     )
 
 
-def _taken_apart(
-    ours: Sequence[Mapping[LayerPart, float]],
-    theirs: Sequence[Mapping[LayerPart, float]],
-    whole: Sequence[float],
-    level: float,
-    parts: Iterable[LayerPart],
-) -> tuple[PartOfDifference, ...]:
-    found = []
-    for part in parts:
-        differences = [_of_part(a, part) - _of_part(b, part) for a, b in zip(ours, theirs, strict=True)]
-        mean = estimate(differences, level=level, unit="s", signed=True)
-        found.append(PartOfDifference(part, mean, share_of_difference(differences, whole, level=level)))
-    return tuple(sorted(found, key=lambda each: -each.share.share if math.isfinite(each.share.share) else math.inf))
+def _belongs(part: LayerPart, group: LayerPart) -> bool:
+    """Return whether a part is this one, or one of all that share its layer, or its through."""
+    return all(not wanted or wanted == own for wanted, own in zip(group, part, strict=True))
 
 
-def _of_part(parts: Mapping[LayerPart, float], wanted: LayerPart) -> float:
-    """Return the seconds of a part, or of all that share its layer, or its through."""
-    return sum(
-        value
-        for part, value in parts.items()
-        if all(not own or own == its for own, its in zip(wanted, part, strict=True))
-    )
+def _by_share(parts: Iterable[PartOfDifference]) -> tuple[PartOfDifference, ...]:
+    return tuple(sorted(parts, key=lambda each: -each.share.share if math.isfinite(each.share.share) else math.inf))
 
 
 # ── ratios of work ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -424,6 +432,15 @@ def withheld(why: Why) -> list[Withheld]:
     return found
 
 
+def few_operations(why: Why) -> list[FewOperations]:
+    """Return the operations of cells that have no 99th percentile, by the rule of all percentiles (`enough`)."""
+    fewest: dict[tuple[str, str], int] = {}
+    for cell, operation, count, reason in _rows(why.traces, "cell", "operation", "operations", "withheld"):
+        if not reason:
+            fewest[cell, operation] = min(fewest.get((cell, operation), count), count)
+    return [FewOperations(*key, count) for key, count in fewest.items() if not enough(count, 99)]
+
+
 def off(why: Why) -> list[Off]:
     """Return the operations whose parts do not add up to the tool's own mean latency, over the diagnostic trials of a
     cell, within SUM_WITHIN; those that the tool does not time are not among them."""
@@ -477,7 +494,7 @@ def cause_frame(found: Iterable[Cause]) -> pd.DataFrame:
     columns = ["baseline", "candidate", "workload", "operation", "statistic", "layer", "through", "difference", "share",
                "low", "high", "n", "shown"]  # fmt: skip
     rows = [
-        (c.baseline, c.candidate, c.workload, c.operation, c.statistic, *own.part, own.difference.mean, own.share.share,
+        (c.baseline, c.candidate, c.workload, c.operation, c.statistic, *own.part, own.seconds, own.share.share,
          own.share.low, own.share.high, own.share.n, c.differs and own.share.shown)
         for c in found
         for own in (*c.parts, *c.by_layer, *c.by_through)

@@ -20,7 +20,8 @@ class Explanation:
     parts: pd.DataFrame
     """A row for each part of each latency of a cell: mean and interval over diagnostic trials, in seconds."""
     shares: pd.DataFrame
-    """A row for each part of each difference to the baseline: its share, with Fieller's interval."""
+    """A row for each part of each difference to the baseline: its share. The intervals of one difference hold
+    together."""
     work: pd.DataFrame
     """A row for each ratio of work of a cell, and its ratio to that of the baseline."""
     withheld: list[str]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from mountlab.analysis.why import Cause, Cost, Off, PartOfDifference, Withheld, WorkFigure, behind
-from mountlab.core.findings import Estimate
+from mountlab.analysis.why import Cause, Cost, FewOperations, Off, PartOfDifference, Withheld, WorkFigure, behind
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
 from mountlab.core.names import latency_noun, metric_noun
-from mountlab.core.numbers import MISSING, counted, listed, mean_figures, number, percent, quantity, ratio_figures
-from mountlab.core.units import scale_for, significant
+from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
+from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
+from mountlab.stats.histograms import ios_needed
 
 _MOST_MORE = 2
 """Parts that are named after the largest."""
@@ -23,8 +23,8 @@ _LEAST_SHARE = 0.05
 
 def cause_sentence(cause: Cause, figures: Iterable[WorkFigure], *, name_workload: bool = True) -> str:
     """'80 % [71, 88] of the difference in mean sync latency between xfs and ext4 is flushes (for the journal): 2.1
-    flushes per sync on ext4, 1.0 on xfs. xfs takes 0.65 ms [0.58, 0.72] less: 0.88 ms against 1.53 ms, n = 5 diagnostic
-    blocks.'; where nothing is shown, why."""
+    flushes per sync on ext4, 1.0 on xfs. xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5
+    diagnostic blocks.'; where nothing is shown, why."""
     under = f" under {cause.workload}" if name_workload else ""
     what = f"the difference in {_latency(cause)} between {cause.candidate} and {cause.baseline}{under}"
     first = cause.largest
@@ -46,33 +46,26 @@ def share_words(share: DifferenceShare) -> str:
     return f"{number(100 * share.share, 0)}\u00a0%{ends}"
 
 
-def seconds_words(figure: Estimate, *, magnitude: bool = False) -> str:
-    """'0.65 ms [0.58, 0.72]'. `magnitude`: of a difference without its sign."""
-    mean, low, high = figure.mean, figure.low, figure.high
-    if magnitude and mean < 0:
-        mean, low, high = -mean, -high, -low
-    scale = scale_for("s", abs(mean))
-    figures = mean_figures(mean, low, high, factor=scale.factor)
-    return f"{figures.value}\u00a0{scale.unit} {figures.interval}".strip()
-
-
 def _nothing_shown(cause: Cause, what: str) -> str:
-    n = counted(cause.difference.n, "diagnostic block")
+    n = counted(cause.ratio.n, "diagnostic block")
     if cause.differs:
         largest = f"; the largest, {layer_noun(*cause.parts[0].part)}, has {share_words(cause.parts[0].share)}"
         return f"Nothing is shown about what makes {what}: no part stands out of the noise{largest}; n = {n}."
-    if math.isnan(cause.difference.low):
+    if math.isnan(cause.ratio.low):
         return f"Nothing is shown about {what}: its spread is unknown; n = {n}."
-    interval = f"it is {seconds_words(cause.difference)}, which holds 0"
-    return f"Nothing is shown about {what}: {interval}; n = {n}."
+    return f"Nothing is shown about {what}: {_ratio(cause)}, which may be 1; n = {n}."
 
 
 def _difference(cause: Cause) -> str:
-    """'xfs takes 0.65 ms [0.58, 0.72] less: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.'"""
-    way = "less" if cause.difference.mean < 0 else "more"
+    """'xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.'"""
     sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
-    n = f"n = {counted(cause.difference.n, 'diagnostic block')}"
-    return f"{cause.candidate} takes {seconds_words(cause.difference, magnitude=True)} {way}: {sides}; {n}."
+    return f"{_ratio(cause)}: {sides}; n = {counted(cause.ratio.n, 'diagnostic block')}."
+
+
+def _ratio(cause: Cause) -> str:
+    """'xfs takes 0.58 [0.54, 0.62] of ext4's time', 'btrfs takes 2.1 [1.9, 2.3] times ext4's time'."""
+    figures = ratio_figures(cause.ratio.ratio, cause.ratio.low, cause.ratio.high)
+    return f"{cause.candidate} takes {figures} {'of' if cause.ratio.ratio < 1 else 'times'} {cause.baseline}'s time"
 
 
 def _more(cause: Cause) -> str:
@@ -128,6 +121,13 @@ def withheld_sentence(withheld: Withheld) -> str:
     verb = "is" if withheld.trials == 1 else "are"
     trials = f"{withheld.trials} of {counted(withheld.of, 'diagnostic trial')}"
     return f"{withheld.cell}: {trials} {verb} withheld{which}: {withheld.reason}."
+
+
+def few_sentence(few: FewOperations) -> str:
+    """'xfs/fsync: no 99th percentile of sync: a diagnostic trial holds 412 operations, and 1,000 are needed.'"""
+    held = counted(few.fewest, "operation")
+    needed = f"{ios_needed(99):,} are needed"
+    return f"{few.cell}: no 99th percentile of {few.operation}: a diagnostic trial holds {held}, and {needed}."
 
 
 def off_sentence(off: Off) -> str:

@@ -14,12 +14,11 @@ from mountlab.stats.comparisons import (
 )
 from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_of_moments, estimate_samples
 from mountlab.stats.over_boxes import OVER_BOXES_METHOD
-from mountlab.stats.shares import SHARE_METHOD, DifferenceShare, share_of_difference
+from mountlab.stats.shares import DifferenceShare, shares_of_parts
 
 __all__ = [
     "OVER_BOXES_METHOD",
     "RATIO_METHOD",
-    "SHARE_METHOD",
     "STATISTICS",
     "T_METHOD",
     "WELCH_METHOD",
@@ -37,7 +36,7 @@ __all__ = [
     "holm",
     "look_level",
     "p_equivalent",
-    "share_of_difference",
+    "shares_of_parts",
     "variance_table",
     "verdict",
 ]  # fmt: skip

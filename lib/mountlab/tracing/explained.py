@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mountlab.core.units import NS_PER_S
+from mountlab.stats.histograms import enough
 from mountlab.tracing.flame import StackRow, stacks_of
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of
 from mountlab.tracing.parts import LAYERS, Layer, Piece, Splitter, Through
@@ -23,8 +24,6 @@ MOST_LOST = 0.01
 """Of all events: above it no split is shown."""
 SLOWEST = 10
 """Operations of each name whose parts are kept one by one."""
-FEWEST_FOR_P99 = 100
-"""With fewer operations the 99th percentile is the longest of them."""
 _BAND = (0.985, 0.995)
 """Ranks of the operations that stand for those at the 99th percentile."""
 _COLUMNS = tuple((layer, through) for layer in LAYERS for through in ("own", "journal", "writeback"))
@@ -218,7 +217,7 @@ def _table(operations: list[Operation], splitter: Splitter) -> np.ndarray:
 
 def _layers(name: str, operations: list[Operation], table: np.ndarray) -> Iterator[LayerRow]:
     yield from _rows(name, "mean", table.mean(axis=0))
-    if len(operations) >= FEWEST_FOR_P99:
+    if enough(len(operations), 99):
         latency = table.sum(axis=1)
         low, high = (round(share * len(latency)) for share in _BAND)
         near = np.argsort(latency, kind="stable")[low : max(high, low + 1)]

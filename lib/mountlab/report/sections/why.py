@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mountlab import plots
 from mountlab.analysis import why as causes_of
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, PartOfDifference, Split, WorkFigure
+from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, Split, WorkFigure
 from mountlab.core import numbers
 from mountlab.core.layers import QUANTITIES, layer_noun
 from mountlab.core.names import latency_noun
@@ -78,11 +78,10 @@ def _shares(found: Sequence[Cause]) -> Text:
     shown = [each for each in found if each.differs]
     if not shown:
         return ""
-    interval = Column("Interval", "interval")
-    head: Head = ["Part", *html.numeric("Difference"), interval, *html.numeric("Share"), interval]
+    head: Head = ["Part", *html.numeric("Difference"), *html.numeric("Share"), Column("Interval", "interval")]
     rows = ((_heading(cause), _share_row(each)) for cause in shown for each in _all_parts(cause))
     table = html.grouped_table(head, rows, caption="Parts of each difference that is shown, candidate less baseline")
-    note = html.paragraph("Each interval is one by itself, not corrected for the others.", kind="meta")
+    note = html.paragraph("The intervals of one difference hold all together. Differences are means.", kind="meta")
     return html.details("Every part of the differences", html.joined(table, note))
 
 
@@ -102,11 +101,9 @@ def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
 
 
 def _share_row(each: PartOfDifference) -> list[Text]:
-    difference, share = why_sentences.seconds_words(each.difference), why_sentences.share_words(each.share)
-    value, _, interval = difference.partition(" [")
-    part, _, of_share = share.partition(" [")
+    share, _, interval = why_sentences.share_words(each.share).partition(" [")
     name = layer_noun(*each.part) + (", together" if each.part.layer and not each.part.through else "")
-    return [name, value, f"[{interval}" if interval else "", part, f"[{of_share}" if of_share else ""]
+    return [name, numbers.quantity(each.seconds, "s"), share, f"[{interval}" if interval else ""]
 
 
 def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
@@ -156,7 +153,14 @@ def _beside(run: RunView) -> Html:
     """What weakens the split, what it costs, and what it cannot know."""
     costs = list(causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep))
     doubts = [*map(why_sentences.withheld_sentence, causes_of.withheld(run.why))]
+    doubts += [*map(why_sentences.few_sentence, _without_p99(run))]
     doubts += [*map(why_sentences.off_sentence, causes_of.off(run.why))]
     lost = why_sentences.lost_sentence(*causes_of.lost(run.why))
     notes = [*why_sentences.cost_sentences(costs), lost, why_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))
+
+
+def _without_p99(run: RunView) -> list[FewOperations]:
+    """Return the operations without a 99th percentile among those that a cell spends its time in."""
+    few = causes_of.few_operations(run.why)
+    return [each for each in few if each.operation in causes_of.main_operations(run.why, {each.cell})]

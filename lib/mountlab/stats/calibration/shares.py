@@ -1,0 +1,66 @@
+"""Latencies whose parts are known, sent through the shares of a difference: what is said of the part that is named, and
+of parts that do not differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mountlab.stats.calibration.document import Share, Table
+from mountlab.stats.calibration.processes import Process, gamma, lognormal, normal
+from mountlab.stats.calibration.tables import LEVEL, Effort, generator
+from mountlab.stats.shares import DifferenceShare, parts_of_log_ratio, share_of_difference, shares_of_parts
+
+BLOCKS = (3, 5, 10)
+PARTS = 10
+_TRIALS = (normal(), gamma(), lognormal(1.0))
+_ALONE = [[part] for part in range(PARTS)]
+_EQUAL, _ONE = (2.0,) * PARTS, (1.0 + 2 * PARTS, *(1.0,) * (PARTS - 1))
+"""Means of the candidate's parts, where those of the baseline are 1 each."""
+
+
+def shares_of_differences(effort: Effort) -> Table:
+    """Return how right the shares of a difference are, where the largest of many parts is named."""
+    says = (
+        f"**Shares of a difference** between two latencies of {PARTS} parts, each part of a diagnostic trial like the "
+        f"row. *Named*: all parts have a {PARTS}th of it, and the interval of the largest holds that. *Any shown*: one "
+        f"part makes all of it, and any of the {PARTS - 1} others is shown. *By itself*: intervals that are not "
+        "corrected for the other parts."
+    )
+    columns: dict[str, Callable[[Process, int], Share]] = {
+        "named": lambda process, n: _named(process, n, effort.sweeps, together=True),
+        "named, by itself": lambda process, n: _named(process, n, effort.sweeps, together=False),
+        "any shown": lambda process, n: _any_shown(process, n, effort.sweeps, together=True),
+        "any shown, by itself": lambda process, n: _any_shown(process, n, effort.sweeps, together=False),
+    }
+    rows = tuple(
+        (f"{process.name}: n = {n}", tuple(count(process, n) for count in columns.values()))
+        for process in _TRIALS
+        for n in BLOCKS
+    )
+    return Table("difference-shares", says, effort.sweeps, ("trials", *columns), rows)
+
+
+def _named(process: Process, n: int, cases: int, *, together: bool) -> Share:
+    families = _families(process, _EQUAL, n, cases, together=together)
+    named = [max(shares, key=lambda share: share.share) for shares in families]
+    return Share(sum(share.low <= 1 / PARTS <= share.high for share in named), cases)
+
+
+def _any_shown(process: Process, n: int, cases: int, *, together: bool) -> Share:
+    families = _families(process, _ONE, n, cases, together=together)
+    return Share(sum(any(share.shown for share in shares[1:]) for shares in families), cases)
+
+
+def _families(
+    process: Process, means: tuple[float, ...], n: int, cases: int, *, together: bool
+) -> list[list[DifferenceShare]]:
+    """Return the shares of each part of so many differences; the same differences whether they hold together or not."""
+    rng = generator("shares", process.name, n, *means)
+    drawn = process.draw(rng, (2 * PARTS * cases, n)).reshape(cases, 2, PARTS, n)
+    ours, theirs = drawn[:, 0] * np.array(means)[:, None], drawn[:, 1]
+    if together:
+        return [shares_of_parts(*sides, _ALONE, level=LEVEL) for sides in zip(ours, theirs, strict=True)]
+    rows = (parts_of_log_ratio(*sides) for sides in zip(ours, theirs, strict=True))
+    return [[share_of_difference(part, parts.sum(axis=0), level=LEVEL) for part in parts] for parts in rows]
