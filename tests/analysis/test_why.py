@@ -169,10 +169,11 @@ def test_what_tracing_costs_is_the_ratio_of_diagnostic_to_counted_trials() -> No
     rows += [(f"t{n}", cell, False, 100.0 + n % 3) for n, cell in enumerate(["ext4/fsync", "xfs/fsync"] * 5)]
     measured = pd.DataFrame(rows, columns=["trial_id", "cell", "warmup", "value"])
     measured = measured.assign(metric="write_iops", label="", unit="1/s", block=1)
-    found = list(why.costs(frames, measured, {"fsync": ("write_iops",)}, SWEEP))
+    found = why.costs(frames, measured, {"fsync": ("write_iops",)}, SWEEP)
     assert [each.cell for each in found] == ["ext4/fsync", "xfs/fsync"]
     assert found[0].ratio.low < 0.95 < found[0].ratio.high
     assert found[0].ratio.high < 1
+    assert {each.ratio.level for each in found} == {0.975}, "the one that changed most is named: they hold together"
 
 
 def test_a_run_without_diagnostic_trials_has_empty_frames_and_no_findings() -> None:

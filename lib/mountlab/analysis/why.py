@@ -459,10 +459,12 @@ def lost(why: Why) -> tuple[int, int]:
     return int(trials["lost_events"].sum()), int(trials["events"].sum())
 
 
-def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[str]], sweep: Sweep) -> Iterator[Cost]:
-    """Yield what tracing changed of the figures that the answer is about: the diagnostic trials of each cell against
-    its counted ones, as a ratio that is not paired. `metrics`: of each workload, by its label."""
+def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[str]], sweep: Sweep) -> list[Cost]:
+    """Return what tracing changed of the figures that the answer is about: the diagnostic trials of each cell against
+    its counted ones, as a ratio that is not paired. The intervals of one metric hold together for all cells, so that
+    the one that tracing changed most can be named. `metrics`: of each workload, by its label."""
     traced = set(why.traces["trial_id"])
+    sides: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     for cell in sweep.cells:
         own = measurements[(measurements["cell"] == cell.id) & (measurements["label"] == "")]
         for metric in metrics.get(cell.workload.label, ()):
@@ -470,8 +472,12 @@ def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[s
             diagnostic = rows[rows["trial_id"].isin(traced)]["value"]
             counted = rows[~rows["warmup"].astype(bool)]["value"]
             if len(diagnostic) and len(counted) and min(diagnostic.min(), counted.min()) > 0:
-                ratio = compare_unpaired(diagnostic.tolist(), counted.tolist(), level=sweep.design.level)
-                yield Cost(cell.id, metric, ratio)
+                sides.setdefault(metric, {})[cell.id] = diagnostic.tolist(), counted.tolist()
+    return [
+        Cost(cell, metric, compare_unpaired(*pair, level=1 - (1 - sweep.design.level) / len(own)))
+        for metric, own in sides.items()
+        for cell, pair in own.items()
+    ]
 
 
 # ── as frames ────────────────────────────────────────────────────────────────────────────────────────────────────────

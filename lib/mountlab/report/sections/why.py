@@ -151,7 +151,7 @@ def _work_cell(figure: WorkFigure | None) -> Text:
 
 def _beside(run: RunView) -> Html:
     """What weakens the split, what it costs, and what it cannot know."""
-    costs = list(causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep))
+    costs = causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
     doubts = [*map(why_sentences.withheld_sentence, causes_of.withheld(run.why))]
     doubts += [*map(why_sentences.few_sentence, _without_p99(run))]
     doubts += [*map(why_sentences.off_sentence, causes_of.off(run.why))]
