@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import count, pairwise
+from itertools import count, pairwise, product
 
 import numpy as np
 import pytest
@@ -252,6 +252,15 @@ def test_a_search_begins_with_steps_of_2_and_4() -> None:
     assert 320 < trials[5].rate < 1280
     down = searched(lambda rate: rate < 1000, start=100_000)
     assert [trial.rate for trial in down[:4]] == [100_000, 50_000, 12_500, 3125]
+
+
+def test_near_the_smallest_rate_that_can_be_made_a_search_goes_on_at_that_rate_or_above() -> None:
+    """Whatever three trials at one to three steps say: the rates of a pair lie less than a step apart there."""
+    for rates in product((10.0, 20.0, 30.0), repeat=3):
+        for answers in product((True, False), repeat=3):
+            trials = [RateTrial(*trial) for trial in zip(rates, answers, strict=True)]
+            chosen = next_rate(trials, half_width=0.05, start=10, step=10, left=20)
+            assert (chosen % 10, chosen >= 10) == (0, True)
 
 
 def test_a_search_comes_back_to_its_two_rates() -> None:

@@ -199,7 +199,7 @@ def next_rate(
     multiples of it; 0: they can be any.
     """
     rate = min(_chosen(trials, half_width, start, level, step, left), ceiling)
-    return max(step, float(_rounded(np.array([rate]), step, np.round)[0]))
+    return float(_rounded(np.array([rate]), step, np.round)[0])
 
 
 def _chosen(
@@ -237,12 +237,13 @@ def _wider(half_width: float) -> list[float]:
 
 
 def _rounded(rates: Floats, step: float, how: Callable[[Floats], Floats]) -> Floats:
-    """Return rates as multiples of `step`, where there is one; a multiple already stays, whatever its last bits are."""
+    """Return rates as multiples of `step`, where there is one, and at least one step: no trial has the rate 0. A
+    multiple already stays, whatever its last bits are."""
     if not step:
         return rates
     nearest = np.round(rates / step)
     off = np.abs(rates / step - nearest) > 1e-6 * np.maximum(nearest, 1)
-    return np.asarray(step * np.where(off, how(rates / step), nearest))
+    return np.asarray(step * np.maximum(np.where(off, how(rates / step), nearest), 1))
 
 
 @dataclass(frozen=True)
