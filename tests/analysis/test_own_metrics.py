@@ -22,10 +22,9 @@ from mountlab.analysis.cells import (
 from mountlab.analysis.compare.figures import common_cells
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.history import History, Key
-from mountlab.core import numbers
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Comparison
-from mountlab.core.metrics import METRICS, Better, Metric, known_metric
+from mountlab.core.metrics import METRICS, Metric, known_metric
 from mountlab.core.model import Measurement, Sweep, Trial
 from mountlab.report.export import Pivot
 from mountlab.results.entries import comparison_of
@@ -117,11 +116,6 @@ def test_a_sentence_says_better_or_worse_and_in_which_direction() -> None:
     assert "the score of a under w: better; n = 6" in sentences[0]
     assert "the lag of a under w: worse, as less is better; n = 6" in sentences[1]
     assert [verdicts.verdict_of(each, 0.02) for each in comparisons(sweep, measured(sweep))] == ["better", "worse"]
-
-
-@pytest.mark.parametrize(("better", "best"), [("higher", [9, 8]), ("lower", [5]), ("neither", [])])
-def test_the_star_of_the_best_goes_by_the_direction(better: Better, best: list[float]) -> None:
-    assert numbers.best([(5, 4, 6), (9, 8, 10), (8, 7, 9)], better) == best
 
 
 def test_a_comparison_goes_through_its_file() -> None:

@@ -12,7 +12,7 @@ from mountlab.analysis import verdicts
 from mountlab.checks import caveats
 from mountlab.core import names, numbers
 from mountlab.core.findings import Caveat, NoiseSource, OptionState, PublishedFigure
-from mountlab.core.metrics import METRICS, known_metric
+from mountlab.core.metrics import METRICS
 from mountlab.core.model import Stop, StopReason, Until
 from mountlab.report import sentences
 from mountlab.runner import progress
@@ -298,19 +298,6 @@ def test_the_finding_of_a_plot() -> None:
     )
 
 
-@every_row(
-    ("metric", "intervals", "best"),
-    [
-        ("read_bandwidth", [(5, 4, 6), (9, 8, 10), (8, 7, 9)], [9, 8]),
-        ("elapsed", [(5, 4, 6), (9, 8, 10), (8, 7, 9)], [5]),
-        ("read_bandwidth", [(5, NAN, NAN), (9, NAN, NAN)], [9]),
-        ("read_bandwidth", [(NAN, NAN, NAN)], []),
-    ],
-)
-def test_best_of_a_row(metric: str, intervals: list[tuple[float, float, float]], best: list[float]) -> None:
-    assert numbers.best(intervals, known_metric(metric).better) == best
-
-
 # --- published figures ------------------------------------------------------------------------------------------------
 
 
@@ -585,10 +572,3 @@ def test_p_values_have_two_digits(p: float, text: str) -> None:
 )
 def test_an_end_is_never_rounded_onto_1_and_has_no_noise(ratio: float, low: float, high: float, shown: str) -> None:
     assert str(numbers.ratio_figures(ratio, low, high)) == shown
-
-
-def test_noise_makes_no_file_system_better_than_one_measured_better() -> None:
-    """210 [26, 395], 10.5 [-0.3, 21.3] and 7.58 [-11.8, 27]: only the first is best, though the last one's is wide."""
-    assert numbers.best([(210.0, 26.0, 395.0), (10.5, -0.3, 21.3), (7.58, -11.8, 27.0)], "higher") == [210.0]
-    assert numbers.best([(3.0, 2.0, 4.0), (3.5, 2.5, 4.5), (9.0, 8.0, 10.0)], "lower") == [3.0, 3.5]
-    assert numbers.best([(3.0, 2.0, 4.0), (9.0, 8.0, 10.0)], "neither") == []

@@ -44,8 +44,9 @@ class Rank:
 def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]:
     """Return the ranks of all file systems, for each workload and metric that the answer is about.
 
-    All pairs are compared, and their verdicts hold together at the design's level. `workloads`: names of those that
-    matter; None: all. Raises InputError for a name that the run does not have, and for fewer than two file systems.
+    All pairs are compared. Pairs with the baseline have the verdicts of the run; those of all other pairs hold
+    together at the design's level, too. `workloads`: names of those that matter; None: all. Raises InputError for a
+    name that the run does not have, and for fewer than two file systems.
     """
     known = dict.fromkeys(workload.name for workload in run.sweep.workloads)
     unknown = [name for name in workloads or () if name not in known]
@@ -61,16 +62,39 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
     return [rank for key, own in found.items() for rank in _ranked(key, own, names)]
 
 
+def best(run: RunView) -> set[tuple[Key, str]]:
+    """Return the file systems that are the best for a workload and metric, or not distinguishable from the best: of
+    those where any is shown to be worse than another. Empty for fewer than two file systems."""
+    groups = _groups(ranks(run)) if len(run.sweep.filesystems) > 1 else []
+    return {
+        ((rank.workload, rank.metric, rank.label), rank.filesystem)
+        for own in groups
+        if any(rank.first > 1 for rank in own)
+        for rank in own
+        if rank.first == 1
+    }
+
+
+def _groups(found: Sequence[Rank]) -> list[list[Rank]]:
+    """Return the ranks of each workload and metric."""
+    groups: dict[Key, list[Rank]] = {}
+    for rank in found:
+        groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)
+    return list(groups.values())
+
+
 def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
-    """Return each pair once. There is a family of comparisons for each baseline but the last, and each of them gets its
-    share of the error (Bonferroni), so that all verdicts hold together."""
+    """Return each pair once. Those with the baseline are the comparisons of the run, so that no rank contradicts their
+    verdicts. Of the others there is a family for each but the last, and each family gets its share of the error
+    (Bonferroni)."""
     sweep = run.sweep
-    level = 1 - (1 - sweep.design.level) / (len(names) - 1)
+    others = [name for name in names if name != sweep.baseline]
+    level = 1 - (1 - sweep.design.level) / max(len(others) - 1, 1)
     design = replace(sweep.design, level=level)
-    pairs: list[Comparison] = []
-    for place, baseline in enumerate(names[:-1]):
+    pairs = list(run.comparisons)
+    for place, baseline in enumerate(others[:-1]):
         of_one = cells.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
-        pairs += [each for each in of_one if each.candidate in names[place + 1 :]]
+        pairs += [each for each in of_one if each.candidate in others[place + 1 :]]
     return pairs
 
 
@@ -108,11 +132,9 @@ def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
 
 def choice_sentences(found: Sequence[Rank]) -> list[str]:
     """Return one sentence for each workload and metric, and one on who is never beaten."""
-    groups: dict[Key, list[Rank]] = {}
-    for rank in found:
-        groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)
-    choices = [_choice(own) for own in groups.values()]
-    return [*choices, _never_beaten(list(groups.values()))] if len(choices) > 1 else choices
+    groups = _groups(found)
+    choices = [_choice(own) for own in groups]
+    return [*choices, _never_beaten(groups)] if len(choices) > 1 else choices
 
 
 def _choice(own: Sequence[Rank]) -> str:

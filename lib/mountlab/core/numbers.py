@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
-from mountlab.core.metrics import Better
 from mountlab.core.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
@@ -135,20 +133,6 @@ def quantity(value: float, unit: str) -> str:
     """Return a value in base units with the unit that suits it: '598 MB/s'. Unknown units are shown as they are."""
     scale = scale_for(unit, abs(value))
     return f"{scale.show(value)}\u00a0{scale.unit}"
-
-
-def best(intervals: Sequence[tuple[float, float, float]], better: Better) -> list[float]:
-    """Return the means of (mean, low, high) that are best, or not distinguishable from the best: sorted from the best
-    on, up to the first whose interval does not overlap the interval of the best one.
-
-    The best is the largest of a rate and the smallest of a time. Empty where no mean is known, or neither is better.
-    """
-    known = sorted((each for each in intervals if math.isfinite(each[0])), reverse=better == "higher")
-    if not known or better == "neither":
-        return []
-    mean, low, high = known[0]
-    meeting = takewhile(lambda each: each[0] == mean or (each[1] <= high and low <= each[2]), known)
-    return [each[0] for each in meeting]
 
 
 def percent(fraction: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from mountlab import plots
-from mountlab.analysis import answers, load_curve, verdicts
+from mountlab.analysis import answers, load_curve, ranks, verdicts
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import extension_words
 from mountlab.checks.caveats import CaveatGroup, grouped, no_caveats
@@ -32,6 +32,8 @@ from mountlab.report.sections.shared import (
 )
 from mountlab.stats import STATISTICS
 
+Best = Collection[tuple[ranks.Key, str]]
+"""Workload, metric and label, and the file system that gets the star there."""
 MOST_COLUMNS, MOST_RATIOS = 4, 24
 """File systems side by side in the table, and ratios in the picture, that a first screen has room for."""
 
@@ -183,16 +185,16 @@ def _overview_table(run: RunView) -> Html:
     if not names:
         return html.paragraph("No trial succeeded.")
     level, noun = numbers.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
-    wide = len(names) <= MOST_COLUMNS
+    wide, best = len(names) <= MOST_COLUMNS, ranks.best(run)
     of = "row" if wide else "workload"
-    caption = f"{noun} and {level} interval. ★ best of its {of}, or not distinguishable from the best"
+    caption = f"{noun} and {level} interval. ★ best of its {of}, or not distinguishable from the best, by all pairs"
     if not wide:
-        below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names)]
+        below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names, best)]
         return _long_table(below, noun, caption)
     keys = swatches(run)
     headings = (html.stacked(keys[name], "baseline" if name == run.sweep.baseline else "") for name in names)
     head: Head = ["Workload", *numeric(*headings)]
-    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names)).rows]
+    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names, best)).rows]
     return html.table(head, groups, caption=caption)
 
 
@@ -244,13 +246,13 @@ def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
     return {cell: missing for cell, missing in absent.items() if missing}
 
 
-def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Rows]:
+def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) -> Iterator[Rows]:
     """Yield the file systems below each workload, with their mean and its interval. What it cannot do is no row."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, keys = _scale(means), swatches(run)
     no_row = {*_impossible(run), *_labels_missing(run, metric)}
     for row, own in rows_of(means).items():
-        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
+        by_name = {m.filesystem: m for m in own}
         rows: list[list[Text]] = []
         for name in names:
             mean, cell = by_name.get(name), cell_id(name, own[0].workload)
@@ -262,12 +264,14 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str]) -> Iterator[Ro
             else:
                 figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
                 interval = _interval(mean, figures)
-                rows.append([label, figures.value, html.starred(interval) if mean.mean in best else interval])
+                rows.append(
+                    [label, figures.value, html.starred(interval) if _is_best(mean, metric, best) else interval]
+                )
         yield Rows(rows, f"{row}: {metric_noun(metric)}, {scale.unit}")
 
 
-def _best(run: RunView, means: Sequence[Mean], metric: str) -> list[float]:
-    return numbers.best([(mean.mean, mean.low, mean.high) for mean in means], run.sweep.metric(metric).better)
+def _is_best(mean: Mean, metric: str, best: Best) -> bool:
+    return ((mean.workload, metric, mean.label), mean.filesystem) in best
 
 
 def _interval(mean: Mean, figures: numbers.Figures) -> Text:
@@ -282,14 +286,15 @@ def _scale(means: Sequence[Mean]) -> Scale:
     return scale_for(means[0].unit, max(known, default=1)) if means else scale_for("", 1)
 
 
-def _overview_group(run: RunView, metric: str, names: Sequence[str]) -> Rows:
+def _overview_group(run: RunView, metric: str, names: Sequence[str], best: Best) -> Rows:
     """Return one row a workload, with the mean of each file system."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
     scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
-        by_name, best = {m.filesystem: m for m in own}, _best(run, own, metric)
+        by_name = {m.filesystem: m for m in own}
         absent = {name: _absent(run, cell_id(name, own[0].workload), impossible) for name in names}
-        rows.append([row, *(_stacked(by_name.get(name), scale.factor, best, absent[name]) for name in names)])
+        stars = {name: name in by_name and _is_best(by_name[name], metric, best) for name in names}
+        rows.append([row, *(_stacked(by_name.get(name), scale.factor, stars[name], absent[name]) for name in names)])
     return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 
 
@@ -300,12 +305,12 @@ def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:
     return numbers.MISSING if run.sweep.has_cell(cell) else words.NOT_IN_SWEEP
 
 
-def _stacked(mean: Mean | None, factor: float, best: Sequence[float], absent: str) -> Text:
-    """Return a mean above its interval, as one cell; `best` holds the means that get the star."""
+def _stacked(mean: Mean | None, factor: float, star: bool, absent: str) -> Text:
+    """Return a mean above its interval, as one cell."""
     if mean is None:
         return absent
     figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
-    return html.stacked(figures.value, _interval(mean, figures), star=mean.mean in best)
+    return html.stacked(figures.value, _interval(mean, figures), star=star)
 
 
 def caveats(run: RunView) -> Html:

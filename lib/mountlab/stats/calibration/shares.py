@@ -1,4 +1,4 @@
-"""Latencies whose parts are known, sent through the shares of a difference: what is said of the part that is named, and
+"""Latencies whose parts are known, sent through the shares of a difference: the interval of the part that is named, and
 of parts that do not differ."""
 
 from __future__ import annotations
