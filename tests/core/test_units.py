@@ -215,7 +215,7 @@ def test_durations_are_written_with_a_readable_unit(seconds: float, text: str) -
         (12.345, 3, "12.3"),
         (1234567, 3, f"1{THIN}234{THIN}567"),
         (0.00012345, 3, "0.000123"),
-        (-5.0, 3, "-5.00"),
+        (-5.0, 3, "−5.00"),
         (math.inf, 3, "∞"),
         (-math.inf, 3, "−∞"),
         (math.nan, 3, "n/a"),

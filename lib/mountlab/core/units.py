@@ -197,7 +197,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     rounded = round(value, decimals) if decimals else round(value)
-    return f"{rounded:,.{decimals}f}".replace(",", "\u2009")
+    return f"{rounded:,.{decimals}f}".replace(",", "\u2009").replace("-", "−")
 
 
 @dataclass(frozen=True)

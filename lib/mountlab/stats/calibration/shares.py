@@ -1,5 +1,5 @@
-"""Latencies whose parts are known, sent through the shares of a difference: the interval of the part that is named, and
-of parts that do not differ."""
+"""Latencies whose parts are known, sent through the shares of a difference: how often the interval of the part that is
+named holds its share, and how often a part that does not differ is shown."""
 
 from __future__ import annotations
 
