@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
 from repetition import few_then_many
+from scipy import stats
 
 SD = 0.02
 
@@ -142,6 +143,17 @@ def test_the_size_of_a_small_change_is_right_where_it_is_reported() -> None:
     assert 30 < len(told) < 110
     assert np.mean([math.log(each.ratio) for each in told]) / size == pytest.approx(1, abs=0.15)
     assert np.mean([each.low <= math.exp(size) <= each.high for each in told]) > 0.88
+
+
+@pytest.mark.long
+def test_the_interval_of_a_change_that_is_seldom_reported_holds_its_size() -> None:
+    """A change of 1 sd in 30 runs is reported in one series of 25: where place and size look large by chance."""
+    rng, size, told = np.random.default_rng(3), -SD, []
+    for _ in range(1200):
+        found = find_changes([plain(rng.normal(0, SD, 30) + np.where(np.arange(30) >= 20, size, 0))])[0]
+        told += [each for each in found if each.reported >= 20]
+    held = sum(each.low <= math.exp(size) <= each.high for each in told)
+    assert stats.binomtest(held, len(told), 0.95, alternative="less").pvalue > 0.05, held / len(told)
 
 
 # ── families, and what would be found ────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,8 @@ against the pooled one (Smyth, Statistical Applications in Genetics 3, 2004), ta
   place; the spread is that of all runs about their own levels.
 - Its place: the posterior under a flat prior (Smith, Biometrika 62, 1975). Its size: the estimate and the interval
   that are conditional on its having been reported (Zhong and Prentice, Biostatistics 9, 2008; Weinstein, Fithian and
-  Benjamini, JASA 108, 2013), since small changes are reported where chance makes them look large.
+  Benjamini, JASA 108, 2013), since small changes are reported where chance makes them look large. The place was chosen
+  where the change looks largest, too: so the interval is the union of those at all places that its set holds.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ _CORRELATION, _BELIEF = 0.35, 20.0
 """What the correlation of neighbouring runs is drawn to, and the runs that this counts as."""
 _MODERATION = 4.0
 """Degrees of freedom that the pooled variance has beside that of one run."""
+_PLACES = 9
+"""Places of a set, its ends among them, whose intervals of the size are united."""
 _LEAST = 1e-18
 _POWER = 0.8
 
@@ -83,7 +86,7 @@ class Change:
     ratio: float
     low: float
     high: float
-    """The level after by the level before, given that it was reported."""
+    """The level after by the level before, given that it was reported; the interval for all places that `at` may be."""
 
 
 def find_changes(series: Sequence[Sequence[Level]], *, level: float = 0.95) -> list[list[Change]]:
@@ -175,9 +178,11 @@ def _changes(series: _Series, share: float, level: float) -> list[Change]:
         since = found[-1].at if found else 0
         until = alarms[number + 1].at if number + 1 < len(alarms) else len(series.values)
         at, first, last = _where(series, since, until, alarm.at, level)
-        size = _size(series, (since, at, until), share, level)
+        places = {at, *np.linspace(first, last, _PLACES).round().astype(int).tolist()}
+        sizes = {place: _size(series, (since, place, until), share, level) for place in places}
+        low, high = min(low for _, low, _ in sizes.values()), max(high for _, _, high in sizes.values())
         p = min(alarm.level.smallest(alarm.look, until) * (1 - level) / share, 1 - level)
-        found.append(Change(at, first, last, since, until, alarm.look - 1, p, *size))
+        found.append(Change(at, first, last, since, until, alarm.look - 1, p, sizes[at][0], low, high))
     return found
 
 

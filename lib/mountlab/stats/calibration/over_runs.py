@@ -192,12 +192,11 @@ def _any_of_many(runs: int, effort: Effort) -> Share:
 
 
 def _of_one_change(sd: float, effort: Effort) -> Iterator[tuple[str, tuple[Share | None, ...]]]:
-    """Yield how often is one change reported? Where it is: are others, and do place, interval and size hold it?"""
+    """Yield how often is one change reported? Where it is: are others, and does its place hold it?"""
     name = f"a change of {sd} sd"
     said = [_one_change(name, sd, runs, effort.series) for runs in RUNS]
     yield name, (*(each[0] for each in said), None)
-    names = ("another change is reported, too", "its interval of places holds it", "its interval holds the ratio",
-             "its size is larger than the truth")  # fmt: skip
+    names = ("another change is reported, too", "its interval of places holds it")
     for number, what in enumerate(names, start=1):
         yield f"{name}: {what}", (*(each[number] for each in said), None)
 
@@ -207,11 +206,39 @@ def _one_change(name: str, sd: float, runs: int, series: int) -> tuple[Share, ..
     found = [_found([simulated(rng, truth, runs)])[0] for _ in range(series)]
     known = [each for each in found if each]
     nearest = [min(each, key=lambda change: abs(change.at - at)) for each in known]
-    ratio, of = math.exp(-sd * SERIES_SD), max(1, len(known))
+    of = max(1, len(known))
     return (
         Share(len(known), series, meant=True),
         Share(sum(len(each) > 1 for each in known), of),
         Share(sum(each.first <= at <= each.last for each in nearest), of, meant=True),
-        Share(sum(each.low <= ratio <= each.high for each in nearest), of, meant=True),
-        Share(sum(each.ratio < ratio for each in nearest), of),
+    )
+
+
+SIZES_OF = ((0.5, 100), (1.0, 30), (1.0, 100), (2.0, 30), (2.0, 100), (4.0, 30))
+"""Changes in standard deviations, and runs: from those that are hardly ever reported to those that always are."""
+
+
+def sizes_of_changes(effort: Effort) -> Table:
+    """Return how right the size of a change is, of changes that were reported."""
+    says = (
+        "**Sizes of changes** that were reported, two thirds through a series as above. How often a change is "
+        "reported; how often its interval then contains the true ratio, and how often it is estimated too large. A "
+        "report before the change is a false one, and not counted here."
+    )
+    rows = tuple((f"a change of {sd:g} sd in {runs} runs", _sizes(sd, runs, effort.gates)) for sd, runs in SIZES_OF)
+    return Table("change-sizes", says, effort.gates, ("change", "reported", "interval holds", "too large"), rows)
+
+
+def _sizes(sd: float, runs: int, reports: int) -> tuple[Share, ...]:
+    """Simulate series until so many of them have reported the change."""
+    rng, truth, at = generator("sizes", sd, runs), _Truth(lambda rng, runs: _stepped(rng, runs, sd)), _change_at(runs)
+    ratio, series, found = math.exp(-sd * SERIES_SD), 0, list[Change]()
+    while len(found) < reports:
+        late = [change for change in _found([simulated(rng, truth, runs)])[0] if change.reported >= at]
+        found += sorted(late, key=lambda change: abs(change.at - at))[:1]
+        series += 1
+    return (
+        Share(reports, series, meant=True),
+        Share(sum(change.low <= ratio <= change.high for change in found), reports),
+        Share(sum(change.ratio < ratio for change in found), reports),
     )
