@@ -131,7 +131,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "metric": "One of the metrics.",
     "label": "Tells rows of one metric apart; empty where there is one only.",
     "unit": "The base unit: B/s, 1/s, s, B or 1.",
-    "step": "To what the value is rounded, where its own trial says so (a percentile in a bin of fio's); else 0.",
+    "step": "To what the value is rounded: by its printed digits, its bin or its clock; 0 where unknown.",
     "value": "The figure, in base units.",
     "n": "How many trials the figure rests on; of a comparison how many blocks hold both sides.",
     "censored": "How many of the n ran into their time limit, and count as worse than all others; of a comparison the "

@@ -75,10 +75,12 @@ def trial(cell: Cell, block: int) -> Trial:
     )
 
 
-def frame(the_sweep: Sweep, values: Values, metric: str = "write_bandwidth", label: str = "") -> pd.DataFrame:
-    cells = {cell.id: cell for cell in the_sweep.cells}
+def frame(
+    the_sweep: Sweep, values: Values, metric: str = "write_bandwidth", label: str = "", step: float = 0.0
+) -> pd.DataFrame:
+    cells, own = {cell.id: cell for cell in the_sweep.cells}, partial(Measurement, metric=metric, step=step)
     return measurement_frame(
-        (trial(cells[cell], block), Measurement(metric=metric, value=value, unit=METRICS[metric], label=label))
+        (trial(cells[cell], block), own(value=value, unit=METRICS[metric], label=label))
         for cell, by_block in values.items()
         for block, value in by_block.items()
     )
@@ -559,33 +561,32 @@ def test_without_histograms_there_are_no_percentiles() -> None:
 
 def test_a_run_of_whole_microseconds_is_not_certain() -> None:
     """Three trials of 21 us each beside three of 20 us: half a step each way explains all of it."""
-    entry = {"tool": "filebench", "workload": "createfiles", "nfiles": 100, "filesize": "1KiB", "threads": 1}
-    the_sweep = make(workloads={"w": entry})
+    the_sweep = make()
     values = {f"{name}/w": dict.fromkeys((1, 2, 3), us * 1e-6) for name, us in (("a", 20), ("b", 21), ("c", 20))}
-    rows = frame(the_sweep, values, "operation_latency")
+    rows = frame(the_sweep, values, "write_bandwidth", step=1e-6)
     estimates = estimate_frame(the_sweep, rows, run_id="r", box="b")
     assert (estimates["high"] - estimates["low"] > 1e-6).all()
     assert {each.verdict for each in comparisons(the_sweep, rows)} == {"undecided"}
     assert set(figure_steps(the_sweep, rows).values()) == {1e-6}
 
 
-def test_a_rate_has_the_step_of_the_clock_that_it_is_computed_by() -> None:
-    """fio counts milliseconds: of trials of 20 ms one is 5 %."""
-    the_sweep = make(workloads={"w": {"tool": "fio", "rw": "read", "size": "1MiB"}})
-    rates, times = ({f"{name}/w": dict.fromkeys((1, 2, 3), value) for name in "abc"} for value in (5e7, 0.02))
-    rows = pd.concat([frame(the_sweep, rates, "read_bandwidth"), frame(the_sweep, times, "elapsed")])
-    assert figure_steps(the_sweep, rows)["a/w", "read_bandwidth", ""] == pytest.approx(2.5e6)
+def test_the_step_of_a_sample_is_the_root_mean_square_of_those_of_its_values() -> None:
+    """999 MB/s and 1.00 GB/s of one cell: uniform errors of 1 and of 10 MB/s have a mean variance of (1 + 100) / 24."""
+    the_sweep = make()
+    fine, coarse = (frame(the_sweep, {"a/w": {block: 1e9}}, step=step) for block, step in ((1, 1e6), (2, 1e7)))
+    rows = pd.concat([fine, coarse], ignore_index=True)
+    assert figure_steps(the_sweep, rows)["a/w", "write_bandwidth", ""] ** 2 / 12 == pytest.approx((1 + 100) / 24 * 1e12)
 
 
-def test_what_a_command_or_a_log_prints_by_few_digits_is_rounded_to_them() -> None:
-    entry = {"tool": "command", "argv": "x {directory}", "space": "1MiB",
-             "metrics": {"operation_latency": {"pattern": "(.*) us", "unit": "us"}}}  # fmt: skip
-    the_sweep = make(workloads={"w": entry})
-    printed = frame(the_sweep, {"a/w": {1: 20e-6, 2: 20e-6}, "b/w": {1: 21e-6, 2: 21e-6}}, "operation_latency")
-    assert list(figure_steps(the_sweep, printed).values()) == pytest.approx([1e-6, 1e-6])
-    imported = replace(make(), imported=True)
-    logged = frame(imported, {"a/w": {1: 76.6 * 2**20, 2: 76.1 * 2**20}})
-    assert figure_steps(imported, logged)["a/w", "write_bandwidth", ""] == pytest.approx(0.1 * 2**20)
+def test_identical_pairs_of_a_coarse_figure_beside_a_fine_one_are_not_certain() -> None:
+    """1.23 GB/s in each trial beside 1.24 GB/s, and 250 MB/s in the same run: the digits of one figure say nothing of
+    those of another. Rounding alone explains the difference."""
+    the_sweep = make()
+    fast = {name: dict.fromkeys((1, 2, 3), value) for name, value in (("a/w", 1.23e9), ("b/w", 1.24e9))}
+    rows = pd.concat([frame(the_sweep, fast, step=1e7), frame(the_sweep, {"c/w": {1: 2.5e8, 2: 2.5e8}}, step=1e6)])
+    (compared,) = [each for each in comparisons(the_sweep, rows) if each.candidate == "b"]
+    assert compared.p > 0.05
+    assert compared.verdict == "undecided"
 
 
 def of_latencies(sweep: Sweep, rows: pd.DataFrame) -> list[Comparison]:

@@ -60,7 +60,8 @@ def journal(
             )
             trials.append(trial)
             if figure is not None:
-                rows.append((trial, Measurement(metric="write_bandwidth", value=figure, unit="B/s")))
+                row = Measurement(metric="write_bandwidth", value=figure, unit="B/s", step=1e-5 * figure)
+                rows.append((trial, row))
     return trials, measurement_frame(rows)
 
 

@@ -806,7 +806,7 @@ def of_filebench(latency_s: float) -> Evidence:
     entry = {"tool": "filebench", "workload": "createfiles", "nfiles": 100, "filesize": "1KiB", "threads": 1}
     the_sweep = make(workloads={"w": entry})
     rows = [
-        (_trial(cell, block, block), Measurement(metric="operation_latency", value=latency_s, unit="s"))
+        (_trial(cell, block, block), Measurement(metric="operation_latency", value=latency_s, unit="s", step=1e-6))
         for cell in the_sweep.cells
         for block in range(1, 6)
     ]

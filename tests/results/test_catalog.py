@@ -568,13 +568,13 @@ def test_the_docs_know_every_table() -> None:
 
 
 RECORDED = {
-    ("dd", "write-1m.stderr"): (3, 961027124.3867227),
-    ("fio", "psync-randread-direct.jsonplus"): (17, 179306510.16457015),
-    ("filebench", "varmail.stdout"): (67, 1337192258.110775),
-    ("fs_mark", "S0-t4.stdout"): (5, 482024.35616045265),
-    ("pg_test_fsync", "ext4.stdout"): (32, 1435852.6345853922),
+    ("dd", "write-1m.stderr"): (3, 961027124.3867227, 2692.6008353994616),
+    ("fio", "psync-randread-direct.jsonplus"): (17, 179306510.16457015, 29859.6807648491),
+    ("filebench", "varmail.stdout"): (67, 1337192258.110775, 525630.6333942977),
+    ("fs_mark", "S0-t4.stdout"): (5, 482024.35616045265, 2.69196973924),
+    ("pg_test_fsync", "ext4.stdout"): (32, 1435852.6345853922, 0.01600000229535575),
 }
-"""Recorded output to how many figures it has, and their sum, as the parsers of stamp.FIGURES read it."""
+"""Recorded output to how many figures it has, their sum and that of their steps, by the parsers of stamp.FIGURES."""
 
 
 @every_row(("tool", "name"), RECORDED)
@@ -582,6 +582,7 @@ def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     """Where this fails, as a parser reads another figure out of the same output: raise stamp.FIGURES, and put the new
     sums above. Figures that were derived before then are derived anew."""
     (outputs,) = imported.read_log_files(tool, [disk.ROOT / "tests" / "data" / tool / name]).values()
-    values = [each.value for output in outputs for each in output.measurements]
-    assert (len(values), sum(values)) == (RECORDED[tool, name][0], pytest.approx(RECORDED[tool, name][1]))
-    assert stamp.FIGURES == 2
+    rows = [each for output in outputs for each in output.measurements]
+    sums = len(rows), sum(each.value for each in rows), sum(each.step for each in rows)
+    assert sums == pytest.approx(RECORDED[tool, name])
+    assert stamp.FIGURES == 3

@@ -428,7 +428,7 @@ def test_progress_of_bsd_is_no_summary() -> None:
     summary = "10737418240 bytes transferred in 31.114429 secs (345094501 bytes/sec)\n"
     progress = "  10600000000 bytes (11 GB, 9.9 GiB) transferred 31.000s, 342 MB/s\n"
     (output,) = read_log("dd", progress + rows + summary)
-    assert [row.value for row in output.measurements if row.metric == "elapsed"] == [31.114429]
+    assert [row.value for row in output.measurements if row.metric == "elapsed"] == [pytest.approx(31.114429)]
     assert figures("dd", rows + summary)["bytes"] == 10737418240
 
 

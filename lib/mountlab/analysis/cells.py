@@ -29,7 +29,6 @@ from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
 from mountlab.stats.noise import noise_sources
 from mountlab.stats.sequential import level_after
 from mountlab.tools import TOOLS
-from mountlab.tools.resolution import Step, printed_step
 
 MEASUREMENT_COLUMNS = (
     "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric", "label", "unit",
@@ -174,7 +173,7 @@ def estimate_frame(
     factors, design = factor_names(sweep), sweep.design
     alike = measurements[measurements["metric"].isin(OF_A_MOUNT)] if sweep.searches else measurements
     samples = _samples(alike, (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
-    within, steps = level_after(sweep.rule, design.level), _steps(sweep, samples)
+    within, steps = level_after(sweep.rule, design.level), _steps(samples)
     known = partial(estimate_samples, level=within, statistic=design.estimate)
     found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
     start = ["run_id", "box", "filesystem", "tool", "workload", *factors]
@@ -359,37 +358,18 @@ def _samples(measurements: pd.DataFrame, keys: tuple[str, ...], cells: Sequence[
 
 
 def figure_steps(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, str, str], float]:
-    """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where none shows."""
+    """(cell, metric, label) to the step to which its counted figures are rounded, in base units; 0 where it is not
+    known."""
     samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
     names = _rows_of(samples.keys[list(FIGURE)])
-    return dict(zip(names, _steps(sweep, samples).tolist(), strict=True))
+    return dict(zip(names, _steps(samples).tolist(), strict=True))
 
 
-def _steps(sweep: Sweep, samples: _Samples) -> NDArray[np.float64]:
-    """Return the step of each sample: that of its tool, at the mean of its values, or that of the values themselves; of
-    logs from elsewhere, and of metrics that the tool does not round in a known way, at least that of the digits which
-    the figures of the run show."""
-    means, found = (
-        np.bincount(samples.ids, each, len(samples.sizes)) / samples.sizes for each in (samples.values, samples.steps)
-    )
-    metrics, label = samples.keys["metric"].to_numpy(), samples.keys["label"].to_numpy()
-    elapsed = np.full(len(sweep.cells), math.nan)
-    whole = (metrics == "elapsed") & (label == "")
-    elapsed[samples.places[whole]] = means[whole]
-    tools = np.array([cell.workload.tool for cell in sweep.cells], dtype=object)[samples.places]
-    for tool, metric in dict.fromkeys(zip(tools, metrics, strict=True)):
-        own = (tools == tool) & (metrics == metric)
-        step = FILESYSTEM_STEPS.get(metric) or TOOLS[tool].steps.get(metric)
-        if step:
-            found[own] = np.maximum(found[own], step.at(means[own], elapsed[samples.places[own]]))
-        if sweep.imported or not step:
-            shown = printed_step(samples.values[own[samples.ids]], sweep.metric(metric).unit)
-            found[own] = np.maximum(found[own], shown)
-    return found
-
-
-FILESYSTEM_STEPS = dict.fromkeys(OF_A_MOUNT, Step(absolute=1e-9))
-"""What the box's own clock says, in whole nanoseconds, whatever the tool."""
+def _steps(samples: _Samples) -> NDArray[np.float64]:
+    """Return the step of each sample: the root mean square of those of its values, which differ where a program prints
+    so many digits. Rounding adds step^2 / 12 to the variance of a value, so that of the mean has the mean square;
+    where all are rounded alike, the mean is off by at most half the mean step, which is no larger."""
+    return np.sqrt(np.bincount(samples.ids, samples.steps**2, len(samples.sizes)) / samples.sizes)
 
 
 def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
@@ -534,7 +514,7 @@ def _by_block(
     counts.
     """
     samples = _samples(measurements, FIGURE, [cell.id for cell in sweep.cells])
-    steps = np.append(_steps(sweep, samples), 0.0)
+    steps = np.append(_steps(samples), 0.0)
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
     table[samples.ids, columns] = samples.values

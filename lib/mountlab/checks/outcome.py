@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from mountlab.box.containment import changed, spoilt
 from mountlab.core.errors import (
     KERNEL,
+    FigureError,
     MountChanged,
     ParseError,
     PlaceError,
@@ -23,6 +24,7 @@ from mountlab.core.errors import (
     ToolError,
     TransientError,
     TrialError,
+    ValueRefused,
     in_one_line,
 )
 from mountlab.core.model import Status, Trial, Workload
@@ -69,7 +71,7 @@ class Outcome:
             return "ok"
         if isinstance(self.error, TimedOut):
             return "timeout"
-        return "invalid" if self.refused or isinstance(self.error, MountChanged) else "failed"
+        return "invalid" if self.refused or isinstance(self.error, MountChanged | FigureError) else "failed"
 
     @property
     def reason(self) -> str:
@@ -94,7 +96,7 @@ class Outcome:
     @property
     def hopeless(self) -> bool:
         """Whether the fault lies with the cell, so that its later trials would fail as well."""
-        return self.error is not None and not isinstance(self.error, PlaceError | TimedOut)
+        return self.error is not None and not isinstance(self.error, PlaceError | TimedOut | ValueRefused)
 
 
 @dataclass(frozen=True)

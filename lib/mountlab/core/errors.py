@@ -25,6 +25,8 @@
     │   ├── ToolError             1   the tool failed, or ran something else than was asked
     │   │   └── MountChanged       1   it changed the file system under test, or what is mounted in its place
     │   ├── ParseError            1   its output cannot be read as figures
+    │   │   └── FigureError        1   what its tool gave is no figure: the trial is invalid
+    │   │       └── ValueRefused   1   a value that no trial can have; that of the next one may be good
     │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
     │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost
     │   └── PlaceError            1   where it was to run is not fit for it: the cell is not to blame
@@ -205,6 +207,14 @@ class MountChanged(ToolError):
 
 
 class ParseError(TrialError): ...
+
+
+class FigureError(ParseError):
+    """What the tool of a trial, or its plug-in, gave for its figures are none."""
+
+
+class ValueRefused(FigureError):
+    """A value that no trial can have."""
 
 
 class TimedOut(TrialError): ...

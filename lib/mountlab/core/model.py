@@ -511,8 +511,8 @@ class Measurement:
     unit: str
     label: str = ""
     step: float = 0.0
-    """To what the value is rounded, where its own trial says more of that than its tool does: the bin of a percentile
-    that is not interpolated, or that cannot be; else 0."""
+    """To what the value is rounded, in its unit: the last digit of its text (tools.resolution.last_digit), the bin of a
+    percentile, the clock. 0: not known, or as `Tool.steps` says of the metric, where that is coarser."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,7 @@ def _made(mount: Path) -> Iterator[Measurement]:
     for file, metric in TIMED_FILES:
         if (mount / file).exists():
             elapsed_ns = int(parts_by_heading(read_plain(mount / file).decode(errors="replace"))["elapsed_ns"])
-            yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s")
+            yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s", step=1 / NS_PER_S)
 
 
 def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:

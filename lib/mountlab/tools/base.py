@@ -120,10 +120,10 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
-    longer: str
+    longer: str = "more work"
     """What of a sweep makes its trials longer."""
     steps: Mapping[str, Step] = {}
-    """Metric to what rounds it. A metric that is not here has the digits that its figures show."""
+    """Metric to what rounds each of its figures, beside the step that `parse` finds in the text (Measurement.step)."""
     gives: tuple[str, ...]
     """The metrics that it can tell, some of them only where an option asks for it."""
 

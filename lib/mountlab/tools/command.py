@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
+from mountlab.tools.resolution import last_digit
 
 DIRECTORY, OUTPUT = "directory", "output"
 TIMED_OUT = 124
@@ -36,7 +37,7 @@ _CUT_BEFORE = re.compile(r"(?:\d|\d[.,]|(?<![^\s=:(])\.|\d[eE][+-]?|(?<!\w)[-\u2
 _CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
 """What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
 METRIC_KEYS = {"pattern", "unit", "from", "all", "better"}
-_ALL: dict[str, Callable[[list[float]], float]] = {
+_ALL: dict[str, Callable[[Sequence[float]], float]] = {
     "sum": math.fsum,
     "mean": lambda values: math.fsum(values) / len(values),
     "first": lambda values: values[0],
@@ -446,16 +447,18 @@ def _found(figure: Figure, output: ToolOutput) -> Measurement:
             allowed="one match",
             next_step=f"say what to make of them: all: {', '.join(_ALL)}",
         )
-    values = [_value(figure, match, where) for match in matches]
+    values, steps = zip(*(_value(figure, match, where) for match in matches), strict=True)
     value = _ALL[figure.of_all or "first"](values)
     may_be_0 = figure.what.unit not in ("B/s", "1/s", "s", "B")
     if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_0):
         raise ParseError(f"{figure.metric} cannot be this", where=where, got=f"{value:g}", allowed="a number above 0")
-    return Measurement(metric=figure.metric, label=figure.label, value=value, unit=figure.what.unit)
+    # As if all were rounded the same way: those that are equal are.
+    step = _ALL[figure.of_all or "first"](steps)
+    return Measurement(metric=figure.metric, label=figure.label, value=value, unit=figure.what.unit, step=step)
 
 
-def _value(figure: Figure, match: re.Match[str], where: str) -> float:
-    """Return one match in base units."""
+def _value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, float]:
+    """Return one match in base units, and what one in its last digit is worth."""
     group: str | int = "value" if "value" in figure.pattern.groupindex else 1
     text = match[group] or ""
     if not _NUMBER.match(text) and not _GROUPED.match(text):
@@ -474,7 +477,7 @@ def _value(figure: Figure, match: re.Match[str], where: str) -> float:
     value = float(text.replace(",", "")) * factor
     if value < 0:
         raise ParseError(f"{figure.metric} cannot be negative", where=where, got=match[0][:120], allowed="0 or more")
-    return value
+    return value, last_digit(text.replace(",", "")) * factor
 
 
 _NUMBERS = "such as 12, 12.5, .5, 1e-3, 1,234.5 or 1,234,567"

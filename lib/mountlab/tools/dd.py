@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import NamedTuple
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
@@ -22,7 +23,7 @@ from mountlab.tools.base import (
     Written,
     check_cache,
 )
-from mountlab.tools.resolution import Step
+from mountlab.tools.resolution import Step, last_digit
 
 FILE = "dd.img"
 SOURCE = ".data"
@@ -33,7 +34,8 @@ ROUNDED = 1e-3
 """dd prints six digits of what dd_again.sh adds up."""
 _SUMMARY = re.compile(
     r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n(（+]+(?:[(（][^)）\n]*[)）][^\d\n]*)?"
-    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) s(?:econds)?[,，].*$",
+    r"(?P<seconds>\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,3})?) (?P<word>s(?:econds)?)[,，]"
+    r"(?:\s*(?P<rate>\d{1,20}(?:[.,]\d{1,20})?)\s?(?P<unit>[^\W\d]*)/)?.*$",
     re.MULTILINE,
 )
 """The last line, in any language: '209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s'. A verb may come
@@ -94,12 +96,7 @@ class Dd(Tool):
     }
     clock_s = 1e-9
     longer = "runtime, or a larger count"
-    steps: Mapping[str, Step] = {
-        # It prints its time by six digits, and a rate that is computed from it may have one less.
-        "elapsed": Step(digits=6),
-        "bytes": Step(absolute=1),
-        **dict.fromkeys(("read_bandwidth", "write_bandwidth", "bandwidth"), Step(digits=5)),
-    }
+    steps: Mapping[str, Step] = {"bytes": Step(absolute=1)}
     gives: tuple[str, ...] = ("read_bandwidth", "write_bandwidth", "bandwidth", "elapsed", "bytes")
     """`bandwidth` where a log from elsewhere does not tell whether it read or wrote."""
 
@@ -173,18 +170,20 @@ class Dd(Tool):
         return Command(argv=again, prepare=(prepare,), fill=(fill,), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
-        """Rate computed from bytes and seconds, since dd prints it to two or three digits only."""
+        """Rate computed from bytes and seconds: most versions print it to two or three digits only."""
         if output.exit_status != 0:
             raise ToolError(f"dd failed with exit status {output.exit_status}", evidence=output.stderr)
         asked, least_s = self.space_bytes(workload), float(workload.options.get("runtime", 0))
         passes = read_summaries(output.stderr) if least_s else [read_summary(output.stderr)]
-        other = [copied for copied, _ in passes if copied != asked]
+        other = [each.copied for each in passes if each.copied != asked]
         if other:
             raise ToolError("dd did not copy what was asked", got=f"{other[0]} B", allowed=f"{asked} B")
-        seconds = sum(each for _, each in passes)
+        # As if all passes were rounded the same way: those that take as long as each other are.
+        seconds, step_s = sum(each.seconds for each in passes), sum(each.step_s for each in passes)
         if seconds < least_s * (1 - ROUNDED):
             raise ToolError("dd stopped early", got=f"{len(passes)} runs in {seconds:g} s", allowed=f"{least_s:g} s")
-        return measurements(asked * len(passes), seconds, str(workload.options["direction"]))
+        whole = Summary(asked * len(passes), seconds, step_s)
+        return measurements(whole, str(workload.options["direction"]))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["bs"]) * int(workload.options["count"])
@@ -209,26 +208,37 @@ class Dd(Tool):
         return (f"{workload.options['direction']}_bandwidth",)
 
 
-def measurements(copied: int, seconds: float, side: str) -> list[Measurement]:
+class Summary(NamedTuple):
+    """What dd reports of one run."""
+
+    copied: int
+    """Bytes."""
+    seconds: float
+    step_s: float
+    """To what the seconds are rounded."""
+
+
+def measurements(said: Summary, side: str) -> list[Measurement]:
     """Return the figures of a summary; `side`: read or write, '' where a log does not tell."""
+    rate = said.copied / said.seconds
+    metric, step = f"{side}_bandwidth" if side else "bandwidth", rate * said.step_s / said.seconds
     return [
-        Measurement(metric=f"{side}_bandwidth" if side else "bandwidth", value=copied / seconds, unit="B/s"),
-        Measurement(metric="elapsed", value=seconds, unit="s"),
-        Measurement(metric="bytes", label=side, value=float(copied), unit="B"),
+        Measurement(metric=metric, value=rate, unit="B/s", step=step),
+        Measurement(metric="elapsed", value=said.seconds, unit="s", step=said.step_s),
+        Measurement(metric="bytes", label=side, value=float(said.copied), unit="B"),
     ]
 
 
-def read_summary(stderr: str) -> tuple[int, float]:
-    """Return bytes and seconds of dd's last summary line, in any language and with either decimal sign.
+def read_summary(stderr: str) -> Summary:
+    """Return dd's last summary line, in any language and with either decimal sign.
 
     Raises ParseError where there is none, and where its time is zero or beyond all bounds.
     """
     return read_summaries(stderr)[-1]
 
 
-def read_summaries(stderr: str) -> list[tuple[int, float]]:
-    """Return bytes and seconds of each of dd's summary lines, one for each run of it. Raises ParseError as
-    `read_summary`."""
+def read_summaries(stderr: str) -> list[Summary]:
+    """Return each of dd's summary lines, one for each run of it. Raises ParseError as `read_summary`."""
     matches = list(_SUMMARY.finditer(stderr))
     if not matches:
         raise ParseError(
@@ -236,14 +246,50 @@ def read_summaries(stderr: str) -> list[tuple[int, float]]:
             got=stderr.strip()[-200:] or "nothing",
             allowed="'... bytes ... copied, ... s, ...'",
         )
-    return [_figures(match) for match in matches]
+    return [_shown(match) for match in matches]
 
 
-def _figures(match: re.Match[str]) -> tuple[int, float]:
-    seconds = float(match["seconds"].replace(",", "."))
-    if not 0 < seconds < math.inf:
+def _shown(match: re.Match[str]) -> Summary:
+    # BusyBox, which writes 'seconds', means MiB by MB; it prints microseconds.
+    rate = match["rate"] if match["word"] == "s" else ""
+    found = summary(int(match["bytes"]), match["seconds"], rate or "", match["unit"] or "")
+    if not 0 < found.seconds < math.inf:
         raise ParseError("dd tells no time that can have passed", got=match[0], allowed="more than 0 s")
-    return int(match["bytes"]), seconds
+    return found
+
+
+def summary(copied: int, seconds: str, rate: str, unit: str) -> Summary:
+    """Return what the numbers of a summary line mean, as they are printed; `rate` in `unit` a second, '' where it is
+    not known what that counts.
+
+    GNU prints a time by six digits and a rate by two or three. uutils up to 0.0.17 prints tenths of a second and a rate
+    that is finer: it then says how long it took, and how finely that is known. (GNU drops zeros at the end of a time:
+    one that agrees with the rate stands.)
+    """
+    printed, step_s = as_number(seconds), last_digit(seconds)
+    scale = 1000.0 ** PREFIXES.get(prefix_of(unit), 0)
+    per_s, rate_step = (as_number(rate) * scale, last_digit(rate) * scale) if rate else (0.0, 0.0)
+    if not copied or not per_s or rate_step / per_s * printed >= step_s:
+        return Summary(copied, printed, step_s)
+    shortest, longest = copied / (per_s + rate_step / 2), copied / (per_s - rate_step / 2)
+    if not (longest >= printed - step_s / 2 and shortest <= printed + step_s / 2):  # the two are not of one run
+        return Summary(copied, printed, step_s)
+    took = printed if shortest <= printed <= longest else copied / per_s
+    return Summary(copied, took, longest - shortest)
+
+
+PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+"""Of a unit, in small letters, to the power of 1000 or 1024 that it stands for."""
+
+
+def prefix_of(unit: str) -> str:
+    """Return the prefix of a unit of bytes, in small letters: 'm' of 'MB', '' of 'bytes'."""
+    return "" if unit.lower().startswith("byte") else unit[:1].lower()
+
+
+def as_number(text: str) -> float:
+    """Return a printed number, whatever its decimal sign."""
+    return float(text.replace(",", "."))
 
 
 def _check_known(name: str, value: str, text: str, where: str) -> None:

@@ -14,7 +14,7 @@ from mountlab.core.options import Option, unknown_key
 from mountlab.core.units import MIB
 from mountlab.tools import wml
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
-from mountlab.tools.resolution import Step
+from mountlab.tools.resolution import Step, last_digit
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
 """Files in the output directory: what filebench runs, and what runs around it."""
@@ -74,10 +74,8 @@ class Filebench(Tool):
     clock_s = 1e-3
     longer = "runtime"
     steps: Mapping[str, Step] = {
-        **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=1e-6)),
-        "operation_rate": Step(absolute=1e-3, clock_s=clock_s),
+        "operation_rate": Step(clock_s=clock_s),
         "elapsed": Step(absolute=clock_s),
-        "bandwidth": Step(absolute=MIB / 10),
         "operations": Step(absolute=1),
     }
     gives: tuple[str, ...] = (
@@ -278,10 +276,14 @@ class Operations:
     bandwidth: float
     """B/s, from a figure in whole tenths of MiB/s."""
     latency_s: float
-    """On average, from a figure in whole microseconds."""
+    """On average."""
+    latency_step_s: float
     least_s: float = 0.0
     most_s: float = 0.0
+    range_step_s: float = 0.0
+    """To what the shortest and the longest time are rounded."""
     rate: float
+    rate_step: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +292,8 @@ class FilebenchReport:
 
     took_s: int
     elapsed_s: float
+    step_s: float
+    """To what that time is known, which follows from how many operations there were, and how many a second."""
     operations: tuple[Operations, ...]
     summary: Operations
 
@@ -297,6 +301,8 @@ class FilebenchReport:
 _NUMBER = r"\d{1,18}(?:\.\d{1,6})?"
 _TENTHS = r"\d{1,18}\.\d"
 """How filebench prints every bandwidth."""
+BANDWIDTH_STEP = MIB / 10
+"""That in B/s."""
 _LINE = re.compile(
     rf"(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_TENTHS})mb/s\s+"
     rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
@@ -343,11 +349,12 @@ def read_report(stdout: str, stderr: str = "") -> FilebenchReport:
     if not whole.count or not whole.rate:
         raise ToolError("filebench did nothing", got=summary[0])
     elapsed = whole.count / whole.rate
-    rows = tuple(_row(lines, number, elapsed) for number in range(starts[0] + 1, ends[0]))
+    step = elapsed * whole.rate_step / whole.rate
+    rows = tuple(_row(lines, number, elapsed, step) for number in range(starts[0] + 1, ends[0]))
     took = re.search(r"Run took (\d{1,9}) seconds", stdout)
     if not took or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
-    return FilebenchReport(took_s=int(took[1]), elapsed_s=elapsed, operations=rows, summary=whole)
+    return FilebenchReport(took_s=int(took[1]), elapsed_s=elapsed, step_s=step, operations=rows, summary=whole)
 
 
 def _no_figures(said: str) -> NoReturn:
@@ -370,7 +377,7 @@ def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[
     return match
 
 
-def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
+def _row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Operations:
     """Read one operation. Its rate, printed in whole numbers, is recomputed, and must be near what is printed."""
     match = _match(_LINE, lines, number)
     printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
@@ -381,10 +388,10 @@ def _row(lines: list[str], number: int, elapsed_s: float) -> Operations:
             got=match[0].strip(),
             allowed=f"{rate:.0f} ops/s in {elapsed_s:.3f} s",
         )
-    return _operations(match, match["name"], rate)
+    return replace(_operations(match, match["name"]), rate=rate, rate_step=rate * step_s / elapsed_s)
 
 
-def _operations(match: re.Match[str], name: str, rate: float | None = None) -> Operations:
+def _operations(match: re.Match[str], name: str) -> Operations:
     found = match.groupdict()
     count = int(found["count"])
     times = {key: float(found.get(key) or 0) / 1e3 if count else 0.0 for key in ("latency", "least", "most")}
@@ -393,9 +400,12 @@ def _operations(match: re.Match[str], name: str, rate: float | None = None) -> O
         count=count,
         bandwidth=float(found["bandwidth"]) * MIB,
         latency_s=times["latency"],
+        latency_step_s=last_digit(f"{found['latency']}e-3"),
         least_s=times["least"],
         most_s=times["most"],
-        rate=float(found["rate"]) if rate is None else rate,
+        range_step_s=last_digit(f"{found.get('least') or 0}e-3"),
+        rate=float(found["rate"]),
+        rate_step=last_digit(found["rate"]),
     )
 
 
@@ -448,22 +458,26 @@ def _check_latency(report: FilebenchReport) -> None:
 def figures(report: FilebenchReport, *, fixed: bool = False) -> Iterator[Measurement]:
     """Yield figures of the whole run and of each operation; no rates of work of a fixed amount. What is below the last
     digit that filebench prints is missing, and not zero."""
-    yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s")
+    yield Measurement(metric="elapsed", value=report.elapsed_s, unit="s", step=report.step_s)
     for row in (report.summary, *report.operations):
-        rates = {"operation_rate": (row.rate, "1/s"), "bandwidth": (row.bandwidth, "B/s")}
-        latencies = {
-            "operation_latency": (row.latency_s, "s"), "operation_latency_min": (row.least_s, "s"),
-            "operation_latency_max": (row.most_s, "s"),
+        rates = {
+            "operation_rate": (row.rate, "1/s", row.rate_step), "bandwidth": (row.bandwidth, "B/s", BANDWIDTH_STEP),
         }  # fmt: skip
+        latencies = {
+            "operation_latency": (row.latency_s, "s", row.latency_step_s),
+            "operation_latency_min": (row.least_s, "s", row.range_step_s),
+            "operation_latency_max": (row.most_s, "s", row.range_step_s),
+        }
         yield Measurement(metric="operations", label=row.name, value=float(row.count), unit="1")
-        for metric, (value, unit) in (latencies if fixed else rates | latencies).items():
+        for metric, (value, unit, step) in (latencies if fixed else rates | latencies).items():
             if value:
-                yield Measurement(metric=metric, label=row.name, value=value, unit=unit)
+                yield Measurement(metric=metric, label=row.name, value=value, unit=unit, step=step)
 
 
 def _moved(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:
     """Yield bytes by side, where the workload's text tells which operations read and which write."""
     for side, of_side in (("read", wml.READS), ("write", wml.WRITES)):
-        moved = sum(row.bandwidth for row in report.operations if kinds.get(row.name) in of_side) * report.elapsed_s
+        bandwidths = [row.bandwidth for row in report.operations if kinds.get(row.name) in of_side]
+        moved, step = sum(bandwidths) * report.elapsed_s, len(bandwidths) * BANDWIDTH_STEP * report.elapsed_s
         if moved:
-            yield Measurement(metric="bytes", label=side, value=moved, unit="B")
+            yield Measurement(metric="bytes", label=side, value=moved, unit="B", step=step)

@@ -44,6 +44,8 @@ _TABLE = re.compile(r"^#?FSUse%(\s+)Count\s+Size\s+Files/sec\s+App Overhead(\s+C
 _ROW = re.compile(
     r"^\s*(\d{1,20})\s+(\d{1,20})\s+(\d{1,20})\s+(\d{1,20}\.\d)\s+(\d{1,20})((?:\s+\d{1,20}){18})?\s*$", re.ASCII
 )
+_RATE_STEP = 0.1
+"""Files a second have one digit behind the point."""
 _LAST_COLUMN = re.compile(r" *\d+$", re.ASCII)
 _GAP = " " * 8
 """What fs_mark prints between its first two headings. Where a paste changed it, the widths say nothing."""
@@ -126,8 +128,8 @@ class FsMark(Tool):
     steps: Mapping[str, Step] = {
         # Whole microseconds, the rest cut off: a call may have taken one more, which is half of this step.
         **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), Step(absolute=2e-6)),
-        "file_rate": Step(absolute=0.1, clock_s=clock_s),
-        "app_overhead": Step(absolute=1e-6),
+        "file_rate": Step(clock_s=clock_s),
+        "elapsed": Step(absolute=clock_s),
         "space_used": Step(absolute=0.01),
         "bytes": Step(absolute=1),
     }
@@ -367,18 +369,21 @@ def measurements(report: FsMarkReport) -> list[Measurement]:
     rows = report.iterations
     counts = [row.count - before for row, before in zip(rows, (0, *(row.count for row in rows)), strict=False)]
     elapsed_s = sum(count / row.files_per_s for count, row in zip(counts, rows, strict=True))
+    # As if all rates were rounded the same way: those that are equal are.
+    step_s = sum(_RATE_STEP * count / row.files_per_s**2 for count, row in zip(counts, rows, strict=True))
+    rate = rows[-1].count / elapsed_s
     found = [
-        Measurement(metric="file_rate", value=rows[-1].count / elapsed_s, unit="1/s"),
-        Measurement(metric="elapsed", value=elapsed_s, unit="s"),
+        Measurement(metric="file_rate", value=rate, unit="1/s", step=rate * step_s / elapsed_s),
+        Measurement(metric="elapsed", value=elapsed_s, unit="s", step=step_s),
         Measurement(metric="space_used", value=rows[-1].used_percent / 100, unit="1"),
     ]
     if rows[-1].size:
         found.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * rows[-1].count), unit="B"))
     if overhead_us := sum(row.overhead_us for row in rows):
-        found.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s"))
+        found.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s", step=len(rows) / 1e6))
     if len(rows) > 1:
         found += [
-            Measurement(metric="file_rate", label=f"iteration {i}", value=row.files_per_s, unit="1/s")
+            Measurement(metric="file_rate", label=f"iteration {i}", value=row.files_per_s, unit="1/s", step=_RATE_STEP)
             for i, row in enumerate(rows, start=1)
         ]
     return found + _latencies(report)

@@ -13,16 +13,24 @@ from mountlab.core.errors import ParseError
 from mountlab.core.model import Measurement, Workload
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
+from mountlab.tools.figures import checked
 
 LONGEST_S = 60.0
 """Of a processor, for one trial: a hundred times what the longest report takes."""
 
 
 def parsed(workload: Workload, output: ToolOutput) -> list[Measurement]:
-    """Return what the tool of the workload finds. Raises ToolError and ParseError as that does, and ParseError where it
-    takes too long (in the main thread: no other can be interrupted)."""
-    with _limited(), plugins.calling(TOOLS.entry(workload.tool), error=ParseError, doing="to read the output"):
-        return TOOLS[workload.tool].parse(workload, output)
+    """Return what the tool of the workload finds, checked, with the step of each figure.
+
+    Raises ToolError and ParseError as the tool does, FigureError as `checked` does, and ParseError where it takes too
+    long (in the main thread: no other can be interrupted).
+    """
+    entry, tool = TOOLS.entry(workload.tool), TOOLS[workload.tool]
+    with _limited(), plugins.calling(entry, error=ParseError, doing="to read the output"):
+        rows = tool.parse(workload, output)
+    giver = f"the plug-in {entry.owner}" if entry else workload.tool
+    authors = f"the authors of {entry.distribution if entry else 'Mountlab'}"
+    return checked(rows, workload.own_metrics, tool.steps, giver=giver, authors=authors)
 
 
 @contextmanager

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, TrialError
-from mountlab.core.metrics import METRICS
 from mountlab.core.model import Program, Target, Workload
 from mountlab.runner.conformance.rules import NAME, Rule, raised_by, require
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput
+from mountlab.tools.figures import checked
 
 DIRECTORY, OUTPUT = "/srv/run/mnt/fs/t0001", "/dev/shm/run/t0001"  # noqa: S108  # of a box, and never touched
 DEVICES = ("/dev/zero", "/dev/null", "/dev/urandom")
 PACKAGE_MANAGERS = {"apt", "dnf", "zypper", "pacman"}
 _LONGEST_GUESS_S = 3600.0
-_LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -180,15 +179,9 @@ def guesses_space_and_time(case: ToolCase) -> None:
 
 def gives_known_metrics(case: ToolCase) -> None:
     """The recorded output gives known metrics in base units, the main ones among them."""
-    rows = case.tool.parse(case.workload, case.output)
-    own = case.tool.own_metrics(case.workload.options)
-    units = METRICS | {name: metric.unit for name, metric in own.items()}
-    for row in rows:
-        require(row.unit == units.get(row.metric), row.metric, got=row.unit, allowed="a metric with its base unit")
-        least = 0 if row.unit == "1" else _LEAST  # a count may be none
-        require(least <= row.value < float("inf"), row.metric, got=row.value, allowed="a number that was measured")
+    given, own = case.tool.parse(case.workload, case.output), case.tool.own_metrics(case.workload.options)
+    rows = checked(given, own, case.tool.steps, giver=case.tool.name, authors="its authors")
     found, main = {row.metric for row in rows}, {*case.tool.main_metrics(case.workload)}
-    require(len({(row.metric, row.label) for row in rows}) == len(rows), "a metric twice", allowed="one row each")
     require(main and main <= found, "main_metrics", got=sorted(main), allowed=f"some of {sorted(found)}")
     require(found <= {*case.tool.gives}, "gives", got=case.tool.gives, allowed=f"all of {sorted(found)}")
     whole = ("elapsed", "") in {(row.metric, row.label) for row in rows}

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from mountlab.core.errors import ParseError, TrialError
 from mountlab.core.options import unknown_key
+from mountlab.tools import TOOLS
+from mountlab.tools.figures import checked
 from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
 from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, placed
 
@@ -38,7 +40,7 @@ def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | Non
     if not parts:
         said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
         raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")
-    return [_output(log, part, where, known or {}) for part in parts]
+    return [_output(tool, part, where, known or {}) for part in parts]
 
 
 def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> Output:
@@ -51,14 +53,24 @@ def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | Non
     return outputs[0]
 
 
-def _output(log: Format, part: Part, where: str, known: StatedValues) -> Output:
+def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
+    log = FORMATS[tool]
     form = log.name(part)
     try:
         figures = log.read(part, known)
+        rows = checked(
+            [each.measurement for each in figures],
+            {},
+            TOOLS[tool].steps,
+            giver=f"the reader of logs of {tool}",
+            authors="the authors of Mountlab",
+        )
     except TrialError as error:
         return Output(part=part, form=form, problem=placed(error, part, where))
     return Output(
         part=part,
         form=form,
-        figures=tuple(Figure(measurement=each.measurement, line=each.line + part.line - 1) for each in figures),
+        figures=tuple(
+            Figure(measurement=row, line=each.line + part.line - 1) for row, each in zip(rows, figures, strict=True)
+        ),
     )

@@ -9,8 +9,9 @@ import math
 import re
 
 from mountlab.core.errors import ToolError
-from mountlab.tools.dd import measurements
+from mountlab.tools.dd import PREFIXES, Summary, as_number, measurements, prefix_of, summary
 from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unreadable
+from mountlab.tools.resolution import last_digit
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
@@ -35,7 +36,6 @@ _AT_ONCE = 0.001
 ends: without a flush, that is, which may take long."""
 _ROWS = "rows '256+0 records in' and '256+0 records out' above each run; take this line away where it is progress"
 _SIZE = re.compile(rf"(?P<size>{_NUMBER})\s?(?P<unit>[^\d\W]+)")
-_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _NO_SUMMARY = (
     "bytes, seconds and the rate that follows from them: '1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s'"
 )
@@ -58,7 +58,7 @@ def _ends(lines: list[str], at: int) -> bool:
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
-    return at > 0 and bool(RECORDS.match(lines[at - 1])) and _float(match["seconds"]) >= LONG_S
+    return at > 0 and bool(RECORDS.match(lines[at - 1])) and as_number(match["seconds"]) >= LONG_S
 
 
 def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
@@ -68,8 +68,9 @@ def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] |
     if len(below) < 3 or (at and RECORDS.match(lines[at - 1])) or not all(map(RECORDS.match, below[:2])):
         return None
     last = _SUMMARY.match(below[2])
-    grew = last and int(match["bytes"]) <= int(last["bytes"]) and _float(match["seconds"]) <= _float(last["seconds"])
-    return last if grew else None
+    if not last or int(match["bytes"]) > int(last["bytes"]):
+        return None
+    return last if as_number(match["seconds"]) <= as_number(last["seconds"]) else None
 
 
 def _check_progress(lines: list[str]) -> None:
@@ -82,7 +83,7 @@ def _check_progress(lines: list[str]) -> None:
 
 
 def _at_once(earlier: str, later: str) -> bool:
-    return _float(later) - _float(earlier) <= _AT_ONCE * _float(later)
+    return as_number(later) - as_number(earlier) <= _AT_ONCE * as_number(later)
 
 
 def _begins(line: str) -> bool:
@@ -95,10 +96,10 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
     lines = part.text.split("\n")
     _check_words(lines)
     _check_progress(lines)
-    at, copied, seconds = _summary(lines)
-    _check_records(lines, at, copied)
-    _check_asked(copied, known)
-    rows = measurements(copied, seconds, str(known.get("direction", "")))
+    at, said = _summary(lines)
+    _check_records(lines, at, said.copied)
+    _check_asked(said.copied, known)
+    rows = measurements(said, str(known.get("direction", "")))
     return [Figure(measurement=row, line=at + 1) for row in rows]
 
 
@@ -109,50 +110,43 @@ def _check_words(lines: list[str]) -> None:
             raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
 
 
-def _summary(lines: list[str]) -> tuple[int, int, float]:
-    """Return the place of the summary, bytes and seconds."""
+def _summary(lines: list[str]) -> tuple[int, Summary]:
+    """Return the summary, and its place."""
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
         if match and _ends(lines, at):
-            return (at, *_amounts(match, at + 1))
+            return at, _amounts(match, at + 1)
     last = max((n for n, line in enumerate(lines, start=1) if line.strip()), default=1)
     raise unreadable("dd printed no whole summary", last, lines[last - 1] if lines else "", _NO_SUMMARY)
 
 
-def _amounts(match: re.Match[str], line: int) -> tuple[int, float]:
-    copied, seconds = int(match["bytes"]), _float(match["seconds"])
+def _amounts(match: re.Match[str], line: int) -> Summary:
+    copied = int(match["bytes"])
     if not copied:
         raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
-    if not 0 < seconds < math.inf:
+    rate = "" if _COUNTS_MIB.search(match[0]) else match["rate"]
+    said = summary(copied, match["seconds"], rate, match["unit"])
+    if not 0 < said.seconds < math.inf:
         raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
-    sizes = [(each["size"], each["unit"], copied) for each in _SIZE.finditer(match["sizes"] or "")]
-    slack = 0.51 * 10.0 ** -_places(match["seconds"]) / seconds
-    for printed, unit, value in ((match["rate"], match["unit"], copied / seconds), *sizes):
-        if not _agrees(printed, unit, value, slack):
-            raise unreadable(
-                "the numbers of dd's summary do not agree", line, match[0], f"{value:.4g} for {printed} {unit}"
-            )
-    return copied, seconds
+    seconds, half = as_number(match["seconds"]), 0.51 * last_digit(match["seconds"])
+    rates = (copied / (seconds + half), copied / max(seconds - half, math.ulp(0.0)))
+    sizes = [(each["size"], each["unit"], (copied, copied)) for each in _SIZE.finditer(match["sizes"] or "")]
+    for printed, unit, (least, most) in ((match["rate"], match["unit"], rates), *sizes):
+        if not _agrees(printed, unit, least, most):
+            allowed = f"{copied / said.seconds if least < most else copied:.4g} for {printed} {unit}"
+            raise unreadable("the numbers of dd's summary do not agree", line, match[0], allowed)
+    return said
 
 
-def _agrees(printed: str, unit: str, value: float, slack: float) -> bool:
-    """Return whether a printed number is the value, rounded in its last digit; `slack` is how far the value itself may
-    be off, as a share. MB are MiB to BusyBox."""
-    prefix = "" if unit.lower().startswith("byte") else unit[:1].lower()
-    power = _PREFIXES.get(prefix, 0)
-    last = 1.01 * 10.0 ** -_places(printed)
-    scaled = (value / base**power for base in (1000, 1024))
-    return any(abs(each - _float(printed)) <= last + slack * each for each in scaled)
+_COUNTS_MIB = re.compile(r"\d seconds, ")
+"""BusyBox means MiB by MB; it prints microseconds. (Old versions of GNU write '(751 MB/s)' behind that word.)"""
 
 
-def _places(number: str) -> int:
-    """Return the digits after the decimal sign: '7.5e-05' has six."""
-    digits, _, power = number.partition("e")
-    return len(re.split("[.,]", f"{digits},")[1]) - int(power or 0)
-
-
-def _float(text: str) -> float:
-    return float(text.replace(",", "."))
+def _agrees(printed: str, unit: str, least: float, most: float) -> bool:
+    """Return whether a printed number is between two values, rounded in its last digit. MB are MiB to BusyBox."""
+    power, value = PREFIXES.get(prefix_of(unit), 0), as_number(printed)
+    last = 1.01 * last_digit(printed)
+    return any(least / base**power - last <= value <= most / base**power + last for base in (1000, 1024))
 
 
 def _check_records(lines: list[str], at: int, copied: int) -> None:

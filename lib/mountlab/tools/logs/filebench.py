@@ -11,6 +11,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.units import MIB
 from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
 from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, times_ten, unreadable
+from mountlab.tools.resolution import last_digit
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
@@ -215,10 +216,11 @@ def _read_1_4(text: str) -> FilebenchReport:
     if not whole.count or not whole.rate:
         raise ToolError("filebench did nothing", where=f"line {ends[0] + 1}", got=summary[0])
     elapsed_s = whole.count / whole.rate
+    step_s = elapsed_s * whole.rate_step / whole.rate
     rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in range(starts[0] + 1, ends[0]))
     if len({row.name for row in rows}) != len(rows) or not rows:
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
-    return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, operations=rows, summary=whole)
+    return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, step_s=step_s, operations=rows, summary=whole)
 
 
 def _row(line: str, number: int, elapsed_s: float) -> Operations:
@@ -240,10 +242,13 @@ def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations
         name=name,
         count=int(found["count"]) if found.get("count") else round(rate * elapsed_s),
         rate=rate,
+        rate_step=last_digit(found["rate"]),
         bandwidth=float(found["bandwidth"]) * MIB,
         latency_s=times_ten(found["latency"], -3),
+        latency_step_s=last_digit(f"{found['latency']}e-3"),
         least_s=times_ten(found.get("least") or "0", -3),
         most_s=times_ten(found.get("most") or "0", -3),
+        range_step_s=last_digit(f"{found.get('least') or 0}e-3"),
     )
 
 

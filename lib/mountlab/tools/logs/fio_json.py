@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mountlab.core.errors import ParseError, ToolError
@@ -18,6 +19,9 @@ from mountlab.tools.logs.base import Figure
 from mountlab.tools.logs.fio_text import SEPARATE
 
 US_IN_NS = 1000.0
+_FRACTION = re.compile(r":\s*\d+\.(\d+)\b")
+_PLACES = 6
+"""Behind the point of each fraction; two of them before 2.20 or so."""
 _ROUNDING = 0.02
 _ONCE_A_JOB = ("jobname", "usr_cpu", "ctx", "majf")
 _SHARE = 0.99
@@ -39,7 +43,17 @@ def read(text: str, before: int) -> list[Figure]:
         if isinstance(error, ToolError) or error.where.startswith("job "):
             error.where = f"line {lines.of_error(error.where)}, {error.where}"
         raise
-    return [Figure(measurement=row, line=lines.of(row)) for row in rows]
+    places = len(found[1]) if (found := _FRACTION.search(text)) else _PLACES
+    return [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
+
+
+def _rounded(row: Measurement, places: int) -> Measurement:
+    """Return a figure with its step, where fio printed so few places: those of microseconds, of I/Os a second (before
+    2.2 whole ones), and of per cent. `Fio.steps` knows those of today."""
+    steps = {"1/s": 1.0 if row.value.is_integer() else 10.0**-places, "1": 10.0 ** -(places + 2)}
+    of_shares = row.metric in ("user_cpu", "system_cpu", "disk_utilization")
+    step = 10.0 ** -(places + 6) if row.metric.endswith("_mean") else steps.get(row.unit, 0.0)
+    return replace(row, step=max(row.step, step)) if places < _PLACES and (row.unit != "1" or of_shares) else row
 
 
 def brace(text: str) -> int | None:

@@ -13,6 +13,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
 from mountlab.tools.logs.base import Figure, Part, times_ten, unreadable
+from mountlab.tools.resolution import last_digit
 
 FORM = "terse"
 _LINE = re.compile(r"^(?:[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
@@ -103,13 +104,14 @@ def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]
     rate = moved / seconds if seconds else 0.0
     if not rate or abs(int(found["rate"]) * KIB - rate) > _TOLERANCE * rate + 2 * KIB:
         raise unreadable("fio's bandwidth, bytes and time do not agree", number, found[0], f"{rate:g} B/s")
-    yield Measurement(metric=f"{name}_bandwidth", value=rate, unit="B/s")
+    yield Measurement(metric=f"{name}_bandwidth", value=rate, unit="B/s", step=KIB / seconds)
     if int(found["iops"]):
         yield Measurement(metric=f"{name}_iops", value=float(found["iops"]), unit="1/s", step=1.0)
-    yield Measurement(metric="bytes", label=name, value=float(moved), unit="B")
+    yield Measurement(metric="bytes", label=name, value=float(moved), unit="B", step=KIB)
     for key, kind in _KINDS.items():
         if mean := times_ten(found[key], -6):
-            yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s")
+            step = last_digit(f"{found[key]}e-6")
+            yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s", step=step)
 
 
 def costs(machine: re.Match[str]) -> Iterator[Measurement]:
@@ -117,6 +119,6 @@ def costs(machine: re.Match[str]) -> Iterator[Measurement]:
     shares = {"user_cpu": machine["user"], "system_cpu": machine["system"]}
     known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
     for metric, share in known.items() if any(known.values()) else ():
-        yield Measurement(metric=metric, value=share, unit="1")
+        yield Measurement(metric=metric, value=share, unit="1", step=last_digit(shares[metric]) / 100)
     for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
         yield Measurement(metric=metric, value=float(machine[key]), unit="1")

@@ -27,6 +27,7 @@ from mountlab.stats.histograms import bin_of, enough
 from mountlab.tools import fio_report
 from mountlab.tools.logs.base import Figure, times_ten, unreadable
 from mountlab.tools.logs.fio_terse import costs
+from mountlab.tools.resolution import last_digit
 
 _HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
 _VERSION = re.compile(r"^\s*fio[- ]\d")
@@ -102,6 +103,11 @@ class _Printed(NamedTuple):
     """What it may mean: as it is printed, and with the carry that fio before 3.26 loses."""
     half: float
     """Half of its last digit."""
+
+    @property
+    def step(self) -> float:
+        """What one in its last digit is worth."""
+        return 2 * self.half
 
 
 @dataclass(frozen=True)
@@ -288,8 +294,8 @@ def _add_side(job: _Job, line: str, number: int) -> str:
         raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{printed[0].meant[0]:g} B/s")
     rate, moved = agreeing[0], min(amounts.meant, key=lambda amount: abs(amount - agreeing[-1] * seconds))
     job.sides[side] = _Side(moved, seconds, number, _counts(match["iops"]))
-    _add(job, f"{side}_bandwidth", rate, "B/s", number)
-    _add(job, "bytes", moved, "B", number, label=side)
+    _add(job, f"{side}_bandwidth", rate, "B/s", number, step=(*printed, _per(amounts, seconds))[0].step)
+    _add(job, "bytes", moved, "B", number, label=side, step=amounts.step)
     return side
 
 
@@ -335,7 +341,7 @@ def _bytes(text: str, *, old: bool) -> _Printed:
 
 def _half(number: str) -> float:
     """Return half of the last digit that is printed."""
-    return 0.5 * 10.0 ** -len(number.partition(".")[2])
+    return 0.5 * last_digit(number)
 
 
 def _meant(number: str) -> list[str]:
@@ -369,9 +375,10 @@ def _step(value: str, power: int) -> float:
 def _add_other(job: _Job, side: str, line: str, number: int) -> None:
     if match := _LATENCY.match(line):
         of = "sync" if match["kind"] == "sync" else side
-        mean = times_ten(match["mean"], _POWERS[match["unit"]])
+        power = _POWERS[match["unit"]]
         if of in _MEASURED:
-            _add(job, f"{of}_{_KIND[match['kind']]}_mean", mean, "s", number)
+            metric, step = f"{of}_{_KIND[match['kind']]}_mean", last_digit(f"{match['mean']}e{power}")
+            _add(job, metric, times_ten(match["mean"], power), "s", number, step=step)
     elif match := _ISSUED.match(line):
         job.ios = {name: int(count) for name, count in match.groupdict().items() if count}
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
@@ -418,7 +425,7 @@ def _add_iops(job: _Job, name: str, side: _Side) -> None:
             "fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops.meant[0]:g} IOPS", f"{done:g}"
         )
     value = done or (side.iops.meant[0] if len(side.iops.meant) == 1 else 0.0)
-    _add(job, f"{name}_iops", value, "1/s", side.line)
+    _add(job, f"{name}_iops", value, "1/s", side.line, step=0.0 if done else side.iops.step)
 
 
 def _rests_on_enough(job: _Job, metric: str) -> bool:
@@ -434,7 +441,9 @@ class _Total:
     group: int
     side: str
     rate: float
+    rate_step: float
     moved: float
+    moved_step: float
     seconds: float
     line: int
 
@@ -466,7 +475,8 @@ def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Tota
     if not agreeing:
         raise unreadable("a sum of fio's does not agree with itself", number, match[0], f"{rates[0].meant[0]:g} B/s")
     moved = min(amounts[0].meant, key=lambda amount: abs(amount - agreeing[len(rates)] * seconds))
-    return _Total(group, match["side"].lower(), agreeing[0], moved, seconds, number)
+    steps = rates[0].step, amounts[0].step
+    return _Total(group, match["side"].lower(), agreeing[0], steps[0], moved, steps[1], seconds, number)
 
 
 def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> None:
@@ -495,8 +505,8 @@ def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
     """Yield all jobs of one group. I/O rates and latencies have no sum here."""
     for total in totals:
         rows = (
-            Measurement(metric=f"{total.side}_bandwidth", value=total.rate, unit="B/s"),
-            Measurement(metric="bytes", value=total.moved, unit="B", label=total.side),
+            Measurement(metric=f"{total.side}_bandwidth", value=total.rate, unit="B/s", step=total.rate_step),
+            Measurement(metric="bytes", value=total.moved, unit="B", label=total.side, step=total.moved_step),
         )
         yield from (Figure(measurement=row, line=total.line) for row in rows if row.value)
     longest = max(totals, key=lambda total: total.seconds)
