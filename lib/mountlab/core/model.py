@@ -512,7 +512,8 @@ class Measurement:
     label: str = ""
     step: float = 0.0
     """To what the value is rounded, in its unit: the last digit of its text (tools.resolution.last_digit), the bin of a
-    percentile, the clock. 0: not known, or as `Tool.steps` says of the metric, where that is coarser."""
+    percentile, the clock. 0: not known. That of
+    `Tool.steps` counts where it is coarser."""
 
 
 @dataclass(frozen=True, kw_only=True)

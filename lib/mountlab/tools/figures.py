@@ -9,16 +9,16 @@ from dataclasses import replace
 from numbers import Real
 
 from mountlab.core.errors import FigureError, ValueRefused, did_you_mean
-from mountlab.core.metrics import METRICS, Metric, known_metric
+from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Measurement
 from mountlab.tools.resolution import Step
 
 _OF_MOUNTLAB = ("mkfs_time", "mount_time", "capacity")
 """Metrics that no tool gives: they are of a mount, or of a whole search."""
-_MAY_BE_0 = ("1",)
-_OF_A_SEARCH = ("asked_rate", "arrival_rate", "completion_rate", "largest_lateness")
-"""These may be 0, too: of a trial whose requests never came, or were never late."""
-_POSITIVE_UNITS = ("B/s", "1/s", "s", "B")
+_MAY_BE_0 = ("asked_rate", "arrival_rate", "completion_rate", "largest_lateness")
+"""Beside counts and shares: of a trial whose requests never came, or were never late."""
+_BASE_UNITS = ("B/s", "1/s", "s", "B", "1")
+"""In other units a metric of a workload's own may be below zero, as a temperature."""
 
 
 def checked(
@@ -38,8 +38,8 @@ def checked(
 
 
 def _with_step(row: Measurement, step: Step | None, elapsed_s: float) -> Measurement:
-    known = step.at(row.value, elapsed_s) if step else 0.0
-    return replace(row, step=known) if known > row.step else row
+    coarsest = step.at(row.value, elapsed_s) if step else 0.0
+    return replace(row, step=coarsest) if coarsest > row.step else row
 
 
 Fault = tuple[str, str, str, type[FigureError]]
@@ -75,9 +75,9 @@ def _faults_of(row: Measurement, own: Mapping[str, Metric]) -> Iterator[Fault]:
         allowed = near or "a metric of docs/reference/metrics.md, or of own_metrics()"
         yield f"a metric that is not one of a tool: {row.metric}", repr(row.metric), allowed, FigureError
         return
-    metric = own.get(row.metric) or known_metric(row.metric)
-    if row.unit != metric.unit:
-        yield f"{_name(row)} in a unit that is not its own", repr(row.unit), repr(metric.unit), FigureError
+    unit = own[row.metric].unit if row.metric in own else METRICS[row.metric]
+    if row.unit != unit:
+        yield f"{_name(row)} in a unit that is not its own", repr(row.unit), repr(unit), FigureError
     if not _is_number(row.value) or not _is_number(row.step):
         wrong = row.step if _is_number(row.value) else row.value
         yield f"{_name(row)} with a value or step that is no number", _named(wrong), "a number", FigureError
@@ -85,15 +85,15 @@ def _faults_of(row: Measurement, own: Mapping[str, Metric]) -> Iterator[Fault]:
     if not (math.isfinite(row.value) and math.isfinite(row.step) and row.step >= 0):
         got = f"{row.value:g}" + (f", step {row.step:g}" if math.isfinite(row.value) else "")
         yield f"a value of {_name(row)} that cannot be", got, "a finite number; a step of 0 or more", ValueRefused
-    elif metric.unit in _POSITIVE_UNITS or row.metric in METRICS:
-        least_is_0 = metric.unit in _MAY_BE_0 or row.metric in (*_OF_A_SEARCH, *own)
-        if row.value < 0 or (row.value == 0 and not least_is_0):
-            allowed = "0 or more" if least_is_0 else "more than 0; a figure that is missing has no row"
+    elif row.value <= 0 and (unit in _BASE_UNITS or row.metric not in own):
+        may_be_0 = unit == "1" or row.metric in _MAY_BE_0 or row.metric in own
+        if row.value < 0 or not may_be_0:
+            allowed = "0 or more" if may_be_0 else "more than 0; a figure that is missing has no row"
             yield f"a value of {_name(row)} that cannot be", f"{row.value:g} {row.unit}", allowed, ValueRefused
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def _named(value: object) -> str:
