@@ -16,7 +16,7 @@ from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
 from mountlab.core import disk
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
-from mountlab.core.model import Workload
+from mountlab.core.model import Place, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.report import figure_files as figures_of_reports
 from mountlab.report import sections
@@ -69,6 +69,7 @@ def fail(run):
 THREE = ReportPlot("three", draw, heading="Three of them")
 FAILS = ReportPlot("fails", fail)
 """
+PLACE = Place(run_id="r", run_dir="/r", mountpoint="/r/m", image="/r/i")
 
 
 @pytest.fixture
@@ -220,6 +221,153 @@ def test_a_name_of_two_plug_ins_is_refused_with_both(packages: Site) -> None:
         TOOLS["slow_dd"]
     assert "mountlab-slow 1.0" in str(caught.value)
     assert "mountlab-slower 2.1" in str(caught.value)
+
+
+WHOLE = {
+    "programs": "(Program(name='x', packages={'apt': 'x'}, version=('x', '-V')),)", "options": "{}", "reserved": "{}",
+    "clock_s": "1e-6", "gives": "('elapsed',)", "command": "Command(argv=('x',))", "parse": "[]",
+    "space_bytes": "4096", "expected_s": "1.0", "written": "Written('zeros', True)", "main_metrics": "('elapsed',)",
+}  # fmt: skip
+"""Attribute or method of a tool to its value, or to what it returns."""
+METHODS = (
+    "command", "parse", "space_bytes", "expected_s", "written", "main_metrics", "uncounted_s", "own_metrics", "manner",
+    "programs_for", "check",
+)  # fmt: skip
+
+
+def tool_with(**changes: str | None) -> str:
+    """A tool that measures nothing. None: it does not define it; 'raise X': a method does that."""
+    lines = ["from mountlab.core.metrics import Metric", "from mountlab.core.model import *",
+             "from mountlab.tools.base import *", "class Slow(Tool):", "    name = 'slow_dd'"]  # fmt: skip
+    for name, value in {**WHOLE, **changes}.items():
+        if value is not None and name in METHODS:
+            does = value if value.startswith("raise ") else f"return {value}"
+            lines.append(f"    def {name}(self, *args, **more): {does}")
+        elif value is not None:
+            lines.append(f"    {name} = {value}")
+    return "\n".join(lines)
+
+
+def refusal(packages: Site, source: str) -> PluginError:
+    packages.install("mountlab-slow", source, {"tools": {"slow_dd": "Slow"}})
+    with pytest.raises(PluginError) as caught:
+        sweep(workloads={"w": {"tool": "slow_dd"}})
+    assert "mountlab-slow 1.0" in caught.value.what
+    return caught.value
+
+
+def test_a_tool_with_all_that_is_needed_is_planned(packages: Site) -> None:
+    packages.install("mountlab-slow", tool_with(), {"tools": {"slow_dd": "Slow"}})
+    assert sweep(workloads={"w": {"tool": "slow_dd"}}).sweep.workloads
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("expected_s", "expected_s(self, workload: 'Workload') -> 'float': Return a rough guess at its duration"),
+        ("command", "command(self, workload"),
+        ("main_metrics", "Return the metrics that an answer is about"),
+        ("clock_s", "clock_s: float"),
+        ("options", "options: Mapping[str, Option]"),
+    ],
+)
+def test_a_tool_that_lacks_a_part_is_refused_with_what_it_lacks(packages: Site, name: str, needed: str) -> None:
+    error = refusal(packages, tool_with(**{name: None}))
+    assert error.what == "the plug-in mountlab-slow 1.0 cannot be used"
+    assert error.got == f"name slow_dd without {name}"
+    assert needed in error.allowed
+    assert "mountlab conform mountlab-slow" in error.next_step
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "got", "allowed"),
+    [
+        ({"clock_s": "'1 us'"}, "clock_s", "'1 us' (str)", "float"),
+        ({"gives": "['elapsed']"}, "gives", "['elapsed'] (list)", "tuple[str, ...]"),
+        ({"options": "{'n': 3}"}, "options['n']", "3 (int)", "Option"),
+        ({"programs": "('x',)"}, "programs[0]", "'x' (str)", "Program"),
+    ],
+)
+def test_a_tool_with_a_value_of_another_type_is_not_used(
+    packages: Site, changes: dict[str, str], place: str, got: str, allowed: str
+) -> None:
+    error = refusal(packages, tool_with(**changes))
+    assert (error.what, error.got) == ("the plug-in mountlab-slow 1.0 cannot be used", f"{place} = {got}")
+    assert error.allowed == allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "got", "allowed"),
+    [
+        ("expected_s", "None", "None (NoneType)", "float. Return a rough guess at its duration, for the plan."),
+        ("expected_s", "'10 s'", "'10 s' (str)", "float"),
+        ("expected_s", "float('nan')", "nan", "a number, 0 or more"),
+        ("expected_s", "float('inf')", "inf", "seconds"),
+        ("space_bytes", "-1", "-1", "a number, 0 or more"),
+        ("space_bytes", "2.5", "2.5 (float)", "int"),
+        ("written", "'zeros'", "'zeros' (str)", "Written"),
+        ("main_metrics", "'elapsed'", "'elapsed' (str)", "tuple[str, ...]"),
+        ("main_metrics", "()", "()", "one or more of docs/reference/metrics.md"),
+        ("main_metrics", "('speed',)", "('speed',)", "one or more of docs/reference/metrics.md"),
+        ("own_metrics", "None", "None (NoneType)", "Mapping[str, mountlab.core.metrics.Metric]"),
+        ("own_metrics", "{'elapsed': Metric('h', 'lower')}", "'elapsed' in 'h'", "not one of the metrics of Mountlab"),
+        ("own_metrics", "{'value': Metric('s', 'lower')}", "'value' in 's'", "a name of its own"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_refused_before_anything_runs(
+    packages: Site, name: str, answer: str, got: str, allowed: str
+) -> None:
+    error = refusal(packages, tool_with(**{name: answer}))
+    assert error.what == "the plug-in mountlab-slow 1.0 gave an answer that cannot be used"
+    assert error.where == f"entry point mountlab.tools: slow_dd = mountlab_slow:Slow, {name}()"
+    assert error.got == got
+    assert allowed in error.allowed
+    assert error.next_step == "report it to the authors of mountlab-slow"
+
+
+def test_an_answer_that_is_wrong_inside_is_refused_with_the_place(packages: Site) -> None:
+    packages.install("mountlab-slow", tool_with(command="Command(argv=('x', 3))"), {"tools": {"slow_dd": "Slow"}})
+    with pytest.raises(PluginError) as caught:
+        TOOLS["slow_dd"].command(Workload(name="w", tool="slow_dd", options={}), "/d", "/o")
+    assert caught.value.where.endswith("Slow, command().argv[1]")
+    assert (caught.value.got, caught.value.allowed.partition(".")[0]) == ("3 (int)", "str")
+
+
+def test_what_a_method_raises_names_the_plug_in_and_the_method(packages: Site) -> None:
+    error = refusal(packages, tool_with(expected_s="raise KeyError('no such option')"))
+    assert error.what == "the plug-in mountlab-slow 1.0 failed in expected_s()"
+    assert error.got.startswith("KeyError: 'no such option' (")
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "got"),
+    [
+        ("def steps(self, fs, place): return None", "steps()", "None (NoneType)"),
+        ("def steps(self, fs, place): return (('mkdir', 'x'),)", "steps()[0]", "('mkdir', 'x') (tuple)"),
+        ("def capacity_bytes(self, fs): return '1GiB'", "capacity_bytes()", "'1GiB' (str)"),
+    ],
+)
+def test_an_answer_of_a_file_system_is_checked_as_well(packages: Site, change: str, place: str, got: str) -> None:
+    packages.install("mountlab-huge", f"{FAMILY}    {change}\n", {"filesystems": {"huge_tmpfs": "Huge"}})
+    (fs,) = sweep(filesystems={"huge": {"type": "huge_tmpfs", "size": "64MiB"}}).sweep.filesystems
+    with pytest.raises(PluginError) as caught:
+        FAMILIES["huge_tmpfs"].steps(fs, PLACE) if "steps" in place else FAMILIES["huge_tmpfs"].capacity_bytes(fs)
+    assert caught.value.where == f"entry point mountlab.filesystems: huge_tmpfs = mountlab_huge:Huge, {place}"
+    assert caught.value.got == got
+
+
+def test_a_caveat_that_is_none_is_no_caveat(packages: Site) -> None:
+    source = CHECK.replace('Doubt.of_run("seen by a plug-in")', "Doubt.of_run(None)", 1)
+    packages.install("mountlab-seen", source, {"checks": {"seen": "SEEN", "noisier": "NOISY"}})
+    why = find_caveats(build(make())).not_checked["seen"]
+    assert "the plug-in mountlab-seen 1.0 gave an answer that cannot be used: None (NoneType)" in why
+
+
+def test_a_plot_that_is_none_says_so_in_its_place(packages: Site) -> None:
+    source = PLOT.replace('yield Plot(Figure(), "Three of three", "Nothing is drawn.")', "yield 3")
+    packages.install("mountlab-three", source, {"plots": {"three": "THREE"}})
+    shown = str(sections.plots_of_plugins(synthetic_run()))
+    assert "three: the plug-in mountlab-three 1.0 gave an answer that cannot be used: 3 (int)" in shown
 
 
 # --- what fails later -------------------------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from mountlab.core.errors import FigureError, ValueRefused
+from mountlab.core.figures import checked
 from mountlab.core.metrics import Metric
 from mountlab.core.model import Measurement, Workload
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.figures import checked
 from mountlab.tools.logs import read_one
 from mountlab.tools.parsing import parsed
 from rows import every_row

@@ -167,7 +167,10 @@ def _look_of_plugin(
         return [], part.in_short
     try:
         with plugins.calling(entry):
-            return _look(part, evidence)
+            looked = _look(part, evidence)
+        plugins.check_answer(entry, looked[0], list[Caveat], "find()")
+        plugins.check_answer(entry, looked[1], str | None, "blind()")
+        return looked
     except PluginError as error:
         return [], error.in_short
 
@@ -178,7 +181,9 @@ def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
     for entry, part in CHECKS.usable():
         try:
             with plugins.calling(entry):
-                found += part.foreseen(sweep, facts)
+                foreseen = list(part.foreseen(sweep, facts))
+            plugins.check_answer(entry, foreseen, list[Caveat], "foresee()")
+            found += foreseen
         except PluginError as error:
             warnings.warn(error.in_short, MountlabWarning, stacklevel=2)
     return _sorted(found, strict=sweep.design.strict)

@@ -511,7 +511,7 @@ class Measurement:
     unit: str
     label: str = ""
     step: float = 0.0
-    """To what the value is rounded, in its unit: the last digit of its text (tools.resolution.last_digit), the bin of a
+    """To what the value is rounded, in its unit: the last digit of its text (core.resolution.last_digit), the bin of a
     percentile, the clock. 0: not known. That of
     `Tool.steps` counts where it is coarser."""
 

@@ -7,14 +7,15 @@ warning where all parts are listed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, is_dataclass
+from functools import cache, partial
 from traceback import extract_tb, walk_tb
 from typing import Any, Generic, TypeVar
 
 from mountlab.core import chain
+from mountlab.core.answers import methods, mismatch, missing, wrong_values
 from mountlab.core.errors import MountlabError, MountlabWarning, PluginError
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import listed
@@ -63,6 +64,16 @@ class Entry:
             allowed=allowed,
             next_step=f"mend it (`mountlab conform {self.distribution}` checks all of it), or uninstall it: "
             f".venv/bin/uv pip uninstall {self.distribution}",
+        )
+
+    def unusable(self, name: str, got: str, allowed: str) -> PluginError:
+        """Return the error for what this part gave where it was asked for `name`."""
+        return PluginError(
+            f"the plug-in {self.owner} gave an answer that cannot be used",
+            where=f"{self.where}, {name}",
+            got=got,
+            allowed=allowed,
+            next_step=f"report it to the authors of {self.distribution}",
         )
 
 
@@ -138,9 +149,12 @@ class Registry(Mapping[str, T], Generic[T]):
     that cannot be used raises PluginError.
     """
 
-    def __init__(self, group: str, own: Mapping[str, T], kind: type[T], *, key: str) -> None:
-        """`kind`: the class that every part derives from; `key`: the attribute that holds a part's name."""
-        self.group, self.own, self.kind, self.key = group, own, kind, key
+    def __init__(
+        self, group: str, own: Mapping[str, T], kind: type[T], *, key: str, unchecked: Collection[str] = ()
+    ) -> None:
+        """`kind`: the class that every part derives from; `key`: the attribute that holds a part's name; `unchecked`:
+        methods whose callers look at the answer themselves."""
+        self.group, self.own, self.kind, self.key, self.unchecked = group, own, kind, key, unchecked
         self._loaded: dict[Entry, T | PluginError] = {}
 
     def __getitem__(self, name: str) -> T:
@@ -198,14 +212,49 @@ class Registry(Mapping[str, T], Generic[T]):
         needed = f"a subclass or an instance of {self.kind.__module__}.{self.kind.__qualname__}"
         try:
             found = entry.load()
+            if self.kind in getattr(found, "__mro__", type(found).__mro__) and (lacks := missing(found, self.kind)):
+                raise entry.refuse(f"{self.key} {entry.name} without {listed([*lacks])}", "; ".join(lacks.values()))
             part = found() if isinstance(found, type) else found
+        except PluginError:
+            raise
         except (Exception, SystemExit) as failure:
             raise entry.refuse(words_of(failure), needed) from failure
         if self.kind not in type(part).__mro__:
             raise entry.refuse(f"{type(part).__module__}.{type(part).__qualname__}", needed)
         if (name := getattr(part, self.key, None)) != entry.name:
             raise entry.refuse(f"{self.key} = {name!r}", f"the name of its entry point, {entry.name!r}")
+        with calling(entry, doing="to say what it is"):
+            values = list(wrong_values(part, self.kind))
+        for name, wrong in values:
+            raise entry.refuse(f"{name}{wrong.place} = {wrong.got}", wrong.allowed)
+        if not is_dataclass(self.kind):
+            _check_answers(part, entry, self.kind, self.unchecked)
         return part  # type: ignore[return-value]  # the line above its own says so
+
+
+def _check_answers(part: object, entry: Entry, kind: type, unchecked: Collection[str]) -> None:
+    """Have each method of a part raise PluginError for what it raises, and for an answer of another type."""
+    for name, method, hint in methods(kind):
+        if name not in unchecked:
+            means = " ".join((method.__doc__ or "").split())
+            object.__setattr__(part, name, partial(_ask, getattr(part, name), entry, f"{name}()", hint, means))
+
+
+def _ask(
+    method: Callable[..., Any], entry: Entry, name: str, hint: Any, means: str, /, *args: Any, **kwargs: Any
+) -> Any:
+    with calling(entry, doing=f"in {name}"):
+        answer = method(*args, **kwargs)
+    check_answer(entry, answer, hint, name, means=means)
+    return answer
+
+
+def check_answer(entry: Entry | None, answer: object, hint: Any, name: str, *, means: str = "") -> None:
+    """Raise PluginError where a plug-in's part answered with another type than `hint`. `entry`: None for a part of
+    Mountlab's own, which is not looked at; `means`: what the answer is, in words."""
+    wrong = mismatch(answer, hint) if entry else None
+    if entry and wrong:
+        raise entry.unusable(f"{name}{wrong.place}", wrong.got, f"{wrong.allowed}. {means}".removesuffix(". "))
 
 
 def distributions(groups: Iterable[str] = GROUPS) -> dict[str, list[Entry]]:

@@ -58,6 +58,7 @@ def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
     for part, own in PLOTS.items():
         with plugins.calling(PLOTS.entry(part)):
             drawn = list(own.draw(run))
+        plugins.check_answer(PLOTS.entry(part), drawn, list[Plot], "draw()")
         for number, plot in enumerate(drawn, start=1):
             yield f"{part}-{number}", plot
     found = [(each.theirs, each.ours) for each in beside(run) if math.isfinite(each.theirs.ratio)]

@@ -22,8 +22,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mountlab.core import plugins
 from mountlab.core.errors import ParameterError, did_you_mean
-from mountlab.core.metrics import Metric
+from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import COLUMNS, Cell, Filesystem, Search, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
@@ -31,6 +32,7 @@ from mountlab.core.units import format_bytes
 from mountlab.sweep.capacity_entry import read_capacity
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
+from mountlab.tools.own_metrics import METRIC_NAME, is_metric_name
 from mountlab.tools.precondition import WINDOW
 
 Raw = dict[str, Any]
@@ -84,6 +86,23 @@ def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Work
     if not isinstance(tool_name, str) or tool_name not in TOOLS:
         raise unknown_key(tool_name, TOOLS, where=f"{where}.tool", what="tool")
     return _WorkloadEntry(name, TOOLS[tool_name], dict(entry), where).workloads()
+
+
+def _check_plugin(tool: Tool, workload: Workload, entry: plugins.Entry) -> None:
+    """Ask the tool of a plug-in before anything runs what is asked of it afterwards. Raises PluginError where that is
+    nothing to plan, run or answer with."""
+    tool.written(workload), tool.manner(workload), tool.space_bytes(workload)
+    for name, took in (("expected_s", tool.expected_s(workload)), ("uncounted_s", tool.uncounted_s(workload))):
+        if not math.isfinite(took):
+            raise entry.unusable(f"{name}()", repr(took), "seconds")
+    for name, metric in workload.own_metrics.items():
+        if not is_metric_name(name) or name in METRICS or not metric.unit:
+            allowed = f"a unit, and a name of its own: {METRIC_NAME}; not one of the metrics of Mountlab"
+            raise entry.unusable("own_metrics()", f"{name!r} in {metric.unit!r}", allowed)
+    main = tool.main_metrics(workload)
+    if not main or not {*main} <= {*METRICS, *workload.own_metrics}:
+        allowed = "one or more of docs/reference/metrics.md and of own_metrics()"
+        raise entry.unusable("main_metrics()", repr(main), allowed)
 
 
 def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Metric]:
@@ -217,7 +236,7 @@ class _WorkloadEntry:
         factors = {key: level.read.label for key, level in combination.items()}
         for key in factors:
             check_factor(key, f"{self.where}.{key}")
-        return Workload(
+        workload = Workload(
             name=self.name,
             tool=self.tool.name,
             options=options,
@@ -227,6 +246,9 @@ class _WorkloadEntry:
             own_metrics=self.tool.own_metrics(options),
             search=self.search(options),
         )
+        if entry := TOOLS.entry(self.tool.name):
+            _check_plugin(self.tool, workload, entry)
+        return workload
 
     def search(self, options: Mapping[str, Any]) -> Search | None:
         """Return what is searched for with these options; None where nothing is."""

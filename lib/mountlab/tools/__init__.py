@@ -15,7 +15,13 @@ from mountlab.tools.fs_mark import FsMark
 from mountlab.tools.pg_test_fsync import PgTestFsync
 
 _KNOWN: tuple[Tool, ...] = (CommandTool(), Dd(), Filebench(), Fio(), FsMark(), PgTestFsync())
-TOOLS = plugins.Registry(plugins.TOOLS, {tool.name: tool for tool in _KNOWN}, Tool, key="name")  # type: ignore[type-abstract]
+TOOLS = plugins.Registry(
+    plugins.TOOLS,
+    {tool.name: tool for tool in _KNOWN},
+    Tool,  # type: ignore[type-abstract]
+    key="name",
+    unchecked=("parse",),  # tools.parsing does
+)
 """Tool name to tool."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -14,8 +15,8 @@ from mountlab.core.errors import ParameterError, ParseError
 from mountlab.core.metrics import Metric
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
+from mountlab.core.resolution import Step
 from mountlab.core.units import MIB
-from mountlab.tools.resolution import Step
 
 Cache = Literal["cold", "warm", "as_is"]
 LOG_SUFFIX = ".log.gz"
@@ -140,16 +141,20 @@ class Tool(Protocol):
         """Raise ParameterError for an option that the box's own program, by its help, does not know."""
         return
 
+    @abstractmethod
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         """Return the command of the workload in `directory`, or on the device of `target`; its files go to `output`."""
 
+    @abstractmethod
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return figures of one trial. Raises ToolError when what ran is not what was asked, ParseError when the output
         cannot be read."""
 
+    @abstractmethod
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         """Return the most that the workload holds in its directory at any time, or its part of the device."""
 
+    @abstractmethod
     def expected_s(self, workload: Workload) -> float:
         """Return a rough guess at its duration, for the plan."""
 
@@ -157,9 +162,11 @@ class Tool(Protocol):
         """Return how long it runs before it counts."""
         return 0.0
 
+    @abstractmethod
     def written(self, workload: Workload) -> Written:
         """Return the data that the workload writes, or lays out to be read."""
 
+    @abstractmethod
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Return the metrics that an answer is about when the sweep names none."""
 

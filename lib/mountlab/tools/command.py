@@ -15,11 +15,11 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError, did_you_
 from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option, unknown_key
+from mountlab.core.resolution import last_digit
 from mountlab.core.units import base_unit
 from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
 from mountlab.tools.own_metrics import read_metric
-from mountlab.tools.resolution import last_digit
 
 DIRECTORY, OUTPUT = "directory", "output"
 TIMED_OUT = 124

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
+from mountlab.core.resolution import Step, last_digit
 from mountlab.core.units import MIB
 from mountlab.tools.base import (
     CACHE,
@@ -23,7 +24,6 @@ from mountlab.tools.base import (
     Written,
     check_cache,
 )
-from mountlab.tools.resolution import Step, last_digit
 
 FILE = "dd.img"
 SOURCE = ".data"

@@ -11,10 +11,10 @@ from typing import NoReturn
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option, unknown_key
+from mountlab.core.resolution import Step, last_digit
 from mountlab.core.units import MIB
 from mountlab.tools import wml
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
-from mountlab.tools.resolution import Step, last_digit
 
 SCRIPT, WRAPPER, SETTLE, INSTALLED = "mountlab.f", "filebench.sh", "settle.sh", "installed.sh"
 """Files in the output directory: what filebench runs, and what runs around it."""

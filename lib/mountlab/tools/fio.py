@@ -9,13 +9,13 @@ from typing import Any
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Search, Target, Workload, everywhere
 from mountlab.core.options import Option
+from mountlab.core.resolution import Step
 from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_open_loop, fio_options, fio_report, fio_seeds, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, job_file, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, JobEntry
-from mountlab.tools.resolution import Step
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
 

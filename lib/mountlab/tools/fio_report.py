@@ -13,10 +13,10 @@ from typing import Any, TypeGuard
 from mountlab.core.errors import ParseError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement
+from mountlab.core.resolution import Step
 from mountlab.core.units import NS_PER_S
 from mountlab.stats import histograms
 from mountlab.tools.base import decode_json
-from mountlab.tools.resolution import Step
 
 FILE = "fio.json"
 ALL_CLIENTS = "All clients"

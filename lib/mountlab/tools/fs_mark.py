@@ -12,9 +12,9 @@ from typing import NoReturn
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
+from mountlab.core.resolution import Step
 from mountlab.core.units import KIB, MIB
 from mountlab.tools.base import CACHE, ZEROS, Command, Manner, Tool, ToolOutput, Written, check_cache, checksum
-from mountlab.tools.resolution import Step
 
 LOG = "fs_log.txt"
 SYNCS: dict[str, int] = {

@@ -67,13 +67,21 @@ def defined(workload: object) -> dict[str, Metric]:
     return found
 
 
+METRIC_NAME = "small letters, digits and '_', a letter first, 40 characters at most"
+
+
+def is_metric_name(name: str) -> bool:
+    """Return whether a metric may have this name: no column of a table has it."""
+    return bool(_NAME.match(name)) and name not in COLUMNS
+
+
 def _check_name(name: str, where: str) -> None:
-    if not _NAME.match(name) or name in COLUMNS:
+    if not is_metric_name(name):
         raise ParameterError(
             "not a name for a metric" if name not in COLUMNS else "a table has a column of this name",
             where=where,
             got=repr(name),
-            allowed="small letters, digits and '_', a letter first, 40 characters at most",
+            allowed=METRIC_NAME,
         )
 
 

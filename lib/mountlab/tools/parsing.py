@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from mountlab.core import plugins
 from mountlab.core.errors import ParseError
+from mountlab.core.figures import checked
 from mountlab.core.model import Measurement, Workload
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.figures import checked
 
 LONGEST_S = 60.0
 """Of a processor, for one trial: a hundred times what the longest report takes."""

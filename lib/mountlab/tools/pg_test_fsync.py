@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
+from mountlab.core.resolution import Step
 from mountlab.core.units import MIB
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, check_cache
-from mountlab.tools.resolution import Step
 
 FILE = "pg_test_fsync.out"
 FILE_BYTES = 16 * MIB

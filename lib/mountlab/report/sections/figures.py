@@ -406,7 +406,9 @@ def _of_plugin(run: RunView, entry: plugins.Entry, part: ReportPlot | PluginErro
         if isinstance(part, PluginError):
             raise part
         with plugins.calling(entry):
-            drawn = [html.plot(each) for each in part.draw(run)]
+            made = list(part.draw(run))
+            plugins.check_answer(entry, made, list[Plot], "draw()")
+            drawn = [html.plot(each) for each in made]
     except PluginError as error:
         yield html.paragraph(f"{entry.name}: {error.in_short}.", kind="meta")
     else:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, TrialError
+from mountlab.core.figures import checked
 from mountlab.core.model import Program, Target, Workload
 from mountlab.runner.conformance.rules import NAME, Rule, raised_by, require
 from mountlab.tools.base import CACHE, Command, Tool, ToolOutput
-from mountlab.tools.figures import checked
 
 DIRECTORY, OUTPUT = "/srv/run/mnt/fs/t0001", "/dev/shm/run/t0001"  # noqa: S108  # of a box, and never touched
 DEVICES = ("/dev/zero", "/dev/null", "/dev/urandom")

@@ -10,9 +10,9 @@ figures agree with each other; what was cut off, mixed up or ended early has a p
 from __future__ import annotations
 
 from mountlab.core.errors import ParseError, TrialError
+from mountlab.core.figures import checked
 from mountlab.core.options import unknown_key
 from mountlab.tools import TOOLS
-from mountlab.tools.figures import checked
 from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
 from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, placed
 

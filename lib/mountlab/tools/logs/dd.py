@@ -9,9 +9,9 @@ import math
 import re
 
 from mountlab.core.errors import ToolError
+from mountlab.core.resolution import last_digit
 from mountlab.tools.dd import PREFIXES, Summary, as_number, measurements, prefix_of, summary
 from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unreadable
-from mountlab.tools.resolution import last_digit
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mountlab.core.errors import ParseError, ToolError
+from mountlab.core.resolution import last_digit
 from mountlab.core.units import MIB
 from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
 from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, times_ten, unreadable
-from mountlab.tools.resolution import last_digit
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(

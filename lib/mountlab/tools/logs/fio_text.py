@@ -22,12 +22,12 @@ from typing import NamedTuple
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement
+from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB, NS_PER_S
 from mountlab.stats.histograms import bin_of, enough
 from mountlab.tools import fio_report
 from mountlab.tools.logs.base import Figure, times_ten, unreadable
 from mountlab.tools.logs.fio_terse import costs
-from mountlab.tools.resolution import last_digit
 
 _HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
 _VERSION = re.compile(r"^\s*fio[- ]\d")

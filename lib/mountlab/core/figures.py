@@ -11,7 +11,7 @@ from numbers import Real
 from mountlab.core.errors import FigureError, ValueRefused, did_you_mean
 from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Measurement
-from mountlab.tools.resolution import Step
+from mountlab.core.resolution import Step
 
 _OF_MOUNTLAB = ("mkfs_time", "mount_time", "capacity")
 """Metrics that no tool gives: they are of a mount, or of a whole search."""
