@@ -14,6 +14,7 @@ from checks.test_checks import build, make
 from installed import Site, site
 from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
+from mountlab.checks.outcome import Ended, judge
 from mountlab.core import disk
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
 from mountlab.core.model import Place, Workload
@@ -368,6 +369,39 @@ def test_a_plot_that_is_none_says_so_in_its_place(packages: Site) -> None:
     packages.install("mountlab-three", source, {"plots": {"three": "THREE"}})
     shown = str(sections.plots_of_plugins(synthetic_run()))
     assert "three: the plug-in mountlab-three 1.0 gave an answer that cannot be used: 3 (int)" in shown
+
+
+# --- what it gives for figures ----------------------------------------------------------------------------------------
+
+ELAPSED = "Measurement(metric='elapsed', value=float('{}'), unit='s')"
+ENDED = Ended(exit_status=0, archive=b"", said="")
+
+
+@pytest.mark.parametrize(
+    ("rows", "what", "hopeless"),
+    [
+        (f"[{ELAPSED.format('nan')}]", "a value of elapsed that cannot be: nan", False),
+        (f"[{ELAPSED.format('0.0')}]", "a value of elapsed that cannot be: 0 s", False),
+        (f"[{ELAPSED.format('2.0')}, {ELAPSED.format('3.0')}]", "two values of elapsed in one trial: 2, 3", True),
+        ("None", "no figures: None (NoneType)", True),
+    ],
+)
+def test_a_trial_whose_figures_are_none_is_invalid_by_the_name_of_the_plug_in(
+    packages: Site, rows: str, what: str, hopeless: bool
+) -> None:
+    """Where the next trial may be good, the cell has more trials."""
+    packages.install("mountlab-slow", tool_with(parse=rows), {"tools": {"slow_dd": "Slow"}})
+    files = {"exit_status": b"0\n", "stdout": b"", "stderr": b""}
+    outcome = judge(Workload(name="w", tool="slow_dd", options={}), files, ENDED, timeout_s=1.0, parse=parsed)
+    assert (outcome.status, outcome.hopeless, outcome.transient) == ("invalid", hopeless, False)
+    assert outcome.reason.startswith(f"the plug-in mountlab-slow 1.0 gave {what}\n")
+
+
+def test_a_good_figure_of_a_plug_in_is_a_measurement(packages: Site) -> None:
+    packages.install("mountlab-slow", tool_with(parse=f"[{ELAPSED.format('2.0')}]"), {"tools": {"slow_dd": "Slow"}})
+    files = {"exit_status": b"0\n", "stdout": b"", "stderr": b""}
+    workload = Workload(name="w", tool="slow_dd", options={})
+    assert judge(workload, files, ENDED, timeout_s=1.0, parse=parsed).status == "ok"
 
 
 # --- what fails later -------------------------------------------------------------------------------------------------

@@ -12,13 +12,15 @@ from copied_run import earlier_run
 from installed import Site, install_example, site
 from mountlab.__main__ import main
 from mountlab.core import plugins
-from mountlab.core.errors import MountlabWarning, PlanError, PluginError, StoreError, UnsafeError
-from mountlab.core.model import Filesystem
+from mountlab.core.errors import FigureError, MountlabWarning, PlanError, PluginError, StoreError, UnsafeError
+from mountlab.core.model import Filesystem, Measurement, Workload
 from mountlab.filesystems import guarded_steps
 from mountlab.report import sections
-from mountlab.results import store, tables
+from mountlab.results import raw, store, tables
 from mountlab.results.info import read_info, used_plugins
 from mountlab.runner import workflow
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.parsing import parsed
 from runner.test_conform import SCRATCH
 from sweeps import sweep
 
@@ -192,3 +194,25 @@ def test_an_error_of_our_own_stays_what_it_is(packages: Site) -> None:
     install_example(packages)
     with pytest.raises(ZeroDivisionError), plugins.blaming():
         raise ZeroDivisionError
+
+
+@pytest.mark.slow
+def test_a_trial_that_was_recorded_with_what_is_no_figure_is_invalid_and_the_run_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a version that did not check what a plug-in gave."""
+    path, read = earlier_run(tmp_path / "run"), list[str]()
+    whole = store.load_run(path)
+
+    def of_plugin(workload: Workload, output: ToolOutput) -> list[Measurement]:
+        read.append(workload.name)
+        if len(read) == 1:
+            raise FigureError("the plug-in mountlab-slow 1.0 gave no figures: None")
+        return parsed(workload, output)
+
+    monkeypatch.setattr(raw, "parsed", of_plugin)
+    run = store.load_run(path)
+    (refused,) = run.trials[run.trials["status"] == "invalid"].to_dict("records")
+    assert refused["reason"] == "the plug-in mountlab-slow 1.0 gave no figures: None"
+    assert set(whole.measurements["trial_id"]) - set(run.measurements["trial_id"]) == {refused["trial_id"]}
+    assert "mountlab-slow 1.0" in " ".join(each.message for each in run.caveats if each.code == "failed-trials")

@@ -80,7 +80,7 @@ def test_what_is_no_figure_is_refused_with_who_gave_it(rows: Any, what: str, got
 def test_a_value_that_no_trial_can_have_is_refused(refused: Measurement, got: str, allowed: str) -> None:
     with pytest.raises(ValueRefused) as caught:
         check([GOOD, refused])
-    assert caught.value.what == f"the plug-in mountlab-slow 1.0 gave a value of {refused.metric} that cannot be"
+    assert caught.value.what == f"the plug-in mountlab-slow 1.0 gave a value of {refused.metric} that cannot be: {got}"
     assert (caught.value.got, allowed in caught.value.allowed) == (got, True)
 
 

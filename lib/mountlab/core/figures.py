@@ -31,7 +31,8 @@ def checked(
     FigureError for all else: what is no measurement, an unknown metric or unit, a metric twice.
     """
     for what, got, allowed, kind in _faults(rows, own):
-        raise kind(f"{giver} gave {what}", got=got, allowed=allowed, next_step=f"report it to {authors}")
+        # A list of trials shows the first line alone.
+        raise kind(f"{giver} gave {what}: {got}", got=got, allowed=allowed, next_step=f"report it to {authors}")
     found: list[Measurement] = rows  # type: ignore[assignment]
     elapsed_s = next((float(row.value) for row in found if (row.metric, row.label) == ("elapsed", "")), math.nan)
     return [_with_step(row, steps.get(row.metric), elapsed_s) for row in found]

@@ -12,7 +12,7 @@ from mountlab.analysis.memory_use import FILE as MEMORY_FILE
 from mountlab.analysis.memory_use import Filled, filled
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.core.disk import read_plain, shown
-from mountlab.core.errors import StoreError
+from mountlab.core.errors import FigureError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
@@ -47,16 +47,26 @@ def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, st
 
 
 def read_measurements(
-    raw: Path, journal: list[Trial], sweep: Sweep, known: dict[str, list[Measurement]]
+    raw: Path,
+    journal: list[Trial],
+    sweep: Sweep,
+    known: dict[str, list[Measurement]],
+    refused: dict[str, FigureError] | None = None,
 ) -> Iterator[tuple[Trial, Measurement]]:
-    """Yield the figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time."""
+    """Yield the figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time;
+    `refused` why others have none, which a version that did not check them recorded."""
     workloads = {cell.id: cell.workload for cell in sweep.cells}
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
         if trial.status == "ok":
             if trial.trial_id not in known:
-                parse = _imported if sweep.imported else _parsed
-                known[trial.trial_id] = parse(raw / trial.trial_id, workloads[trial.cell])
+                try:
+                    parse = _imported if sweep.imported else _parsed
+                    known[trial.trial_id] = parse(raw / trial.trial_id, workloads[trial.cell])
+                except FigureError as error:
+                    known[trial.trial_id] = []
+                    if refused is not None:
+                        refused[trial.trial_id] = error
             yield from ((trial, row) for row in known[trial.trial_id])
             if trial.cell in first and trial.mount not in timed:
                 timed.add(trial.mount)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import chain, plugins
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
-from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
+from mountlab.core.errors import FigureError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
@@ -327,14 +327,28 @@ def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFi
         leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
         raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
     known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
+    if known is not None and not _whole(journal, known):
+        known = None
     measurements = known
     if measurements is None:
-        rows = read_measurements(path / "raw", journal, sweep, read)
+        refused: dict[str, FigureError] = {}
+        rows = read_measurements(path / "raw", journal, sweep, read, refused)
         measurements = analysis.without_partial(analysis.measurement_frame(rows))
+        journal = [_as_invalid(each, refused[each.trial_id]) if each.trial_id in refused else each for each in journal]
     answers = analysis.answer_metrics(sweep, measurements)
     stopped = None if known is None else _stops_said(info, sweep, len(whole))
     unread = altered_excluded(path, kept, journal)
     return RunFigures(info, sweep, whole, journal, unread, read, stopped, measurements, answers, truth)
+
+
+def _whole(journal: Sequence[Trial], measurements: pd.DataFrame) -> bool:
+    """Return whether each trial that is ok has figures: of one that has none, the raw output tells why."""
+    return {trial.trial_id for trial in journal if trial.status == "ok"} <= set(measurements["trial_id"])
+
+
+def _as_invalid(trial: Trial, error: FigureError) -> Trial:
+    """Return a trial that a version without a check of figures recorded as ok."""
+    return replace(trial, status="invalid", reason=str(error))
 
 
 def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
