@@ -128,9 +128,11 @@ def dd(line: str) -> dict[str, Measurement]:
         ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.1 s, 142 MB/s", 8388608 / 142e6, 8388608 / 142e6 / 142),
         ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 268.1 MB/s", 51200000 / 268.1e6, 51200000 / 268.1e6 / 2681),
         ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.0 s, 1.2 GB/s", 8388608 / 1.2e9, 8388608 / 1.2e9 / 12),
+        ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 256 MB/s", 0.2, 0.2 / 256),  # or GNU: 0.200000
         # GNU: six digits of the time, without zeros at the end.
         ("209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s", 0.279132, 1e-6),
-        ("209715200 bytes (210 MB, 200 MiB) copied, 0.2791 s, 751 MB/s", 0.2791, 1e-4),
+        ("209715200 bytes (210 MB, 200 MiB) copied, 0.2791 s, 751 MB/s", 0.2791, 1e-6),
+        ("209715200 bytes (210 MB, 200 MiB) copied, 2.25 s, 93.2 MB/s", 2.25, 1e-5),
         ("512 bytes copied, 7.7536e-05 s, 6.6 MB/s", 7.7536e-05, 1e-9),
         # BusyBox: MB are MiB; microseconds.
         ("104857600 bytes (100.0MB) copied, 0.059173 seconds, 1.7GB/s", 0.059173, 1e-6),

@@ -30,6 +30,7 @@ SOURCE = ".data"
 """What the source of random data has behind the name of the output directory: trial.sh removes it with that."""
 RANDOM_BYTES_PER_S = 300e6
 """For the plan's guess: how fast a kernel makes random data."""
+_TENTHS = re.compile(r"[.,]\d\Z")
 ROUNDED = 1e-3
 """dd prints six digits of what dd_again.sh adds up."""
 _SUMMARY = re.compile(
@@ -262,11 +263,13 @@ def summary(copied: int, seconds: str, rate: str, unit: str) -> Summary:
     """Return what the numbers of a summary line mean, as they are printed; `rate` in `unit` a second, '' where it is
     not known what that counts.
 
-    GNU prints a time by six digits and a rate by two or three. uutils up to 0.0.17 prints tenths of a second and a rate
-    that is finer: it then says how long it took, and how finely that is known. (GNU drops zeros at the end of a time:
-    one that agrees with the rate stands.)
+    GNU prints a time by six digits, without zeros at its end, and a rate by two or three. uutils up to 0.0.17 prints
+    tenths of a second, and a rate that is finer: it then says how long it took, and how finely that is known. (One
+    decimal may be GNU's, too: a time that agrees with the rate stands.)
     """
     printed, step_s = as_number(seconds), last_digit(seconds)
+    if step_s > 1e-6 and 0 < printed < math.inf and not _TENTHS.search(seconds):  # others print microseconds
+        step_s = min(step_s, 10.0 ** (math.floor(math.log10(printed)) - 5))
     scale = 1000.0 ** PREFIXES.get(prefix_of(unit), 0)
     per_s, rate_step = (as_number(rate) * scale, last_digit(rate) * scale) if rate else (0.0, 0.0)
     if not copied or not per_s or rate_step / per_s * printed >= step_s:
