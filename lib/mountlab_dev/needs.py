@@ -17,7 +17,7 @@ PACKAGES = {
     "fincore": "util-linux-extra", "fio": "fio", "fish": "fish", "flock": "util-linux", "fs_mark": "fsmark",
     "git": "git", "ksh": "ksh", "losetup": "mount", "make": "make", "mdadm": "mdadm", "mke2fs": "e2fsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap",
-    "mount": "mount", "newuidmap": "uidmap", "pdftotext": "poppler-utils", "perf": "linux-perf",
+    "mount": "mount", "newuidmap": "uidmap", "nsenter": "util-linux", "pdftotext": "poppler-utils", "perf": "linux-perf",
     "pg_test_fsync": "postgresql", "pvcreate": "lvm2", "qemu-system-x86_64": "qemu-system-x86",
     "setpriv": "util-linux", "sfdisk": "fdisk", "shellcheck": "shellcheck", "sqfstar": "squashfs-tools",
     "ssh": "openssh-client", "ssh-agent": "openssh-client", "ssh-keygen": "openssh-client", "sshd": "openssh-server",

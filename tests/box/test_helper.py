@@ -618,15 +618,20 @@ def test_only_what_the_helper_has_mounted_is_unmounted_by_it(shell: list[str]) -
     """Below a directory of the user's a name can be exchanged while root goes along it."""
     text = CHECKS.with_name("umount.sh").read_text()
     assert text.count("command umount") == 1
-    names = [f"{RUN}/mnt/x", f"{RUN}/mnt/x.below"]
+    allowed = [f"{ROOT}/{RUN}/mnt/x", f"{ROOT}/{RUN}/mnt/x.below", ROOT, f"-l {ROOT}"]
     others = [f"{RUN}/mnt/x/y", f"{RUN}/own", f"{RUN}/own/mnt", "mnt/x", f"{RUN}/own/mnt/x", f"{RUN}/mnt/a b", "/", ""]
-    calls = [shlex.join(("umount", f"{ROOT}/{name}")) for name in (*names, *others)] + [
+    refused = [shlex.join(("umount", f"{ROOT}/{name}")) for name in others] + [
         "umount /boot",
         "umount /a/mnt/b",
+        f"umount -l {ROOT}/{RUN}/mnt/x",
+        f"umount {ROOT}/{RUN}/mnt/x /boot",
+        f"umount -f {ROOT}",
+        f"umount {ROOT} /boot",
     ]
-    script = "\n".join([f"mount_root={ROOT}", text.replace("command umount", "printf '%s\\n'"), *calls])
+    calls = [f"umount {words}" for words in allowed] + refused
+    script = "\n".join([f"mount_root={ROOT}", text.replace("command umount", "echo"), *calls])
     program = shutil.which(shell[0])
     assert program is not None
     done = subprocess.run([program, *shell[1:]], input=script, text=True, capture_output=True, check=False)
-    assert done.stdout.splitlines() == [f"{ROOT}/{name}" for name in names]
-    assert done.stderr.count("not touched") == len(calls) - len(names)
+    assert done.stdout.splitlines() == allowed
+    assert done.stderr.count("not touched") == len(refused)

@@ -154,12 +154,13 @@ def _strike(scene: Scene) -> None:
 
 
 class Zygote:
-    """A process that starts Mountlab in processes of its own, one after another (zygote.py)."""
+    """A process that starts Mountlab in processes of its own, one after another (zygote.py). `around`: words before
+    it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *around: str) -> None:
         environment = {**os.environ, "PYTHONPATH": str(LIBRARY), "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            [*around, sys.executable, str(Path(__file__).with_name("zygote.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -197,9 +198,9 @@ def zygote() -> Zygote:
 class Control:
     """The control machine of a scene: at most one Mountlab at a time."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, starter: Zygote | None = None) -> None:
         self.scene = scene
-        self._zygote = zygote()
+        self._zygote = starter or zygote()
         self._over = False
         self._running = 0
 
@@ -247,9 +248,9 @@ class Control:
 
 
 @contextmanager
-def control(scene: Scene) -> Iterator[Control]:
+def control(scene: Scene, starter: Zygote | None = None) -> Iterator[Control]:
     """A Control, ended when nobody uses it any more."""
-    made = Control(scene)
+    made = Control(scene, starter)
     try:
         yield made
     finally:

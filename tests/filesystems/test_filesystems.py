@@ -190,7 +190,7 @@ def test_ext4_on_an_image_is_allocated_attached_made_and_mounted() -> None:
     assert undos(fs) == [
         "umount /mr/r1/mnt/f",
         "rmdir /mr/r1/mnt/f",
-        "losetup -d {device}",
+        "detach.sh {device} /mr/r1/img/f.img",
         "rm -f /mr/r1/img/f.img",
     ]
     assert commands(replace(fs, direct_io=False))[1] == "losetup --find --show --direct-io=off /mr/r1/img/f.img"

@@ -387,6 +387,7 @@ def commands(opened: Open) -> list[tuple[str, ...]]:
         ("make-dir", f"@{at('mnt')}"),
         ("image.sh", f"@{at('img', 'e', 'f.img')}", "@1024", "@full"),
         ("losetup", "@--find", "@--show", "@--direct-io=on", f"@{at('own', 'x.img')}"),
+        ("detach.sh", f"@{loop}", f"@{at('img', 'none.img')}"),
         ("mke2fs", "@-F", "-U", f"@{OURS}", f"@{loop}"),
         ("timed.sh", "mkfs.xfs", "@-f", "-m", f"@uuid={OURS}", "-l", "@size=16m", f"@{loop}"),
         ("mkfs.btrfs", "@-f", "-U", f"@{OURS}", f"@{loop}"),
@@ -602,6 +603,8 @@ def test_what_could_put_words_of_the_users_below_the_kernel_is_refused(opened: O
         "mount", "-t", "tmpfs", "-o", "noatime", "mountlab", opened.path("mnt", "free"), because="tmpfs of mountlab"
     )
     assert "is not a mount point of this run" in opened.helped.ask("another", "umount", mine).stderr
+    opened.refuses("detach.sh", opened.foreign, "/etc/passwd", because="detach.sh")
+    assert opened.must("detach.sh", opened.foreign, image).startswith(f"not ours: {opened.foreign} lies on ")
     assert "refused: " in opened.helped.ask("-", "losetup", "-d", opened.foreign).stderr
     assert subprocess.run(["losetup", opened.foreign], capture_output=True, check=False).returncode == 0
 

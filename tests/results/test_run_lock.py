@@ -128,7 +128,10 @@ def test_a_finished_run_loses_the_file_of_its_killed_owner_with_the_next_command
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
-@pytest.mark.parametrize(("change", "stays"), [({}, True), ({"host": "elsewhere"}, True), ({"started": "17"}, False)])
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [({}, True), ({"host": "elsewhere"}, True), ({"started": "17"}, False), ({"namespace": "1"}, False)],
+)
 def test_only_the_file_of_a_process_that_is_gone_is_removed(
     change: dict[str, object], stays: bool, tmp_path: Path
 ) -> None:
@@ -216,11 +219,21 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, "another process is writing"),
         ({"host": "elsewhere"}, "another process may be writing"),
+        ({"namespace": "1"}, "another process may be writing"),
         ({"boot": "an earlier one"}, ""),
+        ({"boot": "an earlier one", "namespace": "1"}, ""),
         ({"started": "17"}, ""),
         ({"pid": 4_194_304, "started": ""}, ""),
     ],
-    ids=["it runs", "of another machine", "before a reboot", "its number was given to another", "gone"],
+    ids=[
+        "it runs",
+        "of another machine",
+        "of a container",
+        "before a reboot",
+        "of a container before",
+        "its number was given to another",
+        "gone",
+    ],
 )
 def test_without_locks_the_name_decides(
     change: dict[str, object], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -234,7 +247,7 @@ def test_without_locks_the_name_decides(
         return
     with pytest.raises(RunInUse, match=what) as caught, held(tmp_path, what="run"):
         pass
-    assert (f"If that machine is gone: rm {tmp_path / FILE}" in caught.value.next_step) == ("host" in change)
+    assert (f"If that process is gone: rm {tmp_path / FILE}" in caught.value.next_step) == bool(change)
     assert (tmp_path / FILE).exists()
 
 

@@ -159,7 +159,7 @@ class Memory:
 
 
 EXT4_SETUP = ["image", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
-EXT4_UNDO = ["umount", "rmdir", "losetup -d", "rm"]
+EXT4_UNDO = ["umount", "rmdir", "detach", "rm"]
 CONTROL = [*EXT4_SETUP[:4], "strict", *EXT4_SETUP[4:], *EXT4_UNDO]
 """ext4 with options is made once without them, first of all."""
 
@@ -205,8 +205,8 @@ def test_what_is_run_before_the_measured_command_is_kept_too() -> None:
     [
         ("image", []),
         ("losetup", ["rm"]),
-        ("mke2fs", ["losetup -d", "rm"]),
-        ("mount", ["rmdir", "losetup -d", "rm"]),
+        ("mke2fs", ["detach", "rm"]),
+        ("mount", ["rmdir", "detach", "rm"]),
         ("evidence", EXT4_UNDO),
     ],
 )
@@ -561,7 +561,7 @@ def test_a_lasting_file_system_that_fails_fails_its_own_trials_only() -> None:
 def test_a_control_that_fails_is_undone_and_the_run_goes_on_without_it() -> None:
     box, journal = ScriptedBox(strict=[1]), Memory()
     run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
-    assert box.calls[1:10] == [*CONTROL[:5], "rmdir", "losetup -d", "rm", "image"]
+    assert box.calls[1:10] == [*CONTROL[:5], "rmdir", "detach", "rm", "image"]
     assert [trial.status for trial in journal.trials] == ["ok"]
 
 

@@ -244,7 +244,7 @@ def test_the_exact_commands_of_a_small_plan() -> None:
             *filter(None, [trial]),
             f"umount {MNT}/e",
             f"rmdir {MNT}/e",
-            "losetup -d {device}",
+            f"detach.sh {{device}} {RUN}/img/e.img",
             f"rm -f {RUN}/img/e.img",
         ]
 

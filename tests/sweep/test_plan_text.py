@@ -86,7 +86,7 @@ def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> Non
         "  image.sh /var/tmp/mountlab-root/r1/img/e.img 134217728 full   # the image, all its blocks allocated "
         "beforehand",
         "  mount -t ext4 -o noatime DEVICE /var/tmp/mountlab-root/r1/mnt/e",
-        "  losetup -d DEVICE   # afterwards",
+        "  detach.sh DEVICE /var/tmp/mountlab-root/r1/img/e.img   # afterwards",
         "  guard.sh /dev/disk/by-id/x '' ''   # the device must be claimed for Mountlab, and nothing may use it",
         "  r cache=cold",
         "  r cache=warm",

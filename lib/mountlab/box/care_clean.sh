@@ -95,26 +95,12 @@ clean_mounts() {
     done
 }
 
-# The file behind loop device $1 (/sys/block/loopN), or nothing.
-backing_of() { sed 's/ (deleted)$//' "$1/loop/backing_file" 2>/dev/null; }
-
 # Whether $3, behind a loop device, is an image of ours, be it removed meanwhile: of a run in root $2, or in our own
 # directory $2.
 is_image_of() {
     where=${3%/*}
     case $1 in run) [ "${where##*/}" = img ] && [ "${where%/*/*}" = "$2" ] && is_run "${where%/*}" ;; own) [ "$where" = "$2" ] ;; esac \
         && { is_image "$3" || [ ! -e "$3" ]; }
-}
-
-# Detach loop device $1 (/sys/block/loopN) from its file $2. While somebody else (udev, blkid) has it open, the kernel does
-# that only when they close it.
-detach() {
-    losetup -d "/dev/${1##*/}" || return
-    tries=20
-    while [ "$tries" -gt 0 ] && [ "$(backing_of "$1")" = "$2" ]; do
-        tries=$((tries - 1))
-        sleep 0.1
-    done
 }
 
 # $1: a root, or a directory of our own; $2: run or own, for which of these.
@@ -124,8 +110,8 @@ clean_loops() {
         case $backing in "$1"/*) is_image_of "$2" "$1" "$backing" || continue ;; *) continue ;; esac
         gone=0 note=
         if [ "$mode" = clean ]; then
-            note=$(detach "$loop" "$backing" 2>&1)
-            if [ "$(backing_of "$loop")" != "$backing" ]; then gone=1 note=; else note=${note:-still in use}; fi
+            note=$(detach_loop "/dev/${loop##*/}" "$backing" 2>&1)
+            if ! lies_on "$loop" "$backing"; then gone=1 note=; fi
         fi
         say loop "$gone" "/dev/${loop##*/} ($(escape "$backing"))" "$note"
     done
@@ -136,7 +122,8 @@ detach_below() {
     [ "$mode" = clean ] || return 0
     for loop in /sys/block/loop*; do
         backing=$(backing_of "$loop")
-        case $backing in "$1"/*/mnt/*) detach "$loop" "$backing" 2>/dev/null ;; esac
+        run_dir=${backing#"$1"/} run_dir=$1/${run_dir%%/*}
+        case $backing in "$run_dir"/mnt/*) ! is_run "$run_dir" || detach_loop "/dev/${loop##*/}" "$backing" >/dev/null 2>&1 ;; esac
     done
 }
 
@@ -193,6 +180,7 @@ clean_files() {
     walk_root "$1" "$2"
     gone=0 note=
     if [ "$mode" = clean ]; then
+        unbind_root "$1"
         [ "$remains" = yes ] || rm -f -- "$1/lock"
         drop_root "$1"
         if ! plain_file "$1/.mountlab"; then
@@ -233,21 +221,45 @@ clean_cgroups() {
     find /sys/fs/cgroup -depth -type d -name "mountlab-${run:-*}.[tx][0-9]*" 2>/dev/null | while read -r group; do
         its_run=${group##*/mountlab-} its_run=${its_run%.[tx][0-9]*} gone=0 note=
         if [ -n "$run" ] || [ -d "$mount_root/$its_run" ] || [ -d "$output_root/$its_run" ]; then
-            if [ "$mode" = list ]; then :; elif empty_cgroup "$group"; then gone=1; else note='processes in it do not end'; fi
+            if [ "$mode" != list ] && empty_cgroup "$group"; then gone=1
+            elif is_anothers "$group"; then
+                note='holds processes of another PID namespace (a container that shares the cgroups): not touched'
+            elif [ "$mode" != list ]; then note='processes in it do not end'; fi
         else
             [ -n "$(find "$group" -maxdepth 0 -mmin +1 2>/dev/null)" ] || continue
-            [ -z "$(cat "$group/tasks" "$group/cgroup.threads" 2>/dev/null)" ] || continue
-            [ "$mode" = list ] || ! { rmdir "$group" || [ ! -d "$group" ]; } || gone=1
+            [ -z "$(members "$group")" ] || continue
+            if [ "$mode" != list ]; then
+                rmdir "$group" 2>/dev/null || [ ! -d "$group" ] || continue
+                gone=1
+            fi
         fi
         say cgroup "$gone" "$(escape "$group")" "$note"
     done
 }
 
+# Threads in cgroup $1. 0 stands for those of a PID namespace that we do not see; v1 leaves these out.
+members() { cat "$1/tasks" "$1/cgroup.threads" 2>/dev/null; }
+
+# Whether a cgroup is of a run in another PID namespace. Of v1: it lists nothing, and could not be removed.
+is_anothers() {
+    seen=$(members "$1")
+    if [ -n "$seen" ]; then printf '%s\n' "$seen" | grep -qx 0; else
+        [ "$mode" != list ] && [ -z "$(find "$1" -mindepth 1 -type d 2>/dev/null)" ]
+    fi
+}
+
+# $1: a cgroup. What we do not see in it is neither frozen nor killed: the cgroup is of a run in another container.
 empty_cgroup() {
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         rmdir "$1" 2>/dev/null || [ ! -d "$1" ] && return
+        seen=$(members "$1")
+        if [ -z "$seen" ]; then
+            sleep 0.1
+            continue
+        fi
+        ! is_anothers "$1" || return 1
         { [ ! -w "$1/cgroup.freeze" ] || echo 1 >"$1/cgroup.freeze"; } 2>/dev/null
-        cat "$1/tasks" "$1/cgroup.threads" 2>/dev/null | while read -r pid; do kill -s KILL "$pid" 2>/dev/null; done
+        for pid in $seen; do kill -s KILL "$pid" 2>/dev/null; done
         { [ ! -w "$1/freezer.state" ] || echo THAWED >"$1/freezer.state"; } 2>/dev/null
         sleep 0.1
     done

@@ -2,8 +2,8 @@
 
 Both roots are locked, so that two boxes, or two parameter folders, that share one of them do not end each other's runs.
 open.sh writes the locks, always in the same order, when a run opens; they are removed when it closes. What a crash left
-is recognised by its owner: a process of this control machine that is gone. Of an owner on another machine this one
-cannot tell.
+is recognised by its owner: a process of this control machine that is gone. Of an owner on another machine, or in
+another PID namespace of this one (a container), this process cannot tell.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from dataclasses import dataclass
 
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse
-from mountlab.core.process import ProcessState, started
+from mountlab.core.process import ProcessState, boot_id, pid_namespace, started
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that runs a run: machine, process number with its start (numbers are used again), run."""
+    """The process that runs a run: machine, process, run."""
 
     host: str
     process: str
+    """Between slashes: its number, its start (numbers are used again), the boot, and the PID namespace in which that is
+    its number. Earlier versions wrote the first two."""
     run_id: str
 
     def __str__(self) -> str:
@@ -31,7 +33,8 @@ class Owner:
 
 def this_process(run_id: str) -> Owner:
     """Return the owner that a run of this process has."""
-    return Owner(socket.gethostname(), f"{os.getpid()}/{started(os.getpid())}", run_id)
+    words = (str(os.getpid()), started(os.getpid()), boot_id(), pid_namespace())
+    return Owner(socket.gethostname(), "/".join(words), run_id)
 
 
 READ = 'for root; do if [ -f "$root/lock" ]; then printf "%s " "$root"; head -n 1 "$root/lock"; fi; done'
@@ -46,16 +49,20 @@ def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 
 def state(owner: Owner) -> ProcessState:
-    """Return whether the owner still runs, as far as this machine can tell."""
+    """Return whether the owner still runs, as far as this process can tell."""
     if owner.host != socket.gethostname():
         return "unknown"
-    pid, _, since = owner.process.partition("/")
+    pid, since, boot, namespace = (*owner.process.split("/"), "", "", "")[:4]
+    if boot not in ("", boot_id()):
+        return "gone"
+    if namespace not in ("", pid_namespace()):
+        return "hidden"
     return "running" if pid.isdigit() and started(int(pid)) == since else "gone"
 
 
 def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
     """Return the owners that a crash has left in these roots. Raise BoxInUse where a run goes on in one of them, or
-    where this machine cannot tell."""
+    where this process cannot tell."""
     held = holders(connection, *roots)
     for root, owner in held.items():
         if state(owner) != "gone":
@@ -65,11 +72,12 @@ def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
     verb = "is running" if state(owner) == "running" else "may still be running"
+    hidden = ", in another PID namespace (a container)," if state(owner) == "hidden" else ""
     own = owner == this_process(owner.run_id)
     return BoxInUse(
         f"run {owner.run_id} {verb} on this box",
         where=f"box {box}: {root}/lock",
-        got=f"process {owner.process.partition('/')[0]} on {owner.host} uses {' and '.join(its_roots)}",
+        got=f"process {owner.process.partition('/')[0]} on {owner.host}{hidden} uses {' and '.join(its_roots)}",
         allowed="one run at a time in a mount_root or an output_root: two would measure each other",
         next_step=_OWN
         if own

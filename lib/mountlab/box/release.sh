@@ -7,9 +7,11 @@ point=$2 lazily=$3
 export LC_ALL=C
 
 for loop in /sys/block/loop*; do
-    backing=$(sed 's/ (deleted)$//' "$loop/loop/backing_file" 2>/dev/null)
+    backing=$(backing_of "$loop")
     case $backing in
-    "$point"/*) losetup -d "/dev/${loop##*/}" && echo "a tool left /dev/${loop##*/} on $backing: detached" ;;
+    "$point"/*)
+        lies_on "$loop" "$backing" && left=$(detach_loop "/dev/${loop##*/}" "$backing") \
+            && echo "a tool left /dev/${loop##*/} on $backing: ${left:-detached}" ;;
     esac
 done
 while read -r swap _; do

@@ -9,7 +9,7 @@ from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.filesystems.made import OPEN, roots_script
 
-REFUSED, NEXT, KEPT = "refused: ", "next: ", "kept: "
+REFUSED, NEXT, KEPT, PRIVATE = "refused: ", "next: ", "kept: ", "private: "
 ALLOWED = (
     "a directory for Mountlab alone: one that does not exist yet, is empty (a mount point too), or holds only what "
     "Mountlab made"
@@ -40,6 +40,16 @@ def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
         got=found,
         allowed=ALLOWED,
         next_step=advice,
+    )
+
+
+def not_shared(said: str, box: str) -> tuple[str, ...]:
+    """Return sentences on a mount root that an opening could not share, from what it printed."""
+    reasons = [line.removeprefix(PRIVATE) for line in said.splitlines() if line.startswith(PRIVATE)]
+    return tuple(
+        f"box {box}: mounts below the mount root stay private ({reason}): where another mount namespace holds them, as "
+        "that of a trial of another Mountlab does, their devices stay busy until it ends"
+        for reason in reasons
     )
 
 

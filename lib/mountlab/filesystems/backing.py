@@ -8,8 +8,9 @@ from dataclasses import replace
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
 from mountlab.core.units import format_bytes
-from mountlab.filesystems.base import borrow_step, script_argv, script_step, timed_step
+from mountlab.filesystems.base import borrow_step, script_argv, script_step, script_text, timed_step
 from mountlab.filesystems.directory import made_directory
+from mountlab.filesystems.made import DETACH, made
 
 LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
 BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
@@ -116,7 +117,7 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
     attach = Step(
         argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
         why="a loop device on the image",
-        undo=("losetup", "-d", f"{{{binds}}}"),
+        undo=("sh", "-c", made() + script_text(DETACH), DETACH, f"{{{binds}}}", image),
         binds=binds,
     )
     return (*own, make, attach)

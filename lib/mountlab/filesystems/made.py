@@ -7,6 +7,8 @@ from importlib.resources import files
 
 OPEN = "open.sh"
 """The name by which the script of a run's directories stands in a command."""
+DETACH = "detach.sh"
+"""The same of the script that undoes a loop device."""
 
 
 @cache

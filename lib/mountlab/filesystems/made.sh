@@ -1,7 +1,7 @@
 # Functions that know what Mountlab makes in directories of its own, and that remove this and nothing else. Put in front of
 # open.sh, of care_clean.sh and of what removes one directory (filesystems/directory.py).
 # Each such directory holds a file .mountlab, written before anything else in it:
-#   a root               `made`, or `found` where the directory was there before
+#   a root               `made`, or `found` where the directory was there before; then `bound` (root_bind)
 #   a run's directory    `run NAME`
 #   one for images       `images`, then the name of each image, written before the image is made (image.sh)
 #   one that is measured `made`, or `kept` where it could not be removed; then images
@@ -66,6 +66,39 @@ is_image() {
     if [ -n "$head" ]; then tail -n +2 "${1%/*}/.mountlab" | grep -qxF -e "${1##*/}"; else
         case $1 in *.img) ;; *) return 1 ;; esac
     fi
+}
+
+# --- loop devices
+
+# The file behind loop device $1, or nothing.
+backing_of() { sed 's/ (deleted)$//' "/sys/block/${1##*/}/loop/backing_file" 2>/dev/null; }
+
+# Whether loop device $1 lies on file $2: by its name; by device and inode, too, where losetup says them and the file is
+# still there. A name may be of another file: after it was replaced, or where another root directory has the same names.
+lies_on() {
+    [ "$(backing_of "$1")" = "$2" ] || return 1
+    ! grep -q ' (deleted)$' "/sys/block/${1##*/}/loop/backing_file" && is=$(stat -c '%d %i' -- "$2" 2>/dev/null) || return 0
+    losetup -n -O BACK-MAJ:MIN,BACK-INO "/dev/${1##*/}" 2>/dev/null | {
+        IFS=' :' read -r major minor inode
+        [ -z "$inode" ] || [ "$is" = "$((minor & 255 | major << 8 | (minor & ~255) << 12)) $inode" ]
+    }
+}
+
+# Detach loop device $1 from file $2, and from nothing else: its number may be somebody else's by now. While it is open
+# here the number goes to no other file: the kernel detaches it when the last one that has it open closes it.
+# Says what is left: on standard output `lazily: ` or `not ours: `.
+detach_loop() {
+    { ! lies_on "$1" "$2" || losetup -d "$1"; } 8< "$1" || ! lies_on "$1" "$2" || return
+    tries=20
+    while lies_on "$1" "$2"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || break
+        sleep 0.1
+    done
+    now=$(backing_of "$1")
+    if [ "$tries" -le 0 ]; then
+        echo "lazily: $1 on $2 is still in use: the kernel detaches it when nothing uses it any more"
+    elif [ -n "$now" ]; then echo "not ours: $1 lies on $now by now: left alone"; fi
 }
 
 # --- what is removed, when act says so
@@ -224,6 +257,34 @@ still_needed() {
 
 # --- roots
 
+# A mount namespace keeps a copy of its own of each private mount, after the mount is undone; in a container / often is
+# private. So open.sh binds the mount root to itself and makes it shared: what is unmounted below it goes from every
+# namespace. A line `bound BOOT MOUNT` in its .mountlab, written before, names the mount that it was bound on.
+
+# The number of the mount that directory $1 lies on; of a mount point, of what is mounted there.
+mount_of() { { sed -n 's/^mnt_id:[[:space:]]*//p' /proc/self/fdinfo/9; } 9< "$1"; }
+
+# Prints whether root $1 is bound to itself by open.sh: busy as long as something is mounted below it, else free. Nothing
+# for a mount of somebody else's at the same place.
+root_bind() {
+    read -r boot < /proc/sys/kernel/random/boot_id
+    on=$(sed -n "s/^bound $boot //p" "$1/.mountlab" | tail -n 1)
+    [ -z "$on" ] || awk -v top="$(mount_of "$1")" -v on="$on" '
+        { parent[$1] = $2; device[$1] = $3; root[$1] = $4; point[$1] = $5; above[$2]++ }
+        END {
+            below = point[on] == "/" ? point[top] : substr(point[top], length(point[on]) + 1)
+            itself = root[on] == "/" && below != "" ? below : root[on] below
+            if (parent[top] == on && device[top] == device[on] && root[top] == itself) print above[top] ? "busy" : "free"
+        }' /proc/self/mountinfo
+} 2>/dev/null
+
+# Undo that, when nothing is mounted below root $1. The command that does it may have its own output there: then the
+# kernel completes it. While a loop device has a file there, it would name that file by a path without the root.
+unbind_root() {
+    [ "$(root_bind "$1")" = free ] || return 0
+    umount "$1" 2>/dev/null || grep -qs -e "^$1/" /sys/block/loop*/loop/backing_file || umount -l "$1"
+}
+
 # $1: a root from which all that is ours has been removed. One that was there before stays, and so does a mount point.
 # Sets note to what keeps it.
 drop_root() {
@@ -236,6 +297,7 @@ drop_root() {
         *) note='not empty' && return 0 ;;
         esac
     done
+    [ -z "$(root_bind "$1")" ] || { note='still bound to itself'; return 0; }
     read_head "$1"
     rm -f -- "$1/.mountlab"
     [ "$head" = found ] || is_mount_point "$1" || note=$(rmdir -- "$1" 2>&1) || echo "${head:-made}" > "$1/.mountlab"

@@ -1,6 +1,7 @@
 # Put behind made.sh. Roots are the directories of a box below which runs have theirs: for mounts, and for output.
 #   open.sh look ROOT ROOT             refuse where a root is none for Mountlab, or holds what it did not make; changes nothing
 #   open.sh open RUN_DIR OUT_DIR OWNER the same, then lock both roots for OWNER (mountlab.box.lock) and make the run's directories
+#                                      Says `private: ROOT: WHY` where the mount root cannot be shared (share_root).
 #   open.sh close RUN_DIR OUT_DIR OWNER end the lease, remove what the run has made, and give back the locks
 # A refusal: standard error begins with `refused: `; a line `next: ` says what to do (mountlab.box.roots reads both). What is
 # not ours and lies in the run's own directory stays, and is named: `kept: PATH`, one a line, on standard output.
@@ -77,7 +78,25 @@ claim() {
     [ "$(cat "$1/lock" 2>/dev/null)" = "$2" ] || refuse "$1 is in use by $(cat "$1/lock" 2>/dev/null || echo another run)"
 }
 
-give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || rm -f "$1/lock"; }
+# While the lock keeps others out, the bind of the root is undone.
+give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || { unbind_root "$1"; rm -f "$1/lock"; }; }
+
+# Where root $1 lies on a mount that is not shared, bind it to itself and make that shared (root_bind). Where that cannot
+# be done the run goes on without, and says why.
+share_root() {
+    [ "$(id -u)" = 0 ] && [ -z "$(root_bind "$1")" ] || return 0
+    read -r boot < /proc/sys/kernel/random/boot_id
+    on=$(mount_of "$1")
+    ! awk -v on="$on" '$1 == on { for (i = 7; $i != "-"; i++) if ($i ~ /^shared:/) found = 1 } END { exit !found }' \
+        /proc/self/mountinfo || return 0
+    below=$(mounts_below "$1" | while IFS= read -r point; do [ "$(decode "$point")" = "$1" ] || echo "$point"; done)
+    if [ -n "$below" ]; then said="$(shown "$below") is mounted below it"; else
+        echo "bound $boot $on" >> "$1/.mountlab"
+        said=$(mount --bind "$1" "$1" 2>&1 && mount --make-shared "$1" 2>&1) && return
+        unbind_root "$1"
+    fi
+    printf 'private: %s: %s\n' "$1" "$(shown "$said")"
+}
 
 # This can be asked for again, where the connection was lost meanwhile.
 make_run() {
@@ -90,6 +109,7 @@ open_run() { # RUN_DIR OUT_DIR OWNER
     in_order "${1%/*}" "${2%/*}" | while IFS= read -r each; do
         make_root "$each" && claim "$each" "$3" || exit
     done || { leave "$1" "$2" "$3"; exit 1; }
+    share_root "${1%/*}"
     (make_run "$1" && make_run "$2" && make_images "$1" && may_hold "$2") && return
     close_run "$1" "$2" "$3" > /dev/null
     exit 1

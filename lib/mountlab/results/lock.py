@@ -1,8 +1,9 @@
 """One process at a time writes to a directory of results: the kernel's lock on a file in it, which names its owner.
 
 The kernel gives a lock back when its process ends, however it ends, so that a crash leaves no owner. Where a file
-system has no locks the owner's name decides: a process with that number, that start and that boot of this machine. An
-owner on another machine is always believed: not every network file system passes locks on.
+system has no locks the owner's name decides: a process with that number, that start and that boot of this machine; one
+in another PID namespace (a container) is believed. An owner on another machine is always believed: not every network
+file system passes locks on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from mountlab.core.disk import disk_errors, shown
 from mountlab.core.errors import RunInUse
-from mountlab.core.process import ProcessState, started
+from mountlab.core.process import ProcessState, boot_id, pid_namespace, started
 
 FILE = ".owner"
 """Of the process that measures; other files keep apart those that write other things beside it."""
@@ -35,13 +36,15 @@ _LOOK_S = 0.05
 @dataclass(frozen=True)
 class Holder:
     """A process that writes to a directory. Numbers of processes are used again, so its start (in clock ticks since
-    boot) and the boot belong to it; `since` is only for people: clocks are set."""
+    boot), the boot and the PID namespace belong to it; `since` is only for people: clocks are set."""
 
     host: str
     pid: int
     started: str
     boot: str
     since: str
+    namespace: str = ""
+    """'' for one of an earlier version."""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.since}"
@@ -51,13 +54,15 @@ class Holder:
         """Whether it still runs, as far as this machine can tell."""
         if self.host != socket.gethostname():
             return "unknown"
-        return "running" if self.boot == _boot() and self.started == started(self.pid) != "" else "gone"
+        if self.boot == boot_id() and self.namespace not in ("", pid_namespace()):
+            return "hidden"
+        return "running" if self.boot == boot_id() and self.started == started(self.pid) != "" else "gone"
 
 
 def this_process() -> Holder:
     """Return the holder that this process is."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(socket.gethostname(), os.getpid(), started(os.getpid()), _boot(), now)
+    return Holder(socket.gethostname(), os.getpid(), started(os.getpid()), boot_id(), now, pid_namespace())
 
 
 def holder(directory: Path) -> Holder | None:
@@ -66,7 +71,7 @@ def holder(directory: Path) -> Holder | None:
     if found is None or found.state == "unknown":
         return found
     locked = _is_locked(directory / FILE)
-    return found if locked or (locked is None and found.state == "running") else None
+    return found if locked or (locked is None and found.state != "gone") else None
 
 
 def _is_locked(file: Path) -> bool | None:
@@ -157,7 +162,8 @@ def _sweep(file: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         left = _read(file)
-        if (left is None or left.state == "gone") and _is_still(handle, file):
+        # The kernel's lock is known in all PID namespaces: one in another that does not hold it is gone.
+        if (left is None or left.state in ("gone", "hidden")) and _is_still(handle, file):
             os.unlink(file)
     finally:
         os.close(handle)
@@ -205,7 +211,7 @@ def _lock(handle: int, file: Path, what: str, *, careful: bool) -> None:
             if error.errno not in _WITHOUT_LOCKS:
                 with disk_errors(file):
                     raise
-            return _refuse(file, what, "running", "unknown")
+            return _refuse(file, what, "running", "unknown", "hidden")
         else:
             return _refuse(file, what, "unknown") if careful else None
     return None
@@ -234,19 +240,12 @@ def _read(file: Path) -> Holder | None:
 
 
 def _in_use(file: Path, what: str, other: Holder | None) -> RunInUse:
-    unsure = other is not None and other.state == "unknown"
+    unsure = other is not None and other.state in ("unknown", "hidden")
     return RunInUse(
         f"another process {'may be' if unsure else 'is'} writing to this {what}",
         where=shown(file.parent),
         got=str(other) if other else "one that has not said its name",
         allowed=f"one process for one {what}",
         next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be resumed"
-        + (f". If that machine is gone: rm {shown(file)}" if unsure else ""),
+        + (f". If that process is gone: rm {shown(file)}" if unsure else ""),
     )
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""

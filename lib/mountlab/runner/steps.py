@@ -14,7 +14,7 @@ from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError,
 from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
-from mountlab.filesystems.made import OPEN, made
+from mountlab.filesystems.made import DETACH, OPEN, made
 from mountlab.filesystems.making import TIMED, RanCommand, ran_command
 
 STEP_TIMEOUT_S = 1800.0
@@ -68,6 +68,8 @@ class StepRunner:
             if OPEN in argv and done.error_text.startswith(REFUSED):
                 raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
             raise _refusal(self.box.box, step, argv, done) if _refused(step, done) else _failure(step, argv, done)
+        for sentence in roots.not_shared(done.text, self.box.box.name) if OPEN in argv else ():
+            self.say(sentence)
         if step.binds:
             names[step.binds] = done.text.strip()
         if step.undo:
@@ -82,6 +84,8 @@ class StepRunner:
             if done.ok:
                 for path in roots.kept(done.text):
                     self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
+                for line in done.text.splitlines() if DETACH in argv else ():
+                    self.say(f"box {self.box.box.name}: {line}")
                 return
             kill_run(self.box, self.run_id)
             if self.released(argv, last=attempt == UNDO_TRIES - 1):

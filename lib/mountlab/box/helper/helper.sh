@@ -3,7 +3,7 @@
 # WORD... are the commands of Mountlab's plan, with the names of its scripts in the place of their text:
 #   open.sh open|close OWNER            the run's directory below the mount root
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
-#   mkdir, rm, rmdir, image.sh, losetup, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
+#   mkdir, rm, rmdir, image.sh, losetup, detach.sh, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
 #   claim.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
 #   where root permits tracing: tracing.sh EVENT..., kallsyms.sh, record begin|end TRIAL...
@@ -431,6 +431,10 @@ plain_command() {
         ! grep -q -x -F -e "$4" /sys/block/loop*/loop/backing_file 2>/dev/null || refuse "$4 has a loop device already"
         exec losetup "$@"
         ;;
+    detach.sh:2)
+        { number "${1#/dev/loop}" && image_file "$2"; } || refuse "detach.sh $*"
+        exec sh -c "$(cat "$lib/made.sh" "$lib/detach.sh")" detach.sh "$@"
+        ;;
     umount:1)
         mount_point "$1" || refuse "$1 is not a mount point of this run"
         exec umount -- "$1"
@@ -476,13 +480,6 @@ common_command() {
         check_root
         exec sh -c "$(cat "$lib/umount.sh" "$lib/made.sh" "$lib/care_clean.sh")" mountlab-clean \
             "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")" "${2:-}"
-        ;;
-    losetup:2) # what undoes `losetup --find` names no run
-        { [ "$1" = -d ] && backing_of "$2"; } || refuse "losetup $*"
-        run=${backing#"$mount_root"/}
-        run_dir=$mount_root/${run%%/*}
-        image_file "${backing% (deleted)}" || refuse "losetup $*"
-        exec losetup -d "$2"
         ;;
     blockdev:2)
         { [ "$1" = --getsize64 ] && listed "$2"; } || refuse "blockdev $*"
