@@ -256,6 +256,17 @@ def test_what_a_tool_put_in_the_way_of_an_undo_is_taken_away_and_said() -> None:
     assert progress.notices == ["a tool left files in /x/t0001, below the mount: removed"]
 
 
+def test_a_root_that_stays_private_and_a_loop_device_that_stays_in_use_are_said() -> None:
+    said = {"open": b"private: /mr: refused\n", "detach": b"lazily: /dev/loop9 on /mr/r1/img/e.img is still in use\n"}
+    box, progress = ScriptedBox(said=said), Told()
+    run_sweep(plan({"ext4": EXT4}), box, Memory(), progress)
+    assert list(dict.fromkeys(progress.notices)) == [
+        "box local: mounts below the mount root stay private (/mr: refused): where another mount namespace holds them, "
+        "as that of a trial of another Mountlab does, their devices stay busy until it ends",
+        "box local: lazily: /dev/loop9 on /mr/r1/img/e.img is still in use",
+    ]
+
+
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mountlab.runner.steps.UNDO_TRIES", 2)
     box = ScriptedBox(umount=[32] * 99, release=[1] * 99)
