@@ -108,6 +108,7 @@ clean_loops() {
     for loop in /sys/block/loop*; do
         backing=$(backing_of "$loop")
         case $backing in "$1"/*) is_image_of "$2" "$1" "$backing" || continue ;; *) continue ;; esac
+        lies_on "$loop" "$backing" || continue
         gone=0 note=
         if [ "$mode" = clean ]; then
             note=$(detach_loop "/dev/${loop##*/}" "$backing" 2>&1)
@@ -122,8 +123,9 @@ detach_below() {
     [ "$mode" = clean ] || return 0
     for loop in /sys/block/loop*; do
         backing=$(backing_of "$loop")
-        run_dir=${backing#"$1"/} run_dir=$1/${run_dir%%/*}
-        case $backing in "$run_dir"/mnt/*) ! is_run "$run_dir" || detach_loop "/dev/${loop##*/}" "$backing" >/dev/null 2>&1 ;; esac
+        its_run=${backing#"$1"/} its_run=$1/${its_run%%/*}
+        case $backing in "$its_run"/mnt/*) is_run "$its_run" ;; *) false ;; esac || continue
+        detach_loop "/dev/${loop##*/}" "$backing" >/dev/null 2>&1
     done
 }
 

@@ -117,8 +117,9 @@ detach_loops() {
         [ -z "$shared" ] || [ -n "$(find "$mountpoint" -xdev -inum "$inode")" ] || continue
         # While it is open here, its number goes to no other file.
         {
-            losetup -n -O BACK-MAJ:MIN,BACK-INO "$device" | { read -r now_on now && [ "$now_on $now" = "$on $inode" ]; } \
-                && losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
+            losetup -n -O BACK-MAJ:MIN,BACK-INO "$device" | {
+                read -r now_on now && [ "$now_on $now" = "$on $inode" ]
+            } && losetup -d "$device" && printf '%s\n' "$device" >> "$out/left_devices"
         } 8< "$device"
         await_let_go
     done
@@ -162,7 +163,8 @@ remove_cgroup() {
         tries=$((tries - 1))
         [ ! -w "$cgroup/cgroup.freeze" ] || echo 1 > "$cgroup/cgroup.freeze"
         [ ! -w "$cgroup/freezer.state" ] || echo FROZEN > "$cgroup/freezer.state"
-        while read -r each; do [ "$each" = 0 ] || kill -s KILL "$each"; done < "$members" # 0: of a namespace we do not see
+        # 0 would be this shell's process group: it stands for what is in a PID namespace that we do not see.
+        while read -r each; do [ "$each" = 0 ] || kill -s KILL "$each"; done < "$members"
         [ ! -w "$cgroup/freezer.state" ] || echo THAWED > "$cgroup/freezer.state"
         sleep 0.05
     done

@@ -77,7 +77,8 @@ backing_of() { sed 's/ (deleted)$//' "/sys/block/${1##*/}/loop/backing_file" 2>/
 # still there. A name may be of another file: after it was replaced, or where another root directory has the same names.
 lies_on() {
     [ "$(backing_of "$1")" = "$2" ] || return 1
-    ! grep -q ' (deleted)$' "/sys/block/${1##*/}/loop/backing_file" && is=$(stat -c '%d %i' -- "$2" 2>/dev/null) || return 0
+    ! grep -q ' (deleted)$' "/sys/block/${1##*/}/loop/backing_file" || return 0
+    is=$(stat -c '%d %i' -- "$2" 2>/dev/null) || return 0
     losetup -n -O BACK-MAJ:MIN,BACK-INO "/dev/${1##*/}" 2>/dev/null | {
         IFS=' :' read -r major minor inode
         [ -z "$inode" ] || [ "$is" = "$((minor & 255 | major << 8 | (minor & ~255) << 12)) $inode" ]
@@ -88,6 +89,7 @@ lies_on() {
 # here the number goes to no other file: the kernel detaches it when the last one that has it open closes it.
 # Says what is left: on standard output `lazily: ` or `not ours: `.
 detach_loop() {
+    # shellcheck disable=SC2094 # held open, not read
     { ! lies_on "$1" "$2" || losetup -d "$1"; } 8< "$1" || ! lies_on "$1" "$2" || return
     tries=20
     while lies_on "$1" "$2"; do
@@ -258,14 +260,14 @@ still_needed() {
 # --- roots
 
 # A mount namespace keeps a copy of its own of each private mount, after the mount is undone; in a container / often is
-# private. So open.sh binds the mount root to itself and makes it shared: what is unmounted below it goes from every
-# namespace. A line `bound BOOT MOUNT` in its .mountlab, written before, names the mount that it was bound on.
+# private. So open.sh binds the mount root to itself and shares it: what is unmounted below it goes from every namespace.
+# A line `bound BOOT MOUNT` in its .mountlab, written before, names the mount that it was bound on.
 
 # The number of the mount that directory $1 lies on; of a mount point, of what is mounted there.
 mount_of() { { sed -n 's/^mnt_id:[[:space:]]*//p' /proc/self/fdinfo/9; } 9< "$1"; }
 
-# Prints whether root $1 is bound to itself by open.sh: busy as long as something is mounted below it, else free. Nothing
-# for a mount of somebody else's at the same place.
+# Prints whether root $1 is bound to itself by open.sh: busy as long as something is mounted below it, else free. Prints
+# nothing for a mount of somebody else's at the same place.
 root_bind() {
     read -r boot < /proc/sys/kernel/random/boot_id
     on=$(sed -n "s/^bound $boot //p" "$1/.mountlab" | tail -n 1)
@@ -274,7 +276,8 @@ root_bind() {
         END {
             below = point[on] == "/" ? point[top] : substr(point[top], length(point[on]) + 1)
             itself = root[on] == "/" && below != "" ? below : root[on] below
-            if (parent[top] == on && device[top] == device[on] && root[top] == itself) print above[top] ? "busy" : "free"
+            if (parent[top] == on && device[top] == device[on] && root[top] == itself)
+                print above[top] ? "busy" : "free"
         }' /proc/self/mountinfo
 } 2>/dev/null
 
@@ -282,7 +285,7 @@ root_bind() {
 # kernel completes it. While a loop device has a file there, it would name that file by a path without the root.
 unbind_root() {
     [ "$(root_bind "$1")" = free ] || return 0
-    umount "$1" 2>/dev/null || grep -qs -e "^$1/" /sys/block/loop*/loop/backing_file || umount -l "$1"
+    umount "$1" 2>/dev/null || cat /sys/block/loop*/loop/backing_file 2>/dev/null | grep -qF -e "$1/" || umount -l "$1"
 }
 
 # $1: a root from which all that is ours has been removed. One that was there before stays, and so does a mount point.

@@ -81,8 +81,8 @@ claim() {
 # While the lock keeps others out, the bind of the root is undone.
 give_back() { [ "$(cat "$1/lock" 2>/dev/null)" != "$2" ] || { unbind_root "$1"; rm -f "$1/lock"; }; }
 
-# Where root $1 lies on a mount that is not shared, bind it to itself and make that shared (root_bind). Where that cannot
-# be done the run goes on without, and says why.
+# Where root $1 lies on a mount that is not shared, bind it to itself and share that (root_bind). Where that cannot be
+# done the run goes on without, and says why.
 share_root() {
     [ "$(id -u)" = 0 ] && [ -z "$(root_bind "$1")" ] || return 0
     read -r boot < /proc/sys/kernel/random/boot_id

@@ -1,6 +1,6 @@
-# Put in front of care_clean.sh by the helper: it unmounts what the helper has mounted, RUN/mnt/NAME, and the bind of the
-# mount root (made.sh). What the user has mounted by himself (FUSE) lies where he can exchange names, and so lead an umount
-# of root's to anywhere.
+# Put in front of care_clean.sh by the helper: it unmounts what the helper has mounted, RUN/mnt/NAME, and the bind of
+# the mount root (made.sh). What the user has mounted by himself (FUSE) lies where he can exchange names, and so lead an
+# umount of root's to anywhere.
 mounted_by_helper() {
     case "$*" in "$mount_root" | "-l $mount_root") return ;; esac
     case ${1#"$mount_root"/} in
