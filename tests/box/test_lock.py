@@ -75,6 +75,16 @@ def test_a_process_number_that_was_used_again_is_not_the_owner() -> None:
     assert lock.state(Owner(HOST, f"{os.getpid()}/1", "r1")) == "gone"
 
 
+def test_a_process_number_of_another_pid_namespace_says_nothing_within_the_same_boot() -> None:
+    pid, since, boot, namespace = lock.this_process("r1").process.split("/")
+    other = str(int(namespace) + 1)
+    assert lock.state(Owner(HOST, f"{pid}/{since}/{boot}/{other}", "r1")) == "hidden", "though ours has that number"
+    assert lock.state(Owner(HOST, f"4194304/1/{boot}/{other}", "r1")) == "hidden"
+    assert lock.state(Owner(HOST, f"4194304/1/{boot}/{namespace}", "r1")) == "gone"
+    assert lock.state(Owner(HOST, f"{pid}/{since}/an-earlier-boot/{other}", "r1")) == "gone"
+    assert lock.state(Owner(HOST, f"{pid}/{since}", "r1")) == "running", "as an earlier version wrote it"
+
+
 def test_a_run_with_another_mount_root_holds_the_output_root_that_both_have() -> None:
     """Two boxes, or two parameter folders, that share one directory would end each other's trials."""
     with pytest.raises(BoxInUse, match="run r1 is running on this box") as refusal:
