@@ -87,10 +87,11 @@ share_root() {
     [ "$(id -u)" = 0 ] && [ -z "$(root_bind "$1")" ] || return 0
     read -r boot < /proc/sys/kernel/random/boot_id
     on=$(mount_of "$1")
-    ! awk -v on="$on" '$1 == on { for (i = 7; $i != "-"; i++) if ($i ~ /^shared:/) found = 1 } END { exit !found }' \
-        /proc/self/mountinfo || return 0
+    ! awk -v on="$on" '$1 == on { for (i = 7; i <= NF && $i != "-"; i++) if ($i ~ /^shared:/) found = 1 }
+        END { exit !found }' /proc/self/mountinfo || return 0
     below=$(mounts_below "$1" | while IFS= read -r point; do [ "$(decode "$point")" = "$1" ] || echo "$point"; done)
-    if [ -n "$below" ]; then said="$(shown "$below") is mounted below it"; else
+    if [ -n "$below" ]; then said="$(shown "$below") is mounted below it"
+    elif [ -z "$on" ]; then said="the kernel does not say which mount it lies on"; else
         echo "bound $boot $on" >> "$1/.mountlab"
         said=$(mount --bind "$1" "$1" 2>&1 && mount --make-shared "$1" 2>&1) && return
         unbind_root "$1"
