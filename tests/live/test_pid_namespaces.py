@@ -47,7 +47,9 @@ def test_a_cgroup_of_a_run_in_another_container_is_named_and_not_touched(kind: s
             (group / "cgroup.type").write_text("threaded")
         (group / members).write_text(str(trial.pid))
         argv = clean_argv(mode, "0", lease.mount_root, lease.output_root, "")  # type: ignore[arg-type]
-        done = subprocess.run([*ELSEWHERE, *argv], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(
+            [*ELSEWHERE, *argv], capture_output=True, text=True, check=False, timeout=LIMIT_S, start_new_session=True
+        )  # a clean that kills its own process group is to fail this test only
         assert (done.returncode, done.stderr) == (0, "")
         (found,) = [left for left in parse_leftovers(done.stdout) if left.kind == "cgroup"]
         assert (found.name, found.removed) == (str(group), False)
