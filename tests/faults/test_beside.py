@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from faults import counting
 from faults.counting import Count
 from faults.scenes import Control, Scene, Zygote, control, scene
 from faults.table import Report
+from namespaces import entered, mount_namespace, mount_points
 from waiting import LIMIT_S
 
 pytestmark = [
@@ -34,17 +34,6 @@ TRIAL_S = 6.0
 """Longer than a clean waits for a loop device (2 s), so that it meets a trial of the other."""
 SESSION_S = 1.0, 9.0
 """How long a session lasts until it is killed or stopped: shortest and longest."""
-
-
-@contextmanager
-def private_machine() -> Iterator[int]:
-    """A process in a mount namespace in which no mount is shared; its number."""
-    words = ("unshare", "-m", "--propagation", "private", "sh", "-c", "echo in; read _")
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "in\n"
-        yield holder.pid
-        holder.communicate("\n")
 
 
 @dataclass
@@ -87,11 +76,11 @@ class Neighbour:
 def neighbours(seeds: tuple[int, ...]) -> Iterator[tuple[int, list[Neighbour]]]:
     """A machine whose / is private, and a Mountlab on it for each seed."""
     with ExitStack() as undo:
-        machine = undo.enter_context(private_machine())
+        machine = undo.enter_context(mount_namespace("private"))
         made = []
         for seed in seeds:
             place = undo.enter_context(scene())
-            starter = Zygote("nsenter", "-t", str(machine), "-m")
+            starter = Zygote(*entered(machine))
             undo.callback(starter.process.communicate, timeout=LIMIT_S)
             keys = place.keys(repeats=1)
             keys["workloads"] = {"seen": place.seen(TRIAL_S), "again": place.seen(TRIAL_S, bytes=8192)}
@@ -103,9 +92,8 @@ def neighbours(seeds: tuple[int, ...]) -> Iterator[tuple[int, list[Neighbour]]]:
 def left(machine: int, neighbour: Neighbour) -> Count:
     """What is left of a scene in the mount namespace of the machine, and elsewhere."""
     place = neighbour.scene
-    roots = (str(place.mount_root), str(place.output_root))
-    mounts = [line.split()[4] for line in Path(f"/proc/{machine}/mountinfo").read_text().splitlines()]
-    return place.left() + Count(left=tuple(f"mount {point}" for point in mounts if point.startswith(roots)))
+    mounts = [point for root in (place.mount_root, place.output_root) for point in mount_points(machine, root)]
+    return place.left() + Count(left=tuple(f"mount {point}" for point in mounts))
 
 
 def beside(times: int, report: Report) -> None:
