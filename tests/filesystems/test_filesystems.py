@@ -219,7 +219,11 @@ def test_ext4_on_a_scratch_device_asks_the_guard_before_it_formats_and_again_as_
         "timed.sh mount -t ext4 {device} /mr/r1/mnt/f",
     ]
     assert [(step.guard, step.keep) for step in steps[:2]] == [(True, "guard-device.txt"), (False, "mkfs.txt")]
-    assert undos(fs, SCRATCH) == ["umount /mr/r1/mnt/f", "rmdir /mr/r1/mnt/f"]
+    assert undos(fs, SCRATCH) == [
+        "umount /mr/r1/mnt/f",
+        "rmdir /mr/r1/mnt/f",
+        "settle.sh /dev/disk/by-id/x 8:16,x",
+    ]
 
 
 def test_an_external_journal_is_made_first_with_the_same_block_size() -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import disks
 import pytest
 from device_states import claim, guard
-from disks import MIB, THEIRS, Disks
+from disks import MIB, RECORDS, THEIRS, Disks
 from mountlab import __main__
+from mountlab.filesystems.base import script_argv
 from ownbox import own_box
 
 pytestmark = [
@@ -135,6 +136,38 @@ def test_a_kernel_that_does_not_count_what_is_written_gets_one_reading_of_all(ma
         assert claim(device, seconds=0).stdout.startswith("claimed ")
     finally:
         counts.write_text("1")
+
+
+def test_where_the_kernel_counts_nothing_content_is_compared(made: Disks) -> None:
+    device = made.loop()
+    counts = Path(f"/sys/block/{device.rpartition('/')[2]}/queue/iostats")
+    counts.write_text("0")
+    try:
+        assert claim(device).returncode == 0
+        assert guard(device).returncode == 0
+        disks.write(device, b"x", at=3 * MIB)
+        assert "since Mountlab claimed it: its first 4 MiB are not what they were" in guard(device).stderr
+    finally:
+        counts.write_text("1")
+
+
+@pytest.mark.parametrize(("mode", "owner"), [(0o755, 0), (0o700, 65534)])
+def test_a_record_that_others_could_have_written_is_none(mode: int, owner: int, made: Disks, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+
+    def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = [word.replace(f"RECORDS={RECORDS} ", f"RECORDS={records} ") for word in script_argv(script, *words)]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+    device = made.loop()
+    assert run("claim.sh", device, "", "60").returncode == 0
+    assert run("guard.sh", device, "", "").returncode == 0
+    records.chmod(mode)
+    os.chown(records, owner, 0)
+    assert f"{records} has no claim of this device" in run("guard.sh", device, "", "").stderr
+    refused = run("claim.sh", made.loop(), "", "60").stderr
+    assert f"{records}, where the claim of /dev/loop" in refused
+    assert "cannot be written, or is not root's own (mode 700)" in refused
 
 
 def test_a_write_while_it_is_read_is_seen(made: Disks) -> None:

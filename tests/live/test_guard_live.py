@@ -132,13 +132,22 @@ def test_after_a_restart_a_loop_device_is_known_by_its_file(made: Disks) -> None
 
 
 def test_what_a_cut_off_mkfs_left_is_permitted_to_the_run_that_made_it_and_to_no_other(made: Disks) -> None:
-    device = beginning_lost(made)
+    device = claimed()(made)
+    assert guard(device, "dd", "if=/dev/zero", f"of={device}", "bs=1M", "count=1").returncode == 0
     before = made.digests()
     assert_refused(guard(device, *mark_argv(device)), "carries no signature, and Mountlab has not", "claim")
     assert made.digests() == before
     done = guard(device, *mark_argv(device), cut_off="-")
     assert done.returncode == 0, done.stderr
     assert "Mountlab's own" in guard(device).stderr
+
+
+def test_the_same_permission_is_none_where_no_mkfs_of_ours_was_going_on(made: Disks) -> None:
+    never_claimed, lost = beginning_lost(made), claimed()(made)
+    disks.write(lost, bytes(MIB))
+    for device in (never_claimed, lost):
+        done = guard(device, *mark_argv(device), cut_off="-")
+        assert_refused(done, "carries no signature, and Mountlab has not", "claim")
 
 
 @pytest.mark.parametrize(
@@ -228,8 +237,7 @@ def test_a_disk_that_was_erased_loses_both_its_partition_tables(made: Disks) -> 
 def test_a_mount_between_the_last_look_and_mkfs_makes_mkfs_fail(mkfs: tuple[str, ...], size: int, made: Disks) -> None:
     """What the guard relies on: with and without force, each mkfs opens the device exclusively."""
     program(mkfs[0])
-    device = made.loop(size=size)
-    disks.ext4(device, OURS)
+    device = claimed(size)(made)
     script = (
         'device=$1; shift; mount "$device" "$1" || exit 3; shift; '
         'exec unshare -m --propagation slave sh -c \'umount "$0"; exec "$@"\' "$@"'
@@ -273,10 +281,9 @@ def test_one_guard_within_another_serves_a_file_system_on_two_partitions_of_a_di
 
 
 def test_marking_a_large_device_writes_little(made: Disks) -> None:
-    device = made.loop(size=2**40)
-    command(*mark_argv(device))
+    device = claimed(2**36)(made)
     assert made.images[-1].stat().st_blocks * 512 < MIB, "next to nothing was written"
-    assert f"{device} (1 TiB) holds ext2 of Mountlab's own" in guard(device).stderr
+    assert f"{device} (64 GiB) holds ext2 of Mountlab's own" in guard(device).stderr
 
 
 # --- other boxes ------------------------------------------------------------------------------------------------------

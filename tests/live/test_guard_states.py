@@ -33,9 +33,17 @@ EACH_BRANCH = {
         "claimed, then used raw", "claimed, then ext4 of a sweep", "claimed, then btrfs of a sweep",
         "claimed, then external log of an xfs", "copy of a claimed device", "claimed, then grown",
     },
-    "of an earlier version": {
-        "external log", "partition beside a mounted one", "mark, and an ext4 inside of its area",
+    "with a mark that this box has no record of": {"ext4", "partition beside a mounted one"},
+    "claimed, then changed in the same boot": {
+        "one byte at 33 MiB", "8 MiB of a database at 40 MiB", "files in the mark", "one byte written to its file",
+        "ext4", "zeros written over zeros",
     },
+    "used by a sweep, then changed in the same boot": {"one byte at 33 MiB", "ext4 with the same UUID"},
+    "claimed, then changed after a restart": {
+        "unchanged", "one byte at the end", "4 MiB at 33 MiB", "files in the mark",
+    },
+    "used by a sweep, then changed after a restart": {"unchanged", "files in its ext4"},
+    "a sweep's use was cut off, then": {"ext4 with another mark"},
     "claimed, and beside the mark": {
         "MBR beside an ext4 of ours", "btrfs, over which the mark was written", "btrfs, only its second super block",
         "one byte inside of its area", "LVM label on an ext4 of ours",
@@ -44,7 +52,8 @@ EACH_BRANCH = {
         "mounted in another namespace", "second device of a mounted btrfs", "external journal", "swap",
         "below a loop device", "a loop device on a block device", "file with two loop devices",
         "disk of a mounted partition", "partition of a mounted disk", "mapped by another node of its number",
-        "disk with an open partition", "read-only",
+        "disk with an open partition", "read-only", "its file locked as QEMU does",
+        "its file locked by a descriptor on its way",
     },
 }  # fmt: skip
 """States of which each takes another way through guard.sh, claim.sh and device.sh. The others take the same way with
@@ -52,7 +61,8 @@ another signature, or are in use for another reason. A mounted device and one th
 test_scratch_device.py and test_guard_live.py, too."""
 ASKED_TWICE = {
     ("data without a signature", "one byte inside"), ("somebody's data", "ext4"), ("claimed", "claimed, then used raw"),
-    ("in use", "swap"),
+    ("in use", "swap"), ("claimed, then changed in the same boot", "one byte at 33 MiB"),
+    ("claimed, then changed after a restart", "4 MiB at 33 MiB"),
 }  # fmt: skip
 """States in which a wrong id, a second claim and a mkfs of each sort are tried in `make test`: what becomes of these
 does not depend on what the device is. `make test-all` tries them in every state."""

@@ -156,6 +156,8 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
     assert list(run.trials["status"]) == ["ok"] * len(filesystems), list(run.trials["reason"])
     assert (run.info["facts"]["rights"], run.info["facts"]["user"]) == ("helper", helped.user.name)
     assert {file.read_text() for file in path.glob("raw/*/cache")} == {"drop_caches\n"}
+    (record,) = disks.records_of(disks.file_below(helped.device).stat().st_ino)
+    assert "\nstate used\n" in record.read_text()
     assert [row for row in run.options if row.state in ("ignored", "changed", "added")] == []
     assert (helped.ask("-", "clean", "list").stdout, helped.mount_root.exists()) == ("", False)
     assert not Path(f"/dev/shm/mountlab-{helped.user.name}").exists()
@@ -392,6 +394,7 @@ def commands(opened: Open) -> list[tuple[str, ...]]:
         ("timed.sh", "mkfs.xfs", "@-f", "-m", f"@uuid={OURS}", "-l", "@size=16m", f"@{loop}"),
         ("mkfs.btrfs", "@-f", "-U", f"@{OURS}", f"@{loop}"),
         ("guard.sh", f"@{loop}", "@", "@"),
+        ("settle.sh", f"@{loop}", "@"),
         ("guard.sh", f"@{loop}", "", "", "timed.sh", "@mke2fs", f"@{loop}"),
         ("borrow.sh", "@setting", f"@{opened.run_dir}", f"@queue:{loop}:queue_depth", "@512"),
         ("borrow.sh", "@module", f"@{opened.run_dir}", "@pmbd", "@mode=x"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import disks
 import pytest
 from device_states import claim
-from disks import OURS, THEIRS, Disks, command
+from disks import MIB, THEIRS, XFS_SIZE, Disks, records_of
 from mountlab import __main__
 from mountlab.box import care
 from mountlab.box.connection import BoxConnection, Completed
@@ -83,12 +83,34 @@ def test_a_claimed_device_is_formatted_measured_and_recognised_as_ours_the_next_
         assert care.clean(connection, dry_run=True) == []
 
 
+def test_what_others_write_after_a_run_is_noticed_by_the_next(scratch: Scratch, results_dir: Path) -> None:
+    """One byte, that no signature tells of."""
+    claimed(scratch)
+    measure(results_dir)
+    disks.write(scratch.path, b"x", at=33 * MIB)
+    before = scratch.made.digests()
+    with pytest.raises(UnsafeError, match="others have changed the device since Mountlab's last use of it") as refusal:
+        measure(results_dir)
+    assert re.search("mountlab box claim local data --erase 6d6f756e-746c-6143-", refusal.value.next_step)
+    assert scratch.made.digests() == before
+
+
 @pytest.mark.long
-def test_a_device_that_an_earlier_version_formatted_is_used_and_then_bound(scratch: Scratch, results_dir: Path) -> None:
-    disks.ext4(scratch.path, OURS)
-    run = measure(results_dir)
-    assert list(run.trials["status"].unique()) == ["ok"]
-    assert command("blkid", "-p", "-o", "value", "-s", "UUID", scratch.path).startswith("6d6f756e-746c-6143-")
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_a_file_system_with_its_journal_on_another_device_is_recorded_on_both(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results_dir: Path
+) -> None:
+    with ExitStack() as undo:
+        made = Disks(tmp_path, undo)
+        devices = {name: str(made.by_id(made.loop(size=XFS_SIZE))) for name in ("data", "log")}
+        own_box(tmp_path, monkeypatch, scratch=devices)
+        for device in devices.values():
+            assert claim(device).returncode == 0
+        for _ in range(2):
+            run = measure(results_dir, type=kind, journal_device="log")
+            assert list(run.trials["status"].unique()) == ["ok"], list(run.trials["reason"])
+        records = [record.read_text() for image in made.images for record in records_of(image.stat().st_ino)]
+        assert ["\nstate used\n" in record for record in records] == [True, True]
 
 
 def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch: Scratch, results_dir: Path) -> None:

@@ -11,13 +11,14 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import disks
-from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command
+from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, restarted
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, uuid_for
 
@@ -39,6 +40,11 @@ def guard(device: str | Path, *words: str, cut_off: str = "", expected: str = ""
 def claim(device: str | Path, erase: str = "", seconds: int = 60) -> Done:
     argv = script_argv("claim.sh", str(device), erase, str(seconds))
     return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def settle(device: str | Path, expected: str = "") -> None:
+    """The end of a use, as it is recorded after the last unmount."""
+    subprocess.run(script_argv("settle.sh", str(device), expected), check=True, stdin=subprocess.DEVNULL)
 
 
 def identity_of(device: str) -> str:
@@ -304,9 +310,9 @@ def another_node(made: Disks, device: str) -> str:
     return str(node)
 
 
-def reader(made: Disks, path: str, does: str = "") -> None:
-    """A process that has opened the device, and stays."""
-    code = f"import ctypes, os, sys\nfd = os.open({path!r}, os.O_RDONLY)\n"
+def reader(made: Disks, path: str, does: str = "", flags: int = os.O_RDONLY) -> None:
+    """A process that has opened the device, or the file, and stays."""
+    code = f"import ctypes, fcntl, os, socket, struct, sys\nfd = os.open({path!r}, {flags})\n"
     ready = "print('ready', flush=True)\nsys.stdin.read()\n"
     holder = made.process(sys.executable, "-c", f"{code}{does}\n{ready}")
     assert holder.stdout is not None
@@ -334,35 +340,62 @@ def marked_before(size: int = SIZE, then: Callable[[str], object] = str) -> Situ
     return filled(lambda device: (command(*mark_argv(device)), then(device)), size=size)
 
 
-def formatted_by_a_sweep(*words: str, size: int = SIZE) -> Callable[[Disks], str]:
-    """Claimed, and then formatted as a plan does it, below the guard."""
+def format_by_a_sweep(device: str, *words: str) -> None:
+    identity = identity_of(device)
+    argv = [word.format(uuid=uuid_for(identity, uuid4().hex), device=device) for word in words]
+    done = guard(device, *argv, expected=identity)
+    assert done.returncode == 0, done.stderr
+
+
+def used_by_a_sweep(*words: str, size: int = SIZE, then: Callable[[str], object] = str) -> Situation:
+    """Claimed, formatted as a plan does it, used, and the end of that recorded; and then something done to it."""
 
     def build(made: Disks) -> str:
         device = claimed(size)(made)
-        identity = identity_of(device)
-        argv = [word.format(uuid=uuid_for(identity, uuid4().hex), device=device) for word in words]
-        done = guard(device, *argv, expected=identity)
-        assert done.returncode == 0, done.stderr
+        format_by_a_sweep(device, *words)
+        settle(device)
+        then(device)
         return device
 
     return build
 
 
-def fill_behind_the_mark(device: str) -> None:
+def used_raw(made: Disks) -> str:
     """What a raw workload leaves: our mark, and anything behind the first MiB."""
+    device = claimed()(made)
+    format_by_a_sweep(device, *mark_argv("{device}", "{uuid}"))
     command("dd", "if=/dev/urandom", f"of={device}", "bs=1M", "seek=1", f"count={SIZE // MIB - 1}", "conv=fsync")
-
-
-EXT4 = formatted_by_a_sweep("mke2fs", "-q", "-F", "-t", "ext4", "-U", "{uuid}", "{device}")
+    settle(device)
+    return device
 
 
 def log_of_a_sweep(made: Disks) -> str:
     """The external log of an xfs carries the UUID of the file system, which lies on another device."""
     device, log = claimed(XFS_SIZE)(made), claimed(XFS_SIZE)(made)
-    uuid = uuid_for(identity_of(device), "r", "m", log=identity_of(log))
-    disks.xfs(device, uuid, "-l", f"logdev={log},size=64m")
+    uuid = uuid_for(identity_of(device), "r", "m")
+    assert guard(log, *mark_argv(log, uuid)).returncode == 0
+    mkfs = ("mkfs.xfs", "-q", "-f", "-m", f"uuid={uuid}", "-l", f"logdev={log},size=64m", device)
+    assert guard(device, *mkfs).returncode == 0
+    settle(device)
+    settle(log)
     assert guard(device).returncode == 0
     return log
+
+
+def cut_off(then: Callable[[str], object] = str) -> Situation:
+    """Formatted by a run that did not record the end of its use; and then something done to it."""
+
+    def build(made: Disks) -> str:
+        device = claimed()(made)
+        format_by_a_sweep(device, *MKFS_EXT4)
+        then(device)
+        return device
+
+    return build
+
+
+MKFS_EXT4 = ("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0", "-U", "{uuid}", "{device}")
+EXT4 = used_by_a_sweep(*MKFS_EXT4)
 
 
 def copied(build: Situation) -> Situation:
@@ -395,6 +428,127 @@ def grown(made: Disks) -> str:
         file.truncate(2 * SIZE)
     command("losetup", "--set-capacity", device)
     return device
+
+
+# --- changed by others ------------------------------------------------------------------------------------------------
+
+
+def after_restart(build: Situation, then: Callable[[str], object] = str) -> Situation:
+    """The box was restarted, and something was done to the device before Mountlab looked at it again."""
+
+    def build_and_restart(made: Disks) -> str:
+        device = build(made)
+        restarted(device)
+        then(device)
+        return device
+
+    return build_and_restart
+
+
+def pages_of_a_database(device: str) -> None:
+    """8 MiB of PostgreSQL's pages: a header of 24 bytes, then line pointers, a hole, and rows at the end."""
+    header = struct.pack("<QHHHHHHI", 0x16B3A28, 0, 0, 28, 8000, 8192, 0x2004, 0)
+    page = (header + struct.pack("<I", 0x00C09F40)).ljust(8000, b"\0") + b"a row of a table".ljust(192, b"\1")
+    disks.write(device, page * (8 * MIB // len(page)), at=40 * MIB)
+
+
+def luks_inside(device: str) -> None:
+    disks.write(device, b"LUKS\xba\xbe" + struct.pack(">H", 2) + THEIRS.encode(), at=MIB)
+
+
+def write_files(device: str, *options: str) -> None:
+    """Mount what is on it and keep a file there, as whoever takes it for a free disk."""
+    with tempfile.TemporaryDirectory() as place:
+        command("mount", *options, device, place)
+        try:
+            Path(place, "thesis.tex").write_text("rows of somebody's work")
+        finally:
+            command("umount", place)
+
+
+def mount_only(device: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        command("mount", "-o", "ro,noload", device, place)
+        command("umount", place)
+
+
+def write_the_same(device: str) -> None:
+    """Zeros over zeros: nothing that any reading of the device could show."""
+    disks.write(device, bytes(4096), at=33 * MIB)
+
+
+def write_its_file(device: str) -> None:
+    """Past the loop device, whose counts show nothing."""
+    disks.write(str(disks.file_below(device)), b"x", at=33 * MIB)
+
+
+def write_unflushed(device: str) -> None:
+    descriptor = os.open(device, os.O_WRONLY)
+    os.pwrite(descriptor, b"x", 33 * MIB)
+    os.close(descriptor)
+
+
+def their_copy_of_our_file_system(device: str) -> None:
+    """Another ext4 with the UUID of ours, which everybody can read."""
+    disks.ext4(device, command("blkid", "-p", "-o", "value", "-s", "UUID", device))
+
+
+def random_bytes(size: int, at: int) -> Callable[[str], object]:
+    return lambda device: disks.write(device, os.urandom(size), at=at)
+
+
+def replaced_by_a_copy(made: Disks) -> str:
+    """Under the same name, and where the file system gives numbers again, with the same inode."""
+    claimed()(made)
+    image = made.images[-1]
+    copy = made.image()
+    command("cp", "--sparse=always", image, copy)
+    image.unlink()
+    command("mv", copy, image)
+    made.images.remove(copy)
+    return made.loop(image)
+
+
+def copied_over(made: Disks) -> str:
+    """The contents of another claimed device over those of this one, in the same file."""
+    claimed()(made)
+    other, device = made.images[-1], claimed()(made)
+    command("cp", "--sparse=always", other, made.images[-1])
+    return device
+
+
+def partition_of_two(then: Callable[[str, str], object]) -> Situation:
+    """A claimed partition, its disk with another one, and then something done to the disk, or to the other."""
+
+    def build(made: Disks) -> str:
+        disk = made.partitioned(GPT)
+        device = f"{disk}p1"
+        assert claim(device).returncode == 0
+        then(disk, f"{disk}p2")
+        return device
+
+    return build
+
+
+IN_USE_FILE = {
+    "open": "",
+    "locked by flock": "fcntl.flock(fd, fcntl.LOCK_EX)",
+    "locked by fcntl": "fcntl.lockf(fd, fcntl.LOCK_EX)",
+    "locked as QEMU does": "fcntl.fcntl(fd, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 1, 0))",  # F_OFD_SETLK
+    "mapped, its descriptor closed": MAPPED,
+    "locked by a descriptor on its way": (
+        "fcntl.flock(fd, fcntl.LOCK_EX); a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [fd]); os.close(fd)"
+    ),
+}
+
+
+def its_file_in_use(how: str) -> Situation:
+    def build(made: Disks) -> str:
+        device = claimed()(made)
+        reader(made, str(made.images[-1]), how, os.O_RDWR)
+        return device
+
+    return build
 
 
 # --- beside our mark --------------------------------------------------------------------------------------------------
@@ -439,6 +593,65 @@ def words(data: bytes, at: int) -> Callable[[str], object]:
 
 INNER_EXT4 = image_at(256 * 1024, "mke2fs", "-q", "-F", "-t", "ext4")
 
+# --- changes: each is one state within a boot, and one after a restart ------------------------------------------------
+
+BYTES = {
+    "at the beginning": 0, "in sector 1": 700, "inside the mark": 40_000, "at 1 MiB": MIB, "at 33 MiB": 33 * MIB,
+    "at the end": SIZE - 1,
+}  # fmt: skip
+INNER_EXT4_AT_1_MIB = image_at(MIB, "mke2fs", "-q", "-F", "-t", "ext4", size=16 * MIB)
+ONE_BYTE = {f"one byte {where}": words(b"x", at) for where, at in BYTES.items()}
+INSIDE: dict[str, Callable[[str], object]] = {
+    "8 MiB of a database at 40 MiB": pages_of_a_database,
+    "ext4 at 1 MiB": INNER_EXT4_AT_1_MIB,
+    "LUKS header at 1 MiB": luks_inside,
+}
+WHOLE: dict[str, tuple[Callable[[str], object], int]] = {
+    "ext4": (disks.ext4, SIZE),
+    "ext4 with the UUID of the mark": (their_copy_of_our_file_system, SIZE),
+    "xfs": (lambda device: disks.xfs(device, THEIRS), XFS_SIZE),
+    "btrfs": (lambda device: disks.btrfs(str(uuid4()), device), BTRFS_SIZE),
+    "swap": (lambda device: command("mkswap", "-U", THEIRS, device), SIZE),
+    "LVM physical volume": (disks.lvm_member, SIZE),
+}
+CHANGES: dict[str, tuple[Callable[[str], object], int]] = {
+    **{name: (change, SIZE) for name, change in {**ONE_BYTE, **INSIDE}.items()},
+    "files in the mark": (write_files, SIZE),
+    "zeros written over zeros": (write_the_same, SIZE),
+    "a part discarded": (lambda d: command("blkdiscard", "-o", str(32 * MIB), "-l", str(MIB), d), SIZE),
+    "one byte written to its file": (write_its_file, SIZE),
+    "one byte written and not flushed": (write_unflushed, SIZE),
+    **WHOLE,
+}
+CHANGES_AFTER_USE: dict[str, Callable[[str], object]] = {
+    **ONE_BYTE,
+    **INSIDE,
+    "files in its ext4": write_files,
+    "ext4 with the same UUID": their_copy_of_our_file_system,
+    "zeros written over zeros": write_the_same,
+}
+ENDS = "its (first|last) 4 MiB are not"
+BETWEEN = "pages between its ends are not"
+ANYWHERE = f"{ENDS}|{BETWEEN}|beside it|several|holds"
+AFTER_RESTART: dict[str, tuple[Callable[[str], object], int, str]] = {
+    **{f"one byte {where}": (words(b"x", at), SIZE, ENDS) for where, at in BYTES.items() if at != 33 * MIB},
+    "one byte inside the last 4 MiB": (words(b"x", SIZE - 4 * MIB), SIZE, ENDS),
+    "4 MiB at 33 MiB": (random_bytes(4 * MIB, 33 * MIB + 4096), SIZE, BETWEEN),
+    "4 MiB behind the first 4": (random_bytes(4 * MIB, 4 * MIB), SIZE, BETWEEN),
+    "8 MiB of a database at 40 MiB": (pages_of_a_database, SIZE, BETWEEN),
+    "ext4 at 1 MiB": (INNER_EXT4_AT_1_MIB, SIZE, ENDS),
+    "LUKS header at 1 MiB": (luks_inside, SIZE, ENDS),
+    "files in the mark": (write_files, SIZE, ENDS),
+    **{name: (change, size, ANYWHERE) for name, (change, size) in WHOLE.items()},
+}
+USED_AFTER_RESTART: dict[str, tuple[Callable[[str], object], str]] = {
+    "one byte in sector 1": (words(b"x", 700), ENDS),
+    "one byte at the end": (words(b"x", SIZE - 1), ENDS),
+    "files in its ext4": (write_files, ENDS),
+    "ext4 with the same UUID": (their_copy_of_our_file_system, ENDS),
+    "ext4": (disks.ext4, f"holds ext4, id {THEIRS}"),
+}
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 FORMATS, CLAIM, ERASE, NEVER = "formats", "refuses: not claimed", "refuses", "refuses, always"
@@ -470,6 +683,11 @@ def used(build: Situation, says: str) -> State:
 
 def ours(build: Situation, kind: str = "ext2") -> State:
     return State(build, FORMATS, rf"holds {kind} of Mountlab's own \(UUID 6d6f756e-746c-61")
+
+
+def unrecorded(build: Situation, kind: str) -> State:
+    says = rf"holds {kind} with a mark of Mountlab \(UUID 6d6f.*, but .* has no claim of this device"
+    return holds(build, says, "6d6f756e-746c-61[-0-9a-f]{20}")
 
 
 def beside(then: Callable[[str], object], says: str, size: int = SIZE) -> State:
@@ -526,33 +744,71 @@ STATES: dict[str, dict[str, State]] = {
     },
     "claimed": {
         "claimed": ours(claimed()),
-        "claimed, then used raw": ours(claimed(then=fill_behind_the_mark)),
+        "claimed, then used raw": ours(used_raw),
         "claimed, then ext4 of a sweep": ours(EXT4, "ext4"),
         "claimed, then xfs of a sweep": ours(
-            formatted_by_a_sweep("mkfs.xfs", "-q", "-f", "-m", "uuid={uuid}", "{device}", size=XFS_SIZE), "xfs"
+            used_by_a_sweep("mkfs.xfs", "-q", "-f", "-m", "uuid={uuid}", "{device}", size=XFS_SIZE), "xfs"
         ),
         "claimed, then btrfs of a sweep": ours(
-            formatted_by_a_sweep("mkfs.btrfs", "-q", "-f", "-U", "{uuid}", "{device}", size=BTRFS_SIZE), "btrfs"
+            used_by_a_sweep("mkfs.btrfs", "-q", "-f", "-U", "{uuid}", "{device}", size=BTRFS_SIZE), "btrfs"
         ),
         "claimed, then external log of an xfs": ours(log_of_a_sweep, "xfs_external_log"),
         "claimed, file attached to another loop device": ours(attached_again),
-        "copy of a claimed device": holds(copied(claimed()), "mark of another device .* it is a copy", "6d6f.*"),
+        "claimed, then the use of a sweep was cut off": ours(cut_off(), "ext4"),
+        "copy of a claimed device": holds(copied(claimed()), "has no claim of this device: it is a copy", "6d6f.*"),
         "copy of a claimed device with ext4": holds(
-            copied(EXT4), "holds ext4 with Mountlab's mark of another", "6d6f.*"
+            copied(EXT4), "holds ext4 with a mark of Mountlab .* it is a copy", "6d6f.*"
         ),
-        "claimed, then grown": holds(grown, "mark of another device .* or the device was resized", "6d6f.*"),
+        "its file replaced by a copy": holds(replaced_by_a_copy, "has no claim of this device: it is a copy", "6d6f.*"),
+        "claimed, then grown": holds(grown, "has no claim of this device: .* was resized", "6d6f.*"),
     },
-    "of an earlier version": {
-        "marked": ours(marked_before()),
-        "marked, then used raw": ours(marked_before(then=fill_behind_the_mark)),
-        "ext4": ours(filled(lambda device: disks.ext4(device, OURS)), "ext4"),
-        "xfs": ours(filled(lambda device: disks.xfs(device, OURS), size=XFS_SIZE), "xfs"),
-        "btrfs": ours(filled(lambda d: disks.btrfs(another_id(), d), size=BTRFS_SIZE), "btrfs"),
-        "external journal": ours(filled(lambda device: disks.journal(device, OURS)), "jbd"),
-        "external log": ours(external_log, "xfs_external_log"),
-        "partition beside a mounted one": ours(ours_beside_a_mounted_partition),
-        "mark, and an ext4 inside of its area": holds(marked_before(then=INNER_EXT4), "beside it ext2, ext3 or ext4"),
-        "mark, and an LVM label in sector 0": holds(marked_before(then=lvm_label(0)), "LVM"),
+    "with a mark that this box has no record of": {
+        "mark": unrecorded(marked_before(), "ext2"),
+        "ext4": unrecorded(filled(lambda device: disks.ext4(device, OURS)), "ext4"),
+        "xfs": unrecorded(filled(lambda device: disks.xfs(device, OURS), size=XFS_SIZE), "xfs"),
+        "btrfs": unrecorded(filled(lambda d: disks.btrfs(another_id(), d), size=BTRFS_SIZE), "btrfs"),
+        "external journal": unrecorded(filled(lambda device: disks.journal(device, OURS)), "jbd"),
+        "external log": unrecorded(external_log, "xfs_external_log"),
+        "partition beside a mounted one": unrecorded(ours_beside_a_mounted_partition, "ext2"),
+        "LVM label in sector 0": holds(marked_before(then=lvm_label(0)), "LVM"),
+    },
+    "claimed, then changed in the same boot": {
+        name: holds(claimed(size, change), "(the kernel's counts|beside it|several signatures|holds)")
+        for name, (change, size) in CHANGES.items()
+    }
+    | {
+        "a partition, by the name of its disk": holds(
+            partition_of_two(lambda disk, other: disks.write(disk, b"x", at=15 * MIB)), "the kernel's counts"
+        ),
+        "a partition, not it but the one beside it": ours(
+            partition_of_two(lambda disk, other: disks.write(other, b"x", at=MIB))
+        ),
+    }
+    | {"another device copied over its file": holds(copied_over, "not one that this box has put there", "6d6f.*")},
+    "used by a sweep, then changed in the same boot": {
+        name: holds(used_by_a_sweep(*MKFS_EXT4, then=change), "(the kernel's counts|beside it|several|holds)")
+        for name, change in CHANGES_AFTER_USE.items()
+    }
+    | {"mounted and read": ours(used_by_a_sweep(*MKFS_EXT4, then=mount_only), "ext4")},
+    "claimed, then changed after a restart": {
+        name: holds(after_restart(claimed(size), change), says) for name, (change, size, says) in AFTER_RESTART.items()
+    }
+    | {
+        "unchanged": ours(after_restart(claimed())),
+        "zeros written over zeros": ours(after_restart(claimed(), write_the_same)),
+    },
+    "used by a sweep, then changed after a restart": {
+        name: holds(after_restart(EXT4, change), says) for name, (change, says) in USED_AFTER_RESTART.items()
+    }
+    | {
+        "unchanged": ours(after_restart(EXT4), "ext4"),
+        "its use was cut off": ours(after_restart(cut_off()), "ext4"),
+    },
+    "a sweep's use was cut off, then": {
+        "ext4": holds(cut_off(disks.ext4), f"holds ext4, id {THEIRS}", THEIRS),
+        "ext4 with another mark": holds(
+            cut_off(lambda device: disks.ext4(device, OURS)), "but not one that this box has put there", OURS
+        ),
     },
     "claimed, and beside the mark": {
         "LVM label in sector 0": beside(lvm_label(0), "LVM2_member|an LVM label at byte 0"),
@@ -613,6 +869,13 @@ STATES: dict[str, dict[str, State]] = {
         "mapped by another node of its number": used(mapped_by_another_name, r"is held open by process \d+"),
         "disk with an open partition": used(disk_with_a_partition_open, r"is held open by process \d+"),
         "partition of an open disk": used(partition_of_an_open_disk, r"is held open by process \d+"),
+        **{
+            f"its file {how}": used(
+                its_file_in_use(code),
+                r"the file below /dev/loop\d+, is held open by process \d+|lies on a file that is locked",
+            )
+            for how, code in IN_USE_FILE.items()
+        },
         "read-only": used(read_only, "is read-only"),
     },
 }

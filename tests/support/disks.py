@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 import subprocess
 import uuid
@@ -26,6 +27,8 @@ OURS = "6d6f756e-746c-6162-0000-0000000000aa"
 """A UUID that begins as all of ours do."""
 THEIRS = "11111111-2222-3333-4444-555555555555"
 BY_ID = Path("/dev/disk/by-id")
+RECORDS = Path("/var/lib/mountlab-claims")
+"""Where a box records what was claimed on it."""
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -65,7 +68,9 @@ class Disks:
 
     def loop(self, backing: Path | str | None = None, *options: str, size: int = SIZE) -> str:
         """A loop device on a new image, or on `backing`."""
-        device = command("losetup", "--find", "--show", *options, str(backing or self.image(size)))
+        below = Path(backing or self.image(size))
+        self.undo.callback(forget_claims, below.stat().st_ino)
+        device = command("losetup", "--find", "--show", *options, str(below))
         self.undo.callback(command, "losetup", "--detach", device)
         self.loops.append(device)
         return device
@@ -180,6 +185,28 @@ def _without_partitions(device: str) -> None:
 
 def _end(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=LIMIT_S)
+
+
+def records_of(inode: int) -> list[Path]:
+    """The records of claims of devices on the file with this inode: one for each offset and partition."""
+    of_file = re.compile(rf"^device .*file=\w+:{inode}[.:]", re.MULTILINE)
+    return [path for path in RECORDS.glob("????????") if of_file.search(path.read_text())]
+
+
+def forget_claims(inode: int) -> None:
+    for path in records_of(inode):
+        path.unlink()
+
+
+def file_below(device: str) -> Path:
+    """The file of a loop device."""
+    return Path(Path("/sys/class/block", Path(device).name, "loop/backing_file").read_text().rstrip("\n"))
+
+
+def restarted(device: str) -> None:
+    """What a restart of the box makes of the record of a claim: it is of another boot."""
+    (record,) = records_of(file_below(device).stat().st_ino)
+    record.write_text(re.sub(r"^writes \S+", "writes 00000000-0", record.read_text(), flags=re.MULTILINE))
 
 
 def write(device: str, data: bytes, at: int = 0) -> None:

@@ -19,7 +19,7 @@ from mountlab.core.model import Box, Program
 from mountlab.core.units import GIB, MIB, format_bytes
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.evidence import unescape
-from mountlab.filesystems.guard import read_permission, read_refusal
+from mountlab.filesystems.guard import LOOK_TIMEOUT_S, read_permission, read_refusal
 from mountlab.filesystems.made import made
 
 CheckState = Literal["ok", "missing", "limited"]
@@ -163,7 +163,7 @@ def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: st
     name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":
         return CheckRow(name, "limited", f"{device}: only root can look at a device", "rights: see above")
-    done = connection.run(script_argv("guard.sh", device, "", ""), root=True, timeout_s=CLEAN_TIMEOUT_S)
+    done = connection.run(script_argv("guard.sh", device, "", ""), root=True, timeout_s=LOOK_TIMEOUT_S)
     if done.ok:
         return CheckRow(name, "ok", f"{device}: {read_permission(done.error_text)[1]}")
     refusal = read_refusal(done.error_text)

@@ -14,7 +14,7 @@ from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.core.units import KIB
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
-from mountlab.filesystems.guard import Refusal, read_permission, read_refusal
+from mountlab.filesystems.guard import LOOK_TIMEOUT_S, Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
@@ -205,7 +205,7 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> 
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:
-    done = connection.run(script_argv("guard.sh", use.device, "", ""), root=_root(facts), timeout_s=600.0)
+    done = connection.run(script_argv("guard.sh", use.device, "", ""), root=_root(facts), timeout_s=LOOK_TIMEOUT_S)
     if not done.ok:
         refusal = read_refusal(done.error_text)
         return _Verdict(use, refusal.found, refusal=refusal)

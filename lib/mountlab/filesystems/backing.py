@@ -133,6 +133,7 @@ def _scratch(device: str | None, identity: str, binds: str) -> Step:
         guard=True,
         binds=binds,
         keep=f"guard-{binds}.txt",
+        undo=script_argv("settle.sh", device, identity),
         why="the device must be claimed for Mountlab, and nothing may use it",
     )
 

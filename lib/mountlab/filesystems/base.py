@@ -23,6 +23,8 @@ OF_ANY_MOUNT = (
     "norelatime", "strictatime", "lazytime", "nolazytime", "suid", "nosuid", "dev", "nodev", "exec", "noexec",
 )  # fmt: skip
 """Options that the kernel itself applies to every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
+OF_DEVICES = ("guard.sh", "claim.sh", "settle.sh")
+"""Scripts about a scratch device, which share the functions of device.sh and claim_record.sh."""
 BLOCK_DEVICE = "raw"
 """`mounted_as` of a device that is used without a file system."""
 
@@ -166,7 +168,7 @@ def script_argv(script: str, *arguments: str) -> tuple[str, ...]:
 @cache
 def script_text(script: str) -> str:
     """Return the text of a script beside this file, with the functions that it shares with others in front."""
-    names = ("device.sh", script) if script in ("guard.sh", "claim.sh") else (script,)
+    names = ("device.sh", "claim_record.sh", script) if script in OF_DEVICES else (script,)
     return "".join(files("mountlab.filesystems").joinpath(name).read_text() for name in names)
 
 

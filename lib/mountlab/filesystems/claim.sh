@@ -11,24 +11,16 @@ LONGEST=1073741824         # bytes between two looks at the clock, at most
 
 # --- where an earlier call has stopped ----------------------------------------------------------------------------------
 
-# What changes as soon as anything is written to the device: the kernel's count of sectors written to it and discarded from
-# it, and of a loop device the times of its file.
-written() {
-    blockdev --flushbufs "$device" || return
-    awk '{ print $7, $14 }' "$system/stat"
-    [ ! -e "$disk/loop/backing_file" ] || stat -c '%y %z' -- "$(cat "$disk/loop/backing_file")"
-}
-
-# A kernel that does not count what is written can show no change: then all is read in one call.
+# What changes as soon as anything is written to the device.
 find_token() {
-    now=$(written) || refuse "$device cannot be flushed"
-    token="$identity $(printf %s "$now" | tr '\n' ' ')"
+    now=$(count_writes) || exit
+    token="$identity $now"
 }
 
 find_position() {
     at=0 state=$CLAIMS/$name
     find_token
-    if [ "$(cat "$disk/queue/iostats" 2>/dev/null)" != 1 ]; then
+    if [ -z "$now" ]; then # a kernel that does not count what is written can show no change: then all is read in one call
         seconds=99999
     elif [ -r "$state" ] && { read -r kept && read -r known; } <"$state" && [ "$known" = "$token" ]; then
         at=$kept
@@ -42,8 +34,7 @@ keep_position() { printf '%s\n%s\n' "$at" "$token" >"$state.new" && mv "$state.n
 # `BEGIN END` of each part that may hold data, in bytes. A file below a loop device tells its holes, which are zeros for
 # certain. No other device tells for certain which of its blocks were discarded, or what they read as: all of it is read.
 parts() {
-    if [ -e "$disk/loop/backing_file" ] && [ "$disk" = "$system" ] && [ "$(cat "$disk/loop/offset")" = 0 ]; then
-        backing=$(cat "$disk/loop/backing_file")
+    if [ -n "$backing" ] && [ "$disk" = "$system" ] && [ "$(cat "$disk/loop/offset")" = 0 ]; then
         sync -f "$backing" 2>/dev/null || sync
         [ "$(stat -c %b -- "$backing")" != 0 ] || return 0
         extents=$(LC_ALL=C filefrag -s -e -b1024 -- "$backing" 2>/dev/null) && printf '%s\n' "$extents" | known_parts && return
@@ -145,7 +136,10 @@ END
 
 claim() { # HOW
     check_unused # reading may have taken long
+    new_record
+    counted=$(count_writes) || exit
     put_mark
+    record_content claimed "$counted"
     rm -f -- "$CLAIMS/$name"
     echo "claimed $device ($said), $1; the mark is bound to its size and ${own:-the name $stable}"
     exit 0
@@ -193,11 +187,11 @@ claim_blank() {
 
 [ $# -eq 3 ] || refuse "claim.sh takes DEVICE ERASE SECONDS"
 check_programs "$1"
-command -v blockdev >/dev/null || refuse "the box lacks blockdev, without which $1 cannot be checked"
 stable=$1 erase=$2 seconds=$3
 find_device "$1"
 find_identity "$1" ''
 lock
+make_records
 check_unused
 find_signatures
 [ -z "$types$type$table$contradictory" ] || erase_signatures

@@ -1,8 +1,7 @@
-# What guard.sh and claim.sh both know of a device: which one it is, who uses it, what is on it, and whether its mark is ours.
-# Functions only. Read in front of either script (mountlab.filesystems.base.script_text).
-OURS=6d6f756e-746c-6162-  # how the UUIDs of earlier versions begin: they are not bound to a device
-BOUND=6d6f756e-746c-6143- # how a UUID begins that is bound to its device: 8 digits of `bound` follow, and 8 for the external
-                         # log of an xfs, which carries the UUID of its file system
+# What guard.sh, claim.sh and settle.sh know of a device: which one it is, who uses it, what is on it, and whether that is ours.
+# Functions only. Read in front of these scripts (mountlab.filesystems.base.script_text), with claim_record.sh.
+OURS=6d6f756e-746c-6162-  # how the UUIDs of what Mountlab makes itself begin, and on devices those of earlier versions
+BOUND=6d6f756e-746c-6143- # how a UUID begins that is bound to its device: 8 digits of `bound` follow
 MARK_BLOCKS=1024          # of 1 KiB: the ext2 at the beginning of the device that marks it
 
 refuse() {
@@ -12,7 +11,7 @@ refuse() {
 }
 
 check_programs() {
-    for program in wipefs blkid mke2fs cmp awk od sha256sum; do
+    for program in wipefs blkid blockdev mke2fs cmp awk od sha256sum; do
         command -v "$program" >/dev/null || refuse "the box lacks $program, without which $1 cannot be checked"
     done
     mke2fs -V 2>&1 | grep -q '^mke2fs [0-9]' || refuse "mke2fs of the box is not that of e2fsprogs"
@@ -48,6 +47,7 @@ find_device() {
     fi
     partitions=${partitions# }
     disk_node=/dev/$(printf %s "${disk##*/}" | tr '!' /)
+    backing=$(cat "$disk/loop/backing_file" 2>/dev/null) # of a loop device: its file, or the device below it
     size=$(($(cat "$system/size") * 512))
     [ "$size" -gt 0 ] || refuse "$device has no size (no medium)"
     [ "$(cat "$system/ro")" = 0 ] || refuse "$device is read-only"
@@ -63,7 +63,8 @@ find_identity() { # STABLE EXPECTED
     own=$(own_fact) || refuse "the file below the loop device $device cannot be found (deleted, or in another mount namespace)"
     sequence=$(fact_of "$disk/diskseq")
     # A disk that says nothing of itself is known by its size and the name that the box file gives it.
-    bound=$(printf %s "$place,${own:-name=$1}" | sha256sum | cut -c 1-8)
+    fact=$place,${own:-name=$1}
+    bound=$(printf %s "$fact" | sha256sum | cut -c 1-8)
     identity=boot=${boot%%-*},$number,$place${sequence:+,$sequence}${own:+,$own},bound=$bound
     own_id=${own#*=}
     { [ -n "$own_id" ] && [ ${#own_id} -le 64 ] && [ "$disk" = "$system" ]; } || own_id=$bound
@@ -80,16 +81,31 @@ fact_of() { # NAME=VALUE of the first of these files that says something
 }
 
 # What identifies a device, however the kernel numbers it. Of a loop device: its file, which another loop device and
-# another boot find again, and which a copy does not share.
+# another boot find again, and which a copy does not share. A copy may get the inode of a file that was removed, but not
+# its generation.
 own_fact() {
-    if [ -e "$disk/loop/backing_file" ]; then
-        backing=$(cat "$disk/loop/backing_file")
-        echo "file=$(stat -f -c %i -- "$backing"):$(stat -c %i -- "$backing"):$(cat "$disk/loop/offset")" 2>/dev/null
+    if [ -n "$backing" ]; then
+        generation=$(lsattr -dv -- "$backing" 2>/dev/null | awk '{ print $1; exit }')
+        file=$(stat -f -c %i -- "$backing"):$(stat -c %i -- "$backing")${generation:+.$generation}
+        echo "file=$file:$(cat "$disk/loop/offset")" 2>/dev/null
         [ -e "$backing" ]
         return
     fi
     fact_of "$disk/wwid" "$disk/device/wwid" "$disk/serial" "$disk/device/serial" "$disk/dm/uuid" "$disk/md/uuid" \
         "$disk/device/uuid"
+}
+
+# A disk of the virtual box: it is named so by Mountlab's own QEMU, as is the disk that the box has its root on.
+made_by_mountlab() {
+    [ "$disk" = "$system" ] || return 1
+    case $own in
+    serial=mountlab-scratch | serial=mountlab-journal | uuid=6d6f756e-746c-6162-0000-6e766469006d) ;;
+    *) return 1 ;;
+    esac
+    for serial in /sys/block/vd*/serial; do
+        [ "$(cat "$serial" 2>/dev/null)" != mountlab-root ] || return 0
+    done
+    return 1
 }
 
 # The kernel numbers devices again each time that it starts: then a disk is recognised by its own identity.
@@ -150,8 +166,7 @@ looped() { # the loop device that lies on the device $1 (number $2)
 # By device and inode, since one file has many names; by name where losetup cannot say more.
 same_file() {
     [ -e "$system/loop/backing_file" ] || return
-    [ ! -b "$(cat "$system/loop/backing_file")" ] \
-        || { echo "is a loop device on the block device $(cat "$system/loop/backing_file")" && return; }
+    [ ! -b "$backing" ] || { echo "is a loop device on the block device $backing" && return; }
     files=$(losetup --list --noheadings --output NAME,BACK-MAJ:MIN,BACK-INO 2>/dev/null) \
         || files=$(cd /sys/block && grep -H . loop*/loop/backing_file 2>/dev/null | sed 's,^\([^/]*\)[^:]*:,/dev/\1 ,')
     printf '%s\n' "$files" | awk -v d="/dev/$name" '{ who = $1; sub("^[^ ]+ +", ""); of[who] = $0 }
@@ -180,19 +195,23 @@ used_as() { # how the device of the directory $1 is used, '' if in no way that s
 
 # Processes that have a block device open, or mapped with its descriptor closed: its number (as 7:0) and the process. By
 # numbers, since a device has as many names as somebody has made nodes for it. Links below /proc lead to the node itself.
+# And those of a file with the inode $1: `file`, the process, and the link.
 holders() {
     {
-        ls -lnL /proc/[0-9]*/fd 2>/dev/null
+        ls -lniL /proc/[0-9]*/fd 2>/dev/null
         # One line for each file that is mapped, where it was mapped first.
         maps=map_files
         [ -d /proc/self/map_files ] || maps=root
         grep -H ' /' /proc/[0-9]*/maps 2>/dev/null | awk -v maps="$maps" '!seen[$4, $5]++ && $5 {
             split($1, part, "[/:]"); where = part[5]; sub("^ *([^ ]+ +){5}", "")
             print "/proc/" part[3] "/" maps (maps == "root" ? $0 : "/" where) }' | tr '\n' '\0' \
-            | xargs -0 ls -dlnL 2>/dev/null
-    } | awk '/^\/proc\/[0-9]+\/fd:$/ { split($0, part, "/"); process = part[3] }
-        /^b/ { who = process; if (match($0, "/proc/[0-9]+/")) who = substr($0, RSTART + 6, RLENGTH - 7)
-            sub(",", "", $5); print $5 ":" $6, who }'
+            | xargs -0 ls -dlniL 2>/dev/null
+    } | awk -v inode="$1" '/^\/proc\/[0-9]+\/fd:$/ { split($0, part, "/"); process = part[3] }
+        $2 !~ /^[b-]/ { next }
+        { who = process; link = "/proc/" process "/fd/" $NF }
+        match($0, "/proc/[0-9]+/") { who = substr($0, RSTART + 6, RLENGTH - 7); link = substr($0, RSTART) }
+        $2 ~ /^b/ { sub(",", "", $6); print $6 ":" $7, who }
+        $2 ~ /^-/ && $1 == inode { print "file", who, link }'
 }
 
 # udev looks into every device that was written to, so only what has it open for a whole second counts.
@@ -200,14 +219,29 @@ check_not_open() {
     numbers=$number
     [ "$disk" = "$system" ] || numbers="$numbers $(cat "$disk/dev")"
     for part in $partitions; do numbers="$numbers $(cat "$system/$part/dev")"; done
+    file=
+    [ ! -f "$backing" ] || file=$(stat -c %d:%i -- "$backing")
     for _ in 1 2 3 4 5; do
-        who=$(exec 8<&- 9<&-; holders | awk -v own=$$ -v numbers="$numbers" '
+        who=$(exec 8<&- 9<&-; holders "${file#*:}" | awk -v own=$$ -v numbers="$numbers file" '
             BEGIN { many = split(numbers, each, " "); for (i = 1; i <= many; i++) ours[each[i]] }
-            !found && $1 in ours && $2 != own { print $2; found = 1 }')
+            $1 in ours && $2 != own' | while read -r kind process link; do
+            [ "$kind" != file ] || [ "$(stat -L -c %d:%i -- "$link" 2>/dev/null)" = "$file" ] || continue
+            [ "$kind" != file ] || device="$backing, the file below $device,"
+            echo "$device is held open by process $process ($(cat "/proc/$process/comm" 2>/dev/null))"
+            break
+        done)
         [ -n "$who" ] || return 0
         sleep 0.2 2>/dev/null || sleep 1
     done
-    refuse "$device is held open by process $who ($(cat "/proc/$who/comm" 2>/dev/null))"
+    refuse "$who"
+}
+
+# A lock of a file outlives its process' descriptor where another machine holds it (NFS), or where it is on its way.
+locked() {
+    [ -f "$backing" ] || return
+    dev=$(stat -c %d -- "$backing")
+    at=$(printf '%02x:%02x' $((dev >> 8 & 0xfff)) $((dev & 0xff | dev >> 12 & 0xfff00))):$(stat -c %i -- "$backing")
+    ! grep -q " $at " /proc/locks || echo "lies on a file that is locked: $backing ($at in /proc/locks)"
 }
 
 # O_EXCL: mounts in other namespaces, swap, members of a mounted file system or of an array, journals in use, and on a disk
@@ -228,6 +262,8 @@ check_unused() {
     how=$(same_file)
     [ -z "$how" ] || refuse "$device is in use: it $how"
     check_not_open
+    how=$(locked)
+    [ -z "$how" ] || refuse "$device is in use: it $how"
     check_exclusive
 }
 
@@ -279,22 +315,27 @@ check_single() {
     describe
 }
 
-# Whether the one signature on it is ours. Refuses a mark that is bound to another device, and what lies beside ours.
+# Whether the one signature on it is ours. Refuses a mark that this box has no record of, what lies beside ours, and a device
+# that others have changed.
 is_ours() {
     case $type in ext[234] | xfs | btrfs | jbd | xfs_external_log) ;; *) return 1 ;; esac
-    case $id in
-    "$OURS"*) what="$device ($said) holds $type of Mountlab's own (UUID $id), by an earlier version" ;;
-    "$BOUND"*)
-        case $type in xfs_external_log) digits=9-16 ;; *) digits=1-8 ;; esac
-        [ "$(printf %s "${id#"$BOUND"}" | tr -d - | cut -c "$digits")" = "$bound" ] || refuse "$device ($said) holds $type with Mountlab's mark of another device (UUID $id; that of this device has $bound): it is a copy, or the device was resized or moved" "$id"
-        what="$device ($said) holds $type of Mountlab's own (UUID $id)"
-        ;;
-    *) return 1 ;;
-    esac
+    if ! { read_record && listed_uuid "$id"; }; then
+        case $id in "$BOUND"* | "$OURS"*) ;; *) return 1 ;; esac
+        what="$device ($said) holds $type with a mark of Mountlab (UUID $id)"
+        if ! made_by_mountlab; then
+            [ -z "$uuids" ] || refuse "$what, but not one that this box has put there ($uuids)" "$id"
+            refuse "$what, but $RECORDS has no claim of this device: it is a copy, was resized or moved, or was claimed by \
+another system or by an earlier version" "$id"
+        fi
+    fi
+    what="$device ($said) holds $type of Mountlab's own (UUID $id)"
     [ -z "$partitions" ] || refuse "$what, and the kernel knows partitions of it: $partitions" "$own_id"
     other=$(beside)
     [ -z "$other" ] || refuse "$what, and beside it $other" "$own_id"
+    made_by_mountlab || check_unchanged
 }
+
+listed_uuid() { case " $uuids " in *" ${1:-none} "*) ;; *) return 1 ;; esac; }
 
 # What lies beside ours that wipefs and blkid do not report: a label with a wrong checksum or in a sector where they do not
 # look, a file system that this version of them does not know, one further inside of the area of the mark, a copy of the
@@ -381,7 +422,6 @@ put_mark() {
     tail=$((size / 65536 * 65536))
     [ "$tail" = "$size" ] || dd if=/dev/zero of="$device" bs=512 seek=$((tail / 512)) count=$(((size - tail) / 512)) \
         conv=notrunc 2>/dev/null || refuse "$device cannot be written"
-    last=$(printf %s "$bound" | cut -c 5-8)
-    mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$BOUND${bound%"$last"}-${last}00000000" "$device" "$MARK_BLOCKS" \
-        </dev/null >&2 || refuse "$device cannot be marked"
+    mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$mark" "$device" "$MARK_BLOCKS" </dev/null >&2 \
+        || refuse "$device cannot be marked"
 }

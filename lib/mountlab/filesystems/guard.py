@@ -21,22 +21,24 @@ BOUND = "6d6f756e-746c-6143-"
 MARK_UUID = f"{OURS}0000-000000000000"
 REFUSED, PERMIT, IDENTITY = "refused: ", "permit: ", "identity: "
 UNCLAIMED = "claim"
+LOOK_TIMEOUT_S = 6 * 3600.0
+"""The first look at a device after a restart of the box compares a page of each 2 MiB: hours for a large disk that
+rotates."""
 CUT_OFF = "-"
 _BOUND_TO = re.compile(r",bound=([0-9a-f]{8})\Z")
 
 
-def uuid_for(identity: str, *parts: str, log: str = "") -> str:
-    """Return a UUID by which the guard knows a file system as ours, another one for other `parts`.
+def uuid_for(identity: str, *parts: str) -> str:
+    """Return a UUID for a file system that Mountlab makes, another one for other `parts`.
 
-    It is bound to the scratch device whose identity the guard has stated ('' for what Mountlab makes itself). An
-    external log of xfs carries the UUID of its file system: `log`, its identity, takes the place of the parts.
+    It is bound to the scratch device whose identity the guard has stated ('' for what Mountlab makes itself). The guard
+    records it before mkfs runs, and knows the file system by the record.
     """
     digest = sha256("/".join(parts).encode()).hexdigest()
-    bound, bound_log = bound_to(identity), bound_to(log)
-    if not bound + bound_log:
+    bound = bound_to(identity)
+    if not bound:
         return f"{OURS}{digest[:4]}-{digest[4:16]}"
-    digits = (bound or "0" * 8) + (bound_log or digest[:8])
-    return f"{BOUND}{digits[:4]}-{digits[4:]}"
+    return f"{BOUND}{bound[:4]}-{bound[4:]}{digest[:8]}"
 
 
 def bound_to(identity: str) -> str:
@@ -107,7 +109,7 @@ def read_permission(said: str) -> tuple[str, str]:
     return identity, " ".join(line for line in lines if not line.startswith(IDENTITY))
 
 
-_ONLY_LOOKS = ("mount", "borrow.sh", "evidence.sh", "ln", "readlink", "umount")
+_ONLY_LOOKS = ("mount", "borrow.sh", "evidence.sh", "ln", "readlink", "settle.sh", "umount")
 """Commands that may name a scratch device without the guard: they mount it, read it, or set what is given back."""
 
 

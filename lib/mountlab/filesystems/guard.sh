@@ -3,9 +3,10 @@
 #   DEVICE    its stable name, from the box file
 #   CUT_OFF   `-` on a device that the same run was formatting when the box lost power: its signature is gone; else ''
 #   EXPECTED  what `identity:` said when the plan was made; '' asks for nothing
-# It may if nothing uses it, and if Mountlab has claimed it (claim.sh) or formatted it before: that alone, whatever its size.
+# It may if nothing uses it, and if Mountlab has claimed it (claim.sh) and nobody else has written to it since: neither since the
+# claim, nor since the last use of ours ended (settle.sh).
 # The disks of the virtual box, which Mountlab makes empty at each start, need no claim.
-# Without COMMAND: only reads. Prints the device's real name; on standard error `identity: ...` and what is on it.
+# Without COMMAND: only reads the device. Prints the device's real name; on standard error `identity: ...` and what is on it.
 # With COMMAND: looks again, and becomes COMMAND at once: output and exit status are COMMAND's.
 # A refusal: exit status 1; standard error begins with `refused: `, and ends with `permit: claim` where claiming the device
 # may permit it, with `permit: ID` where claiming it with `--erase ID` would (mountlab.filesystems.guard reads this).
@@ -15,20 +16,7 @@
 # opens or writes the device in these milliseconds without O_EXCL or flock, and a descriptor that no process has in its
 # table: one that only io_uring holds, or that is on its way through a socket.
 
-# A disk of the virtual box: it is named so by Mountlab's own QEMU, as is the disk that the box has its root on.
-made_by_mountlab() {
-    [ "$disk" = "$system" ] || return 1
-    case $own in
-    serial=mountlab-scratch | serial=mountlab-journal | uuid=6d6f756e-746c-6162-0000-6e766469006d) ;;
-    *) return 1 ;;
-    esac
-    for serial in /sys/block/vd*/serial; do
-        [ "$(cat "$serial" 2>/dev/null)" != mountlab-root ] || return 0
-    done
-    return 1
-}
-
-check_content() {
+check_permitted() {
     find_signatures
     if [ -n "$types$type$table$contradictory" ]; then
         check_single
@@ -37,7 +25,7 @@ check_content() {
     fi
     what="$device ($said) carries no signature"
     [ -z "$partitions" ] || refuse "$what, but the kernel knows partitions of it: $partitions" "$own_id"
-    if [ "$cut_off" = - ]; then
+    if [ "$cut_off" = - ] && read_record && [ "$state" = using ]; then
         what="$what since this run was cut off in making one"
     elif made_by_mountlab; then
         what="$what, and is a disk that Mountlab made for this virtual box"
@@ -53,7 +41,7 @@ find_device "$1"
 find_identity "$1" "$3"
 if [ $# -eq 3 ]; then
     check_unused
-    check_content
+    check_permitted
     printf 'identity: %s\n%s\n' "$identity" "$what" >&2
     echo "$device"
     exit 0
@@ -63,7 +51,8 @@ shift 3
 case " $* " in *[=\ ,]"$device"[\ ,]*) ;; *) refuse "$stable is $device, which the command does not name" ;; esac
 lock
 check_unused
-check_content
+check_permitted
+record_use "$@"
 [ -z "$types" ] || put_mark
 check_not_open
 check_exclusive # the last word

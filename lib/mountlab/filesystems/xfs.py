@@ -31,10 +31,11 @@ class Xfs(DeviceFamily):
         return ("mkfs.xfs", "-f", "-q", *full, *words, DEVICE)
 
     def journal_steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        """mkfs.xfs writes the log as well, but its guard has looked at one device only: the other is marked first."""
+        """mkfs.xfs writes the log as well, but its guard has looked at one device only: the other is marked first, with
+        the UUID of the file system, which its log will carry."""
         if fs.journal_device is None:
             return ()
-        mark = mark_argv(JOURNAL, place.journal_uuid)
+        mark = mark_argv(JOURNAL, place.uuid)
         why = "mark the external log as ours"
         return (backing.format_step(fs, place, mark, why=why, keep="mark-journal.txt", journal=True),)
 

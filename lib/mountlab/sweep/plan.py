@@ -314,7 +314,7 @@ class Planner:
             run_dir=self.run_dir,
             mountpoint=f"{self.run_dir}/mnt/{fs.name}",
             image=f"{beside}/{fs.name}.img",
-            uuid=uuid_for(device_id, self.run_id, mount_id, log=journal_id if backed.type == "xfs" else ""),
+            uuid=uuid_for(device_id, self.run_id, mount_id),
             journal_uuid=uuid_for(journal_id, self.run_id, mount_id, "journal"),
             device=scratch.get(backed.device or ""),
             device_id=device_id,

@@ -37,14 +37,15 @@ _OWN = ("helper.sh", "checks.sh", "record.sh", "umount.sh")
 _COPIED = (
     "box/care_clean.sh", "box/perf.sh", "box/tracing.sh", "filesystems/kallsyms.sh", "filesystems/made.sh",
     "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
-    "filesystems/claim.sh", "filesystems/detach.sh", "filesystems/device.sh", "filesystems/guard.sh",
-    "filesystems/image.sh", "filesystems/strict.sh", "filesystems/timed.sh",
+    "filesystems/claim.sh", "filesystems/claim_record.sh", "filesystems/detach.sh", "filesystems/device.sh",
+    "filesystems/guard.sh", "filesystems/image.sh", "filesystems/settle.sh", "filesystems/strict.sh",
+    "filesystems/timed.sh",
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
 _OF_KERNEL = ("tracing.sh", "kallsyms.sh")
 """Scripts of no run, which the helper runs where root permits tracing."""
-_SCRIPTS = {"image.sh", DETACH, "borrow.sh", "evidence.sh", "claim.sh", *_OF_KERNEL}
+_SCRIPTS = {"image.sh", DETACH, "borrow.sh", "evidence.sh", "claim.sh", "settle.sh", *_OF_KERNEL}
 _COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
 _WITHOUT_RUN = "-"
 _PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
@@ -287,7 +288,7 @@ def _is_ours(words: tuple[str, ...], box: Box) -> bool:
     user's."""
     if words[0] == "evidence.sh":
         return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
-    if words[0] in ("blockdev", "claim.sh", *_OF_KERNEL, *_PREFIXES):
+    if words[0] in ("blockdev", "claim.sh", "settle.sh", *_OF_KERNEL, *_PREFIXES):
         return True
     return any(word == box.mount_root or word.startswith(f"{box.mount_root}/") for word in words)
 

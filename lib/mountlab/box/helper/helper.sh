@@ -5,7 +5,7 @@
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
 #   mkdir, rm, rmdir, image.sh, losetup, detach.sh, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
-#   claim.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
+#   claim.sh, settle.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
 #   where root permits tracing: tracing.sh EVENT..., kallsyms.sh, record begin|end TRIAL...
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
@@ -337,7 +337,13 @@ open_run() {
     esac
 }
 
-of_device() { cat "$lib/device.sh" "$lib/$1"; }
+of_device() { cat "$lib/device.sh" "$lib/claim_record.sh" "$lib/$1"; }
+
+settle() { # DEVICE EXPECTED
+    listed "$1" || refuse "$1 is not among the scratch devices of helper.conf"
+    an_identity "$2" || refuse "$2 is no identity"
+    exec sh -c "$(of_device settle.sh)" settle.sh "$@"
+}
 
 # What stands in front of a command: the guard of a scratch device, the clock, questions to the kernel.
 prefixed() {
@@ -440,6 +446,7 @@ plain_command() {
         exec umount -- "$1"
         ;;
     evidence.sh:*) check_evidence "$@" && exec sh "$lib/evidence.sh" "$@" ;;
+    settle.sh:2) settle "$@" ;;
     borrow.sh:*) check_borrow "$@" && exec sh "$lib/borrow.sh" "$@" ;;
     record:*)
         case $1:$# in
@@ -486,6 +493,7 @@ common_command() {
         exec blockdev --getsize64 "$2"
         ;;
     guard.sh:3) prefixed guard.sh "$@" ;;
+    settle.sh:2) settle "$@" ;;
     claim.sh:3)
         listed "$1" || refuse "$1 is not among the scratch devices of helper.conf"
         an_id "$2" && number "$3" || refuse "$2 $3 is no id and time"

@@ -107,11 +107,11 @@ def steps_say_why(case: FamilyCase) -> None:
 
 
 def what_it_makes_is_undone(case: FamilyCase) -> None:
-    """What a step makes is undone, and what it mounts is unmounted."""
+    """What a step makes is undone, what it mounts is unmounted, and the end of a scratch device's use is recorded."""
     steps = case.steps
     for step in steps:
         words = [*shortened(step.argv).split(), ""]
-        makes = words[0] in _MAKERS or words[1] == "mount"
+        makes = words[0] in _MAKERS or words[1] == "mount" or (words[0] == GUARD and step.binds is not None)
         require(makes == (step.undo is not None), f"undo of `{step.why}`", got=step.undo, allowed="what takes it back")
     mounts = [step for step in steps if shortened(step.argv).startswith("timed.sh mount ")]
     for step in mounts:
