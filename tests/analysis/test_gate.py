@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from mountlab import __main__
+from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, below
 from mountlab.analysis.gate import EXIT_CODES, Gate, Judged, judge
+from mountlab.analysis.same_cells import same_cell
 from mountlab.core import disk, errors
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
@@ -27,6 +29,8 @@ from synthetic_run import SyntheticRun, synthetic_run
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
 LOOKS: tuple[Looks, ...] = ("any", "once")
+ALIKE = RunsDiffer(0.0)
+"""For what is not about how much runs differ by themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +79,9 @@ def without(made: SyntheticRun, cell: str) -> SyntheticRun:
 )
 @pytest.mark.slow
 def test_there_are_three_outcomes(factor: float, noise: float, outcome: str) -> None:
-    gate = judge([run("after", factor=factor, noise=noise)], [run("before", noise=noise)], margin=0.05)
+    gate = judge(
+        [run("after", factor=factor, noise=noise)], [run("before", noise=noise)], margin=0.05, runs_differ=ALIKE
+    )
     assert gate.outcome == outcome
     assert headline(gate).lower().startswith(f"{outcome}: of ")
     assert gate.unit == "block"
@@ -86,7 +92,7 @@ def test_the_whole_is_as_good_as_its_worst_figure() -> None:
     after = run("after", noise=0.005)
     slow = after.measurements["cell"].eq("ext4/dd-write")
     after.measurements = after.measurements.assign(value=after.measurements["value"].where(~slow, 1e6))
-    gate = judge([after], [run("before", noise=0.005)], margin=0.05)
+    gate = judge([after], [run("before", noise=0.005)], margin=0.05, runs_differ=ALIKE)
     assert gate.outcome == "fails"
     assert [each.cell.id for each in gate.judged if each.outcome == "fails"] == ["ext4/dd-write"]
     assert gate.judged[0].outcome == "fails", "the worst first"
@@ -132,7 +138,7 @@ def test_trials_that_ran_into_their_limit_leave_nothing_to_judge(ended: int) -> 
     after.measurements = after.measurements[~own | (own.cumsum() <= ended)]
     late = Caveat(code="timed-out", severity="warning", scope="cell", subject="ext4/dd-write", message="3 of 6")
     after.caveats = [late]
-    gate = judge([after], [run("before", noise=0.005)], margin=0.05)
+    gate = judge([after], [run("before", noise=0.005)], margin=0.05, runs_differ=ALIKE)
     (each,) = (each for each in gate.judged if each.cell.id == "ext4/dd-write")
     assert each.outcome == "cannot tell"
     assert "timed-out" in why(gate, each)
@@ -142,7 +148,12 @@ def test_trials_that_ran_into_their_limit_leave_nothing_to_judge(ended: int) -> 
 
 @pytest.mark.slow
 def test_what_the_baseline_has_not_is_not_asked() -> None:
-    gate = judge([run("after", noise=0.005)], [without(run("before", noise=0.005), "ext4/dd-write")], margin=0.05)
+    gate = judge(
+        [run("after", noise=0.005)],
+        [without(run("before", noise=0.005), "ext4/dd-write")],
+        margin=0.05,
+        runs_differ=ALIKE,
+    )
     assert gate.outcome == "passes"
     assert "ext4/dd-write" not in {each.cell.id for each in gate.judged}
 
@@ -154,7 +165,7 @@ def test_figures_with_an_error_are_not_told_whatever_they_show() -> None:
         Caveat(code="noisy", severity="warning", scope="cell", subject="tmpfs/dd-write", message="noisy"),
         Caveat(code="reads", severity="error", scope="cell", subject="ramfs/dd-write", message="x", metrics="read_"),
     ]
-    gate = judge([after], [run("before", noise=0.005)], margin=0.05)
+    gate = judge([after], [run("before", noise=0.005)], margin=0.05, runs_differ=ALIKE)
     told = {each.cell.id: why(gate, each) for each in gate.judged}
     assert told["ext4/dd-write"] == "cannot tell: its figures cannot be trusted (failed-trials in the change)"
     assert [each.cell.id for each in gate.judged if math.isnan(each.ratio[0])] == ["ext4/dd-write"], (
@@ -171,7 +182,7 @@ def test_one_trial_needs_a_second() -> None:
 
 @pytest.mark.slow
 def test_how_many_more_blocks_are_needed_is_said_and_is_more_than_there_are() -> None:
-    gate = judge([run("after", noise=0.06)], [run("before", noise=0.06)], margin=0.05)
+    gate = judge([run("after", noise=0.06)], [run("before", noise=0.06)], margin=0.05, runs_differ=ALIKE)
     open_ = [each for each in gate.judged if each.outcome == "cannot tell"]
     assert open_
     for each in open_:
@@ -182,7 +193,7 @@ def test_how_many_more_blocks_are_needed_is_said_and_is_more_than_there_are() ->
 
 @pytest.mark.slow
 def test_where_no_number_of_blocks_would_tell_that_is_said() -> None:
-    gate = judge([run("after", noise=2.0)], [run("before", noise=2.0)], margin=0.01)
+    gate = judge([run("after", noise=2.0)], [run("before", noise=2.0)], margin=0.01, runs_differ=ALIKE)
     assert {each.outcome for each in gate.judged} == {"cannot tell"}
     told = [why(gate, each) for each in gate.judged]
     noisy = "cannot tell: at this noise needs more than 200 blocks in each run; half the noise, a quarter of them"
@@ -228,16 +239,70 @@ def test_every_form_states_the_same_error() -> None:
 
 @pytest.mark.slow
 def test_with_several_runs_on_a_side_what_differs_from_run_to_run_counts() -> None:
-    """Runs that differ by 10 % by themselves: one beside one is called worse, one beside five is not."""
+    """Runs that differ by 10 % by themselves: one beside one is called worse where they are stated to be alike, one
+    beside five is not."""
     baseline = [run(f"before{i}", factor=factor, noise=0.003) for i, factor in enumerate((1, 1.1, 0.9, 1.05, 0.95))]
     after = run("after", factor=0.92, noise=0.003)
-    assert judge([after], baseline[:1], margin=0.02).outcome == "fails"
+    assert judge([after], baseline[:1], margin=0.02, runs_differ=ALIKE).outcome == "fails"
     gate = judge([after], baseline, margin=0.02)
     assert gate.unit == "run"
     assert gate.outcome == "cannot tell"
     assert re.match(r"cannot tell: at this noise needs more than 200 runs on each side", why(gate, gate.judged[0]))
     assert "share no blocks" not in promises(gate)
-    assert judge([run("far", factor=0.3, noise=0.003)], baseline, margin=0.02).outcome == "fails"
+    assert judge([run("far", factor=0.1, noise=0.003)], baseline, margin=0.02).outcome == "fails"
+
+
+def of_two(factor: float, differ: RunsDiffer | None = None) -> Gate:
+    return judge(
+        [run("after", factor=factor, noise=0.002)], [run("before", noise=0.002)], margin=0.05, runs_differ=differ
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("factor", "outcome"), [(0.85, "fails"), (1.1, "passes")])
+def test_one_run_beside_one_decides_up_to_the_break_even_that_it_prints(factor: float, outcome: str) -> None:
+    alike = of_two(factor, ALIKE)
+    for each in (alike.judged[0], alike.judged[-1]):
+        assert (each.outcome, each.would) == (outcome, outcome)
+        told = why(alike, each)
+        assert re.search(rf", unless runs differ by more than {below(each.unless)}$", told)
+        for times, expected in ((0.999, outcome), (1.001, "cannot tell")):
+            gate = of_two(factor, RunsDiffer(each.unless * times))
+            (same,) = (one for one in gate.judged if (one.cell, one.metric) == (each.cell, each.metric))
+            assert same.outcome == expected
+            assert (same.would, same.unless) == (outcome, pytest.approx(each.unless)), "whatever is stated"
+    assert f"; {outcome} unless runs differ by more than " in why(gate, same)
+
+
+@pytest.mark.slow
+def test_where_one_run_beside_one_cannot_tell_it_needs_runs_in_turns() -> None:
+    """Where runs differ by more than blocks make up for; in every form."""
+    gate = of_two(1.0)
+    assert {(each.outcome, each.unit) for each in gate.judged} == {("cannot tell", "run")}
+    told = why(gate, gate.judged[0]).replace("\xa0", " ")
+    assert re.match(r"cannot tell: needs \d+ runs on each side, interleaved, if they differ by 5 %; 3 measure", told)
+    assert "block" not in told
+    quiet = of_two(0.955, RunsDiffer(0.004))
+    assert {why(quiet, each).partition(";")[0] for each in quiet.judged} == {
+        "cannot tell: needs 3 runs on each side, interleaved"
+    }
+    advice = "Measure 3 runs of each side or more, in turns"
+    source = "Runs are assumed to differ by 5 % or less"
+    for form in (gate_text(gate), gate_markdown(gate), json.dumps(gate_json(gate), ensure_ascii=False)):
+        assert advice in form
+        assert source in form.replace("\xa0", " ")
+    assert gate_json(gate)["figures"][0]["needed_unit"] == "run"
+
+
+@pytest.mark.slow
+def test_a_spread_that_earlier_runs_measured_takes_the_place_of_the_assumption() -> None:
+    figures = {
+        (same_cell(each.cell), each.metric, each.label, "B/s"): FigureSpread(0.002, 9, 0.2, 10)
+        for each in of_two(1.0).judged
+    }
+    gate = of_two(1.0, RunsDiffer(measured={"after": figures, "before": figures}))
+    assert gate.outcome == "passes"
+    assert "Runs differ by 0.2 %, measured from 10 earlier runs" in gate.runs_differ.replace("\xa0", " ")
 
 
 def test_each_outcome_has_an_exit_code_that_no_error_has() -> None:
@@ -260,7 +325,7 @@ def mixed() -> Gate:
     factors = {"ext4/dd-write": 0.5, "ramfs/dd-write": 0.952}
     times = after.measurements["cell"].map(factors).fillna(1.0)
     after.measurements = after.measurements.assign(value=after.measurements["value"] * times)
-    return judge([after], [before], margin=0.05)
+    return judge([after], [before], margin=0.05, runs_differ=ALIKE)
 
 
 def test_junit_tells_the_three_outcomes_apart(mixed: Gate) -> None:
@@ -380,10 +445,11 @@ def test_the_error_is_over_all_looks_unless_one_is_all_there_is(
 @pytest.mark.slow
 def test_blocks_after_the_last_look_are_said_not_to_count() -> None:
     any_, once = (
-        judge([run("after", blocks=7)], [run("before", blocks=7)], margin=0.05, looks=looks) for looks in LOOKS
+        judge([run("after", blocks=7)], [run("before", blocks=7)], margin=0.05, looks=looks, runs_differ=ALIKE)
+        for looks in LOOKS
     )
     assert "The first 5 blocks of each run count" in gate_text(any_).replace("\xa0", " ")
-    assert (any_.counted, once.counted) == (5, 7)
+    assert (any_.counted, once.counted) == ((5, 5), (7, 7))
     assert "blocks count" not in gate_text(once)
 
 

@@ -13,6 +13,7 @@ from mountlab.stats import looks as looking
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
 from repetition import few_then_many, others_long
+from rows import every_row
 from scipy import stats
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -71,16 +72,37 @@ def of_spread(n: int) -> Floats:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("looks", ["any", "once"])
-def test_more_runs_of_either_side_never_tell_less(looks: Looks) -> None:
-    """At the same spread each further run makes the interval narrower, also where it is a look more that has a smaller
-    share; 1 % is left for a 20th run beside a single one, which has hardly anything to add."""
+def test_more_runs_of_either_side_never_tell_less() -> None:
+    """At the same spread each further run makes the interval of a single look narrower; 1 % is left for a 20th run
+    beside a single one, which has hardly anything to add."""
     high = np.full((20, 20), math.inf)
     for m, k in itertools.product(range(1, 21), repeat=2):
         if m + k > 2:
-            high[m - 1, k - 1] = math.log(lower_is_better(of_spread(m), of_spread(k), unit="run", looks=looks).high[0])
+            high[m - 1, k - 1] = math.log(lower_is_better(of_spread(m), of_spread(k), unit="run").high[0])
     assert (high[1:] <= 1.01 * high[:-1]).all()
     assert (high[:, 1:] <= 1.01 * high[:, :-1]).all()
+
+
+def test_each_look_at_runs_tells_more_than_the_one_before() -> None:
+    """Also where it has a smaller share of the error."""
+    for sizes in ([(1, 5), (1, 10), (1, 20)], [(3, 3), (6, 6), (12, 12), (24, 24)]):
+        high = [lower_is_better(of_spread(m), of_spread(k), unit="run", looks="any").high[0] for m, k in sizes]
+        assert all(later < earlier for earlier, later in itertools.pairwise(high))
+
+
+@every_row(
+    ("runs", "counted"),
+    [((3, 4), (3, 3)), ((1, 9), (1, 5)), ((9, 2), (5, 1)), ((6, 7), (6, 6)), ((1, 19), (1, 10)), ((2, 4), (2, 4))],
+)
+def test_runs_after_a_look_count_at_the_next_one(runs: tuple[int, int], counted: tuple[int, int]) -> None:
+    """Else each further run would be a look, and three beside three had a tenth of the error."""
+    change, baseline = np.random.default_rng(12).lognormal(0, 0.02, (2, 1, 20))
+    sides = change[:, : runs[0]], baseline[:, : runs[1]]
+    found = lower_is_better(*sides, unit="run", looks="any")
+    first = lower_is_better(sides[0][:, : counted[0]], sides[1][:, : counted[1]], unit="run", looks="any")
+    assert found.counted == counted
+    assert found.left_out == (runs != counted)
+    assert (found.low, found.high) == (first.low, first.high)
 
 
 @pytest.mark.parametrize(("looks", "sd"), [("any", 0.015), ("once", 0.025)])
@@ -96,7 +118,7 @@ def test_more_runs_of_either_side_pass_more_often(looks: Looks, sd: float) -> No
             passes[i, j] += found.passes[0] / cases
     assert (np.diff(passes, axis=0) > -0.09).all(), passes
     assert (np.diff(passes, axis=1) > -0.09).all(), passes
-    assert passes[3, 3] > max(passes[0, 3], passes[3, 0]) + 0.2, passes
+    assert passes[3, 3] > max(passes[0, 1], passes[1, 0]) + 0.2, passes
 
 
 def one_after_another(sides: Sequence[Floats], path: Sequence[tuple[int, int]]) -> tuple[bool, bool]:
@@ -146,11 +168,16 @@ def test_however_runs_are_added_the_error_is_that_which_is_said(path: list[tuple
 
 @pytest.mark.parametrize("unit", ["block", "run"])
 def test_all_looks_share_the_error_of_one(unit: Unit) -> None:
-    """Whichever numbers of values are looked at, each number once, and however far it goes."""
-    at = {looking.counted(n, unit) for n in range(2 if unit == "block" else 3, 3000)}
-    assert 0.9 < sum(looking.share(n, unit) for n in at) <= 1
-    assert looking.share(7, unit, "once") == 1
+    """Whichever numbers of values are looked at, in whatever order, and however far it goes: each is at the same
+    data whenever it is made, and has a share of its own."""
+    sizes = [*range(1, 100), 200, 400, 800, 1600, 3200]
+    pairs = [(m, k) for m, k in itertools.product(sizes, repeat=2) if (min(m, k) > 1 if unit == "block" else m + k > 2)]
+    at = {looking.counted(m, k, unit) for m, k in pairs}
+    at = {(min(pair), min(pair)) for pair in at} if unit == "block" else at
+    assert 0.9 < sum(looking.share(m, k, unit) for m, k in at) <= 1
+    assert looking.share(7, 7, unit, "once") == 1
     assert looking.later(5, "block") == [10, 20, 40, 80, 160, 320, 640, 1280]
+    assert looking.later(1, "run")[:3] == [3, 6, 12]
     assert [*looking.later(1, "run", "once")][:2] == [2, 3]
 
 
@@ -160,7 +187,7 @@ def test_what_was_added_after_a_look_counts_at_the_next() -> None:
     first = lower_is_better(change[:, :5], baseline[:, :5], looks="any")
     between = lower_is_better(change[:, :9], baseline[:, :9], looks="any")
     later = lower_is_better(change, baseline, looks="any")
-    assert (first.counted, between.counted, later.counted) == (5, 5, 10)
+    assert (first.counted, between.counted, later.counted) == ((5, 5), (5, 5), (10, 10))
     assert between.low.tolist() == first.low.tolist()
     assert (between.n == 9).all()
     assert (later.high != first.high).all()

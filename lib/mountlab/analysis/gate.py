@@ -2,20 +2,22 @@
 
 Each figure passes, fails, or is inconclusive, by bounds that hold for all of them together (stats.margin), and over all
 looks at one question: a change against its baseline, asked again with more blocks or more runs (stats.looks). With one
-run on each side the unit is a trial; with several on a side it is a run, so that what differs from run to run is known.
+run on each side the unit is a trial, and earlier runs or an assumption say how much runs differ (compare.run_spread);
+with several on a side the unit is a run, and the runs themselves tell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from mountlab.analysis.compare.differences import caveats_of, differences, known_areas
 from mountlab.analysis.compare.figures import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
+from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of, source
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import aligned
 from mountlab.checks.ran import fewest_ios, too_few
@@ -36,6 +38,9 @@ EXIT_CODES: Mapping[GateOutcome, int] = {"passes": 0, "fails": 1, "cannot tell":
 
 _FEWEST = 2.0
 """Values that tell of a spread."""
+_UNITS: tuple[Unit, Unit] = ("block", "run")
+_ONE_EACH = 2
+"""Runs, where each side has one."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,24 @@ class Judged:
     """The same if the change is what was seen."""
     reason: str = ""
     """Why there is no figure to be judged, or none that can be trusted."""
+    unit: Unit = "block"
+    """What `needed` and `seen` count: runs of each side, too, where there is one and more blocks would not do."""
+    would: GateOutcome = "cannot tell"
+    unless: float = math.nan
+    """Of one run beside one: what it does unless runs differ by more than so much, the break-even. Where it does
+    nothing even if runs do not differ at all, NaN."""
+    spread: tuple[FigureSpread, ...] = ()
+    """By how much runs like that of the change, and like that of the baseline, differ; () with several on a side."""
+
+    @property
+    def present(self) -> int:
+        """How many of its unit the smaller side has."""
+        return 1 if self.spread and self.unit == "run" else self.n
 
     @property
     def more(self) -> float:
-        """How many that is beyond those that there are."""
-        return self.needed - self.n
+        """How many are needed beyond those that there are."""
+        return self.needed - self.present
 
     @property
     def ratio(self) -> tuple[float, float, float]:
@@ -86,10 +104,12 @@ class Gate:
     """In what the first runs of the two sides are known to differ."""
     looks: Looks
     """How often the question may be asked."""
-    counted: int
-    """The blocks, or runs, of the smaller side that this look counts."""
+    counted: tuple[int, int]
+    """The blocks, or runs, of the change and of the baseline that this look counts."""
     left_out: bool
-    """Whether a run has blocks that this look does not count."""
+    """Whether there are blocks, or runs, that this look does not count."""
+    runs_differ: str
+    """By how much runs differ by themselves, and how that is known."""
 
     @property
     def outcome(self) -> GateOutcome:
@@ -109,9 +129,11 @@ def judge(
     margin: float,
     metrics: Sequence[str] = (),
     looks: Looks = "any",
+    runs_differ: RunsDiffer | None = None,
 ) -> Gate:
     """Return each figure of the baseline's answer (or of `metrics`) against a margin: 0.05 lets a change be 1.05 times
     as bad. `looks`: whether the errors hold over all looks at this question, or for this one, if no other is ever made.
+    `runs_differ`: what is known of how much runs differ (None: nothing); of several on a side they tell themselves.
 
     A figure that the baseline has and the change has not, fails, unless the change says why it is missing. Raises
     ParameterError for a margin out of range, PlanError where a run is named twice, where the runs have no cell in
@@ -121,7 +143,7 @@ def judge(
         raise ParameterError(
             "not a margin", where="--worse-than", got=f"{100 * margin:g}%", allowed=f"0% to {100 * LARGEST_MARGIN:g}%"
         )
-    runs = aligned((*baseline, *change))
+    runs = aligned((*sorted(baseline, key=_began), *sorted(change, key=_began)))
     _check(runs)
     _check_directions(runs, metrics)
     baseline, change = runs[: len(baseline)], runs[len(baseline) :]
@@ -139,13 +161,32 @@ def judge(
         )
     without = [_without(each, change, baseline) for each in figures]
     present = [each for each, other in zip(figures, without, strict=True) if other is None]
-    found = _against(present, runs, change, baseline, margin, looks)
-    judged = [_one(each, found, place) for place, each in enumerate(present)]
+    differ = runs_differ or RunsDiffer()
+    spreads = [_spread(figure, runs, differ) for figure in present]
+    found = _against(present, runs, change, baseline, margin, looks, spreads)
+    judged = [_one(figure, found, place, spreads[place]) for place, figure in enumerate(present)]
     judged += [each for each in without if each]
     common = common_cells(baseline[0].sweep, change[0].sweep)
     differs = known_areas(differences(baseline[0], change[:1], [common]))
     sides, ordered = (tuple(change), tuple(baseline)), tuple(sorted(judged, key=_worst_first))
-    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), looks, found.counted, found.left_out)
+    said = source(differ, [one for own in spreads for one in own]) if _unit(*sides) == "block" else _BY_RUNS
+    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), looks, found.counted, found.left_out, said)
+
+
+_BY_RUNS = "How much runs differ is measured by the runs themselves, in each figure."
+
+
+def _began(run: ComparedRun) -> str:
+    """Return the key that sorts runs as they were made: which of them count does not depend on how they are named."""
+    return str(run.info.get("created_at", ""))
+
+
+def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffer) -> tuple[FigureSpread, ...]:
+    """Return by how much the run of the change and that of the baseline differ by themselves; () for several."""
+    if len(runs) > _ONE_EACH:
+        return ()
+    theirs, ours = (differ.figure(run, figure.cell, figure.metric, figure.label, figure.unit) for run in runs)
+    return ours, theirs
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
@@ -180,6 +221,7 @@ def _against(
     baseline: Sequence[ComparedRun],
     margin: float,
     looks: Looks,
+    spreads: Sequence[Sequence[FigureSpread]],
 ) -> AgainstMargin:
     """Return the figures that can be judged, all together."""
     first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
@@ -195,6 +237,7 @@ def _against(
         steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
         unit=unit,
         looks=looks,
+        spreads=(side_of(own[0] for own in spreads), side_of(own[1] for own in spreads)) if unit == "block" else None,
     )
 
 
@@ -233,7 +276,7 @@ def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
 def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
     """Return the trials of the one run of a side; of several runs the geometric mean of each."""
     own = [each for each in figure.values[part] if each]
-    if len(figure.values) == 2:  # one run on each side
+    if len(figure.values) == _ONE_EACH:
         return own[0]
     return [float(np.exp(np.mean(np.log(each)))) if min(each) > 0 else math.nan for each in own]
 
@@ -243,14 +286,21 @@ def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int
     return np.array([max(each.steps[part]) for each in figures])
 
 
-def _one(figure: SharedFigure, found: AgainstMargin, place: int) -> Judged:
+def _one(figure: SharedFigure, found: AgainstMargin, place: int, spread: tuple[FigureSpread, ...]) -> Judged:
     outcome: GateOutcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
     columns = (found.worse, found.low, found.high, found.needed, found.seen)
     worse, low, high, needed, seen = (float(column[place]) for column in columns)
     if outcome == "cannot tell" and math.isnan(needed):
         needed = _FEWEST
     about, n = (figure.cell, figure.metric, figure.label), int(found.n[place])
-    return Judged(*about, outcome, worse, low, high, n, needed, seen)
+    judged = Judged(*about, outcome, worse, low, high, n, needed, seen)
+    if not spread:
+        return replace(judged, unit="run")
+    unless, unit = float(found.unless[place]), _UNITS[int(found.needs.in_runs[place])]
+    if math.isnan(unless):
+        return replace(judged, unit=unit, spread=spread)
+    would: GateOutcome = "fails" if worse > 1 + found.margin else "passes"
+    return replace(judged, unit=unit, spread=spread, unless=unless, would=would)
 
 
 def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:

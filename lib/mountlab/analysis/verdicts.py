@@ -13,6 +13,7 @@ from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 from mountlab.stats.power import blocks_when_quieter
+from mountlab.stats.run_spread import RUNS_METHOD
 
 SIGNS: Mapping[Verdict, str] = {
     "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
@@ -82,7 +83,7 @@ def counted_pairs(comparison: Comparison) -> str:
     if comparison.censored:
         limit = f"with trials at the time limit in {counted(comparison.censored, 'block')}"
         return f"n = {counted(comparison.n, 'block')} that tell, {limit}, so that the ratio is a median"
-    if comparison.method == WELCH_METHOD:
+    if comparison.method in (WELCH_METHOD, RUNS_METHOD):
         return f"n = {comparison.n} on the side with fewer trials"
     return f"n = {counted(comparison.n, _unit_of(comparison))}"
 
@@ -142,14 +143,16 @@ def comparison_sentence(
 
 
 def needed(comparison: Comparison) -> str:
-    """Return what it would take to decide, where that can be said: blocks, or less noise where these are too many."""
-    plural = counted(2, _unit_of(comparison)).removeprefix("2 ")
+    """Return what it would take to decide, where that can be said: blocks, runs of each side or boxes, or less noise
+    where these are too many."""
+    of_runs = comparison.method == RUNS_METHOD
+    plural = "runs of each side" if of_runs else counted(2, _unit_of(comparison)).removeprefix("2 ")
     if comparison.needed:
         return f"; up to {number(comparison.needed, 0)} {plural} needed"
     if not math.isfinite(comparison.reduce):
         return ""
     factor = number(comparison.reduce, 1 if comparison.reduce < 10 else 0)
-    blocks = f" for {blocks_when_quieter(comparison.n)} {plural}"
+    blocks = f" for {blocks_when_quieter(1 if of_runs else comparison.n)} {plural}"
     source = f" ({_noise_text(comparison)})" if comparison.noise else ""
     return f"; cannot be decided at this noise: reduce it by a factor of {factor}{blocks}{source}"
 

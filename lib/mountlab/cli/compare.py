@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, json_text, run_of, verb
+from mountlab.cli.shared import RUN, Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
 from mountlab.core import disk
 
 
@@ -21,6 +21,7 @@ def add(verbs: Any) -> None:
     compare.add_argument(
         "--boxes", action="store_true", help="the runs are of one sweep, one a box: what holds over boxes"
     )
+    runs_differ_option(compare)
     compare.add_argument("--json", action="store_true", help="as data, without writing a page")
 
 
@@ -30,26 +31,35 @@ def _compare(arguments: Arguments) -> int:
 
     asked = [run_of(each) for each in (arguments.run_a, arguments.run_b, *arguments.more)]
     runs = [store.load_run(path) for path in asked]
-    compared, as_text, as_json = _compared(runs, over_boxes=arguments.boxes)
+    stated = arguments.runs_differ
+    compared, as_text, as_json = _compared(runs, stated, over_boxes=arguments.boxes)
     if arguments.json:
         print(json_text(as_json(compared)))
         return 0
     print(f"\n{as_text(compared)}\n", flush=True)
     results = paths.RESULTS
-    page = write_across(asked, results=results) if arguments.boxes else write_comparison(*asked, results=results)
+    if arguments.boxes:
+        page = write_across(asked, results=results)
+    else:
+        page = write_comparison(*asked, results=results, runs_differ=stated)
     print(f"report: {disk.shown(page)}")
     return 0
 
 
-def _compared(runs: Sequence[Any], *, over_boxes: bool) -> tuple[Any, Callable[..., str], Callable[..., Any]]:
+def _compared(
+    runs: Sequence[Any], stated: str | None, *, over_boxes: bool
+) -> tuple[Any, Callable[..., str], Callable[..., Any]]:
     """Return the comparison of two runs, of many, or of the boxes that they are from; what makes it text, and what
-    data."""
+    data. `stated`: by how much runs differ; boxes are their own repetition."""
     from mountlab.analysis.compare import boxes as across
     from mountlab.analysis.compare import many, two
     from mountlab.report.views import boxes, compare, compare_many
+    from mountlab.results.earlier import runs_differ
 
     if over_boxes:
+        refuse_runs_differ(stated, "boxes are the unit, and tell themselves by how much they differ")
         return across.across_boxes(runs), boxes.across_text, boxes.across_json
+    differ = runs_differ(runs, stated, say=say)
     if len(runs) == 2:
-        return two.compare_runs(*runs), compare.comparison_text, compare.comparison_json
-    return many.compare_many(runs), compare_many.many_text, compare_many.many_json
+        return two.compare_runs(runs[0], runs[1], differ), compare.comparison_text, compare.comparison_json
+    return many.compare_many(runs, differ), compare_many.many_text, compare_many.many_json

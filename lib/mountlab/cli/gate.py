@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, json_text, run_of, verb
+from mountlab.cli.shared import RUN, Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
 from mountlab.core import disk
 
 
@@ -38,6 +38,7 @@ def add(verbs: Any) -> None:
         default="any",
         help="any: the error holds however often this is asked again with more data (default); once: only if it is not",
     )
+    runs_differ_option(gate)
     gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, which CI systems read")
     gate.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary to stand beside the change")
     gate.add_argument("--json", action="store_true", help="as data")
@@ -48,14 +49,20 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.core.metrics import METRICS
     from mountlab.core.units import parse_percent
     from mountlab.report.views import gate as gate_view
-    from mountlab.results import store
+    from mountlab.results import earlier, store
     from mountlab.sweep.validated import check_choices
 
     margin = parse_percent(arguments.worse_than, where="--worse-than")
     change, baseline = ([store.load_run(run_of(each)) for each in side] for side in (arguments.runs, arguments.against))
     own = [name for run in baseline for name in run.sweep.own_metrics]
     check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own)}, "--metric", "metric")
-    judged = judge(change, baseline, margin=margin, metrics=arguments.metrics, looks=arguments.looks)
+    differ = None
+    if len(change) == len(baseline) == 1:
+        differ = earlier.runs_differ([*change, *baseline], arguments.runs_differ, say=say)
+    else:
+        refuse_runs_differ(arguments.runs_differ, "several runs of a side tell themselves by how much they differ")
+    looks, metrics = arguments.looks, arguments.metrics
+    judged = judge(change, baseline, margin=margin, metrics=metrics, looks=looks, runs_differ=differ)
     if arguments.junit:
         disk.replace_file(arguments.junit, gate_view.gate_junit(judged))
     if arguments.markdown:

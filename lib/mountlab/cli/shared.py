@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.errors import MountlabError, Stopped, did_you_mean, in_one_line
+from mountlab.core.errors import MountlabError, ParameterError, Stopped, did_you_mean, in_one_line
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
@@ -107,6 +107,22 @@ def run_of(given: Path) -> Path:
 
 def results_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, help="the directory of the runs (default: results/)")
+
+
+def runs_differ_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs-differ",
+        metavar="PERCENT",
+        help="by how much two runs of the same thing differ on this box, as a standard deviation (default: what 5 "
+        "earlier runs or more tell, else 5%%)",
+    )
+
+
+def refuse_runs_differ(stated: str | None, why: str) -> None:
+    """Raise ParameterError where --runs-differ is given and has no part in the answer."""
+    if stated is not None:
+        next_step = f"leave it out: {why}"
+        raise ParameterError("it has no effect here", where="--runs-differ", got=stated, next_step=next_step)
 
 
 def overrides(arguments: Arguments) -> dict[str, Any]:

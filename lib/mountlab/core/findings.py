@@ -62,7 +62,7 @@ class Comparison(Shown):
     low: float
     high: float
     n: int
-    """Blocks that hold both sides; not paired: values of the side that has fewer."""
+    """Blocks that hold both sides; not paired, as of two runs: values of the side that has fewer."""
     level: float
     p: float
     p_adjusted: float
@@ -78,7 +78,8 @@ class Comparison(Shown):
     """Of a verdict `same`: the interval of its two one-sided tests, and its level. It lies inside the margin. With a
     level of 95 % it is the 90 % interval, or wider where the tests were corrected for others."""
     needed: int | None = None
-    """Blocks that would decide it with a chance of 80 %, were ratio and spread those measured. None: it is decided, or
+    """Blocks (of two runs: runs of each side) that would decide it with a chance of 80 %, were ratio and spread those
+    measured. None: it is decided, or
     nothing is known, or no sensible number would do: `reduce` then says what would."""
     reduce: float = math.nan
     """Where no sensible number of blocks would decide: the factor by which its noise must fall so that

@@ -14,7 +14,7 @@ from mountlab.analysis.compare.two import compare_runs as compare_two
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Sweep
-from mountlab.results import find, journal, store
+from mountlab.results import earlier, find, journal, store
 from mountlab.results.info import read_info, read_sweep, runs_below
 from mountlab.results.paths import RESULTS
 from mountlab.results.store import Run
@@ -27,6 +27,7 @@ def compare_runs(
     *,
     over_boxes: bool = False,
     missing: Mapping[str, str] | None = None,
+    runs_differ: str | None = None,
 ) -> RunComparison | ManyRuns | Across:
     """Compare runs: two with their ratios, more with the spread between them, or (`over_boxes`) one sweep on several
     boxes. Each is a Run, a path, or a name as for `load_run`.
@@ -34,6 +35,8 @@ def compare_runs(
     One run is compared with the newest that shares a cell with it. None: the runs of the sweep that was run last and
     more than once, or last on two boxes. `missing`: boxes without a run, and why. Raises StoreError where there are no
     such runs, PlanError for runs that cannot be compared.
+
+    `runs_differ`: by how much two runs of the same thing differ, such as '3%'. None: what earlier runs tell, else 5 %.
     """
     asked = runs or (newest_over_boxes() if over_boxes else newest_of_one_sweep())
     loaded = [store.load_run(each) if isinstance(each, Path | str) else each for each in asked]
@@ -41,7 +44,8 @@ def compare_runs(
         return across_boxes(loaded, missing)
     if len(loaded) == 1:
         loaded.append(store.load_run(newest_beside(loaded[0].path)))
-    return compare_two(*loaded) if len(loaded) == _TWO else compare_many(loaded)
+    differ = earlier.runs_differ(loaded, runs_differ)
+    return compare_two(loaded[0], loaded[1], differ) if len(loaded) == _TWO else compare_many(loaded, differ)
 
 
 def newest_over_boxes(results: Path = RESULTS) -> list[Path]:

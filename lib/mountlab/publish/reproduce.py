@@ -36,6 +36,7 @@ from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Di
 from mountlab.report import execute
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
+from mountlab.results.earlier import runs_differ
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
@@ -98,7 +99,8 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
         new = workflow.run(sweep_of(path), box=box)
         execute.write_report(new)
         page = execute.write_comparison(path, new)
-        yield comparison_text(compare_runs(store.load_run(path), store.load_run(new))), page
+        runs = store.load_run(path), store.load_run(new)
+        yield comparison_text(compare_runs(*runs, runs_differ(runs))), page
 
 
 def sweep_of(path: Path) -> Resolved:

@@ -64,14 +64,16 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     return written
 
 
-def write_comparison(*run_paths: Path, results: Path = paths.RESULTS) -> Path:
+def write_comparison(*run_paths: Path, results: Path = paths.RESULTS, runs_differ: str | None = None) -> Path:
     """Execute the notebook that compares runs on two or more, and return the path of its page: below `results`, in a
-    directory named after them. Raises as `write_report` does, and PlanError for runs that cannot be compared."""
+    directory named after them. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and
+    PlanError for runs that cannot be compared."""
     asked = [path.resolve() for path in run_paths]
     names = [str(read_info(path)["run_id"]) for path in asked]
     check_plain(names, "run.json: run_id")
-    entry = {**_comparison_entry(asked), "runs": names}
-    return _write_compared(results / _comparison_name(names), entry, {"runs": list(map(str, asked))})
+    entry = {**_comparison_entry(asked, runs_differ), "runs": names}
+    parameters = {"runs": list(map(str, asked)), "runs_differ": runs_differ}
+    return _write_compared(results / _comparison_name(names), entry, parameters)
 
 
 def write_across(
@@ -109,20 +111,22 @@ def _comparison_name(names: Sequence[str]) -> str:
     return f"compare-{names[0]}-and-{len(names) - 1}-more-{sha256(chr(0).join(names).encode()).hexdigest()[:8]}"
 
 
-def _comparison_entry(asked: Sequence[Path]) -> dict[str, Any]:
+def _comparison_entry(asked: Sequence[Path], stated: str | None) -> dict[str, Any]:
     """Return the index entry of the comparison; its date is that of its newest run, so that it is the same when made
     again. Raises PlanError for runs that cannot be compared."""
     from mountlab.analysis.compare.many import compare_many
     from mountlab.analysis.compare.two import compare_runs
     from mountlab.report.views import compare
     from mountlab.report.views import compare_many as compare_many_view
+    from mountlab.results.earlier import runs_differ
 
     loaded = [store.load_run(path) for path in asked]
+    differ = runs_differ(loaded, stated)
     if len(loaded) == _TWO:
-        two = compare_runs(*loaded)
+        two = compare_runs(loaded[0], loaded[1], differ)
         title, said, found = compare.title(two), compare.sentences(two)[0], two.caveats
     else:
-        many = compare_many(loaded)
+        many = compare_many(loaded, differ)
         title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
     return {
         "kind": "comparison",

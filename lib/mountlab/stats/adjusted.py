@@ -217,7 +217,7 @@ class WouldDecide:
         error = (1 - level) * float(share_of_error(max(undecided, 1), count, KEPT))
         margin = np.maximum(math.log1p(smallest_effect) - effect, 0)
         level_same = max(1 - 2 * (1 - level) / max(undecided, 1), 0.01)
-        return cls(ratios.n, ratios.log_se * np.sqrt(ratios.n), effect, margin, 1 - error, level_same)
+        return cls(*ratios.planned(), effect, margin, 1 - error, level_same)
 
     def needed(self) -> Floats:
         """Return the blocks that it would take, at least one more than there are; infinite where power.MOST_BLOCKS

@@ -28,7 +28,7 @@ _UNKNOWN: Steps = (0.0, 0.0)
 LEAST_LEVEL = 1e-9
 TAIL_FIT = 4.5
 """How soon more values make the degrees of freedom of Satterthwaite safe in a far tail: see welch_df."""
-_NEVER, _SECANTS = 1e-300, 7
+NEVER, _SECANTS = 1e-300, 7
 ABOVE_1 = float(np.nextafter(1, 2))
 Flags = NDArray[np.bool_]
 
@@ -97,6 +97,10 @@ class Ratios:
     def known(self) -> Flags:
         """Which of them have an interval."""
         return ~np.isnan(self.log_se)
+
+    def planned(self) -> tuple[NDArray[np.int64], Floats]:
+        """Return how many units each rests on, and how much one of these varies: what a plan for more is made of."""
+        return self.n, self.log_se * np.sqrt(self.n)
 
     def log_low(self, tails: Floats) -> Floats:
         """Return the lower bound of each logarithm, that misses with a chance of its tail."""
@@ -178,16 +182,19 @@ def is_paired(pairs: NDArray[np.int64], ours: NDArray[np.int64], theirs: NDArray
     return np.asarray((pairs >= FEWEST_PAIRS) | (pairs == least) | (least < 2))
 
 
-def compare_rows_unpaired(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN) -> Ratios:
+def compare_rows_unpaired(
+    candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN, covered: Steps = (0.0, 0.0)
+) -> Ratios:
     """Many ratios of samples that share no blocks, by Welch, from values of shape (comparisons, n) with an n for each
     side, NaN where a sample is shorter. Values that are not positive have no ratio and count as missing. `steps` as in
-    `compare`.
+    `compare`. `covered`: the share of the variance of a value of each side that something else accounts for, 1 / n
+    being all of what its n values leave (stats.run_spread).
 
     A side with fewer than two values has a ratio and no interval; one with none has neither. `n` is that of the side
     with fewer values.
     """
     ours, theirs = (Side.of(logarithms(side), step) for side, step in zip((candidate, baseline), steps, strict=True))
-    mean, se, df = _welch(ours, theirs)
+    mean, se, df = _welch(ours, theirs, covered)
     return Ratios(mean, se, df, np.minimum(ours.n, theirs.n), np.zeros(len(mean), dtype=bool))
 
 
@@ -270,11 +277,12 @@ def _paired(differences: Floats, ours: Side, theirs: Side) -> Floats:
     return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), unknown)
 
 
-def _welch(ours: Side, theirs: Side) -> Floats:
+def _welch(ours: Side, theirs: Side, covered: Steps = (0.0, 0.0)) -> Floats:
     """Return the same of the difference between the means of two sides: with Welch's standard error (1947) and the
     degrees of freedom of Satterthwaite (1946), which `welch_df` makes fit for far tails. What rounding adds has no
     sample behind it, and so no part in these."""
-    parts = [side.sd**2 / np.maximum(side.n, 1) for side in (ours, theirs)]
+    sides = zip((ours, theirs), covered, strict=True)
+    parts = [side.sd**2 * np.maximum(1 / np.maximum(side.n, 1) - share, 0) for side, share in sides]
     sampled = parts[0] + parts[1]
     shares = [np.divide(part, sampled, out=np.full(len(part), 0.5), where=sampled > 0) for part in parts]
     counts = [np.maximum(side.n - 1.0, 1) for side in (ours, theirs)]
@@ -316,7 +324,7 @@ def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
     values of `df` and of n - 1. Secants on its logarithm find it, since the distance is nearly linear there.
     """
     size = np.abs(t)
-    ends = [np.log(np.maximum(scipy.special.stdtr(each, -size), _NEVER)) for each in (df, np.maximum(n - 1.0, 1))]
+    ends = [np.log(np.maximum(scipy.special.stdtr(each, -size), NEVER)) for each in (df, np.maximum(n - 1.0, 1))]
     last, log_p = ends
     off = _off(last, size, df, n)
     for _ in range(_SECANTS):
@@ -329,7 +337,7 @@ def _welch_tail(t: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
 def _off(log_p: Floats, size: Floats, df: Floats, n: NDArray[np.int64]) -> Floats:
     """Return how far a p is from that of its own degrees of freedom, on logarithms."""
     own = scipy.special.stdtr(welch_df(df, n, np.exp(log_p)), -size)
-    return np.asarray(log_p - np.log(np.maximum(own, _NEVER)))
+    return np.asarray(log_p - np.log(np.maximum(own, NEVER)))
 
 
 def moments_of_known(rows: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from mountlab.stats import OVER_BOXES_METHOD, RATIO_METHOD, WELCH_METHOD, power,
 from mountlab.stats.adjusted import ComparisonSet
 from mountlab.stats.censored import SIGN_METHOD
 from mountlab.stats.comparisons import Ratios
+from mountlab.stats.run_spread import RUNS_METHOD
 
 _COLUMNS = tuple(field.name for field in fields(ComparisonSet) if field.name not in ("is_open", "would"))
 
@@ -67,8 +68,8 @@ def comparisons_of(
         SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
         for own_late, paired in zip(censored, ratios.paired.tolist(), strict=True)
     ]
-    over_boxes = np.array([used == OVER_BOXES_METHOD for used in methods], dtype=bool)
-    too_many = np.where(over_boxes, together.needed > MOST_BOXES, power.too_many(together.needed, ratios.n))
+    whole = np.array([used in (OVER_BOXES_METHOD, RUNS_METHOD) for used in methods], dtype=bool)
+    too_many = np.where(whole, together.needed > MOST_BOXES, power.too_many(together.needed, ratios.n))
     reduce = np.where(too_many, together.reduce, math.nan)
     noisy = np.flatnonzero(~np.isnan(reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
@@ -82,7 +83,7 @@ def comparisons_of(
 
 
 MOST_BOXES = 20
-"""The most boxes that are named as what would decide: few sweeps have as many."""
+"""The most boxes, or runs of each side, that are named as what would decide: few sweeps have as many."""
 
 
 def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:

@@ -17,6 +17,7 @@ from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ
 from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigure
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
+from mountlab.analysis.compare.run_spread import RunsDiffer, source
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.analysis.same_cells import aligned
 from mountlab.checks.base import of_run
@@ -56,6 +57,8 @@ class ManyRuns:
     level: float
     smallest_effect: float
     """The smallest difference that matters, of those that the sweeps name."""
+    runs_differ: str
+    """By how much two runs differ by themselves, and how that is known: part of each ratio to the first."""
 
     @property
     def only_in(self) -> Mapping[str, Sequence[str]]:
@@ -88,8 +91,9 @@ def _to_first(ratio: CellRatio | None) -> dict[str, Any]:
     return {"ratio": one.ratio, "ratio_low": one.low, "ratio_high": one.high, "verdict": one.verdict}
 
 
-def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
-    """Return runs beside each other, in the order given; verdicts of runs are against the first of them.
+def compare_many(runs: Sequence[AnsweredRun], runs_differ: RunsDiffer | None = None) -> ManyRuns:
+    """Return runs beside each other, in the order given; verdicts of runs are against the first of them. `runs_differ`:
+    what is known of how much runs differ by themselves (None: nothing).
 
     Raises PlanError for fewer than two, for one that is named twice, and for one that has no cell or no figure in
     common with the first.
@@ -101,15 +105,19 @@ def compare_many(runs: Sequence[AnsweredRun]) -> ManyRuns:
     common = [figures.common_cells(first.sweep, other.sweep) for other in others]
     names = tuple(map(figures.name_of, range(len(runs))))
     found = differences(first, others, common)
+    differ = runs_differ or RunsDiffer()
+    cells = tuple(_cells(runs, level, differ))
+    said = source(differ, [one for cell in cells for ratio in cell.ratios if ratio for one in ratio.spread])
     return ManyRuns(
         runs=tuple(runs),
         names=names,
         answers=tuple(frames.answers_over(runs)),
-        cells=tuple(_cells(runs, level)),
+        cells=cells,
         differences=found,
-        caveats=tuple(_caveats(runs, names, common, found)),
+        caveats=tuple(_caveats(runs, names, common, found, said)),
         level=level,
         smallest_effect=figures.smallest_effect_of(runs),
+        runs_differ=said,
     )
 
 
@@ -125,10 +133,10 @@ def _check(runs: Sequence[AnsweredRun]) -> None:
         )
 
 
-def _cells(runs: Sequence[AnsweredRun], level: float) -> Iterator[CellAgainstFirst]:
+def _cells(runs: Sequence[AnsweredRun], level: float, differ: RunsDiffer) -> Iterator[CellAgainstFirst]:
     """Yield every figure that the first run and another one have."""
     by_key: dict[FigureKey, dict[int, CellRatio]] = {}
-    for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:]), start=1):
+    for place, ratios in enumerate(ratios_to_first(runs[0], runs[1:], differ), start=1):
         for each in ratios:
             by_key.setdefault((each.cell.id, each.metric, each.label), {})[place] = each
     of_runs = [RunFigures.of(run, whole=True) for run in runs]
@@ -146,14 +154,18 @@ def _shared(key: FigureKey, ratios: dict[int, CellRatio], of_runs: Sequence[RunF
 
 
 def _caveats(
-    runs: Sequence[AnsweredRun], names: Sequence[str], common: Sequence[Sequence[Cell]], found: Sequence[Difference]
+    runs: Sequence[AnsweredRun],
+    names: Sequence[str],
+    common: Sequence[Sequence[Cell]],
+    found: Sequence[Difference],
+    differ: str,
 ) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="the runs", so="What differs from run to run may come of any of them.")
     yield of_run(
         "runs-not-paired",
         "warning",
-        "the runs share no blocks. Ratios of one run to another hold whatever else changed between them, and their "
-        "intervals know only the spread inside each run: where the spread between runs is large, believe that.",
+        "the runs share no blocks. Ratios of one run to another hold whatever else changed between them. "
+        f"{differ} The intervals contain that. Where the spread between these runs is larger, believe that.",
     )
     if len(runs) < FEW_RUNS:
         yield of_run(

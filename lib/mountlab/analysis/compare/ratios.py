@@ -1,7 +1,7 @@
 """Runs against a first one, cell by cell: the ratio of every figure that both have, all corrected together.
 
 The runs share no blocks, so nothing that changed between them cancels: intervals are Welch's, from the spread inside
-each run.
+each run, with what runs differ by themselves (compare.run_spread).
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from mountlab.analysis.cells import answer_labels, counted
 from mountlab.analysis.compare import figures
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.compare.figures import FigureKey, RunFigures
+from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Cell
+from mountlab.core.model import Cell, Correction
 from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family
+from mountlab.stats.comparisons import Ratios
+from mountlab.stats.estimates import Floats
+from mountlab.stats.run_spread import RUNS_METHOD, RatiosOfRuns, break_even, compare_rows_of_runs
+from mountlab.stats.sequential import level_after
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,10 @@ class CellRatio:
     mean_b: float
     n_a: int
     n_b: int
+    spread: tuple[FigureSpread, FigureSpread]
+    """By how much runs like A, and like B, differ by themselves: part of the interval."""
+    unless: float
+    """The break-even: B differs from A unless runs differ by more. NaN where that is not shown even if they do not."""
 
     @property
     def metric(self) -> str:
@@ -60,8 +69,11 @@ class _Asked:
         return Sides.of(self.cell.workload, *self.key[1:], baseline=baseline, candidate=candidate)
 
 
-def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[tuple[CellRatio, ...]]:
+def ratios_to_first(
+    first: ComparedRun, others: Sequence[ComparedRun], runs_differ: RunsDiffer
+) -> list[tuple[CellRatio, ...]]:
     """For each other run its ratios to the first. Verdicts and intervals hold for all of them, of all runs, together.
+    `runs_differ`: what is known of how much runs differ by themselves.
 
     Raises PlanError where a run has no cell, or no figure, in common with the first.
     """
@@ -75,16 +87,47 @@ def ratios_to_first(first: ComparedRun, others: Sequence[ComparedRun]) -> list[t
         np.array([of_runs[0].steps[each.key] for each in asked]),
     )
     level, smallest = figures.level_of(runs), figures.smallest_effect_of(runs)
-    found = compare_rows_unpaired(figures.table_of(ours), figures.table_of(theirs), steps=steps)
-    together = family(found, level=level, smallest_effect=smallest, until=figures.rule_of(runs, level))
-    compared = comparisons_of((each.sides for each in asked), found, together, level=level, method=WELCH_METHOD)
-    made = [(each.other, _cell_ratio(each, own, of_runs)) for each, own in zip(asked, compared, strict=True)]
+    spreads = [tuple(_spread(each, of_runs, runs[place], runs_differ) for place in (0, each.other)) for each in asked]
+    between = side_of(own[1] for own in spreads), side_of(own[0] for own in spreads)
+    sides = figures.table_of(ours), figures.table_of(theirs)
+    found = compare_rows_of_runs(*sides, between, steps=steps)
+    until = figures.rule_of(runs, level)
+    together = family(found, level=level, smallest_effect=smallest, until=until)
+    method = RUNS_METHOD if isinstance(found, RatiosOfRuns) else WELCH_METHOD
+    compared = comparisons_of((each.sides for each in asked), found, together, level=level, method=method)
+    even = _break_even(compare_rows_unpaired(*sides, steps=steps), level, until)
+    made = [
+        (each.other, _cell_ratio(each, own, of_runs, (spread[0], spread[1]), unless))
+        for each, own, spread, unless in zip(asked, compared, spreads, even.tolist(), strict=True)
+    ]
     return [tuple(ratio for place, ratio in made if place == other) for other in range(1, len(runs))]
 
 
-def _cell_ratio(asked: _Asked, comparison: Comparison, of_runs: Sequence[RunFigures]) -> CellRatio:
+def _spread(asked: _Asked, of_runs: Sequence[RunFigures], run: ComparedRun, runs_differ: RunsDiffer) -> FigureSpread:
+    _, metric, label = asked.key
+    return runs_differ.figure(run, asked.cell, metric, label, of_runs[0].units[asked.key])
+
+
+def _break_even(inside: Ratios, level: float, until: Correction | None) -> Floats:
+    """Return by how much runs may differ with each ratio still shown to differ from 1; the two sides share the
+    error."""
+
+    def tail(share: float) -> float:
+        return (1 - level_after(until, 1 - (1 - level) * share)) / 2
+
+    return np.fmax(*(break_even(inside, sign * inside.log_mean, tail) for sign in (1, -1)))
+
+
+def _cell_ratio(
+    asked: _Asked,
+    comparison: Comparison,
+    of_runs: Sequence[RunFigures],
+    spread: tuple[FigureSpread, FigureSpread],
+    unless: float,
+) -> CellRatio:
     a, b = (of_runs[place].values[asked.key] for place in (0, asked.other))
-    return CellRatio(asked.cell, comparison, of_runs[0].units[asked.key], _mean(a), _mean(b), len(a), len(b))
+    means, sizes = (_mean(a), _mean(b)), (len(a), len(b))
+    return CellRatio(asked.cell, comparison, of_runs[0].units[asked.key], *means, *sizes, spread, unless)
 
 
 def _mean(values: Sequence[float]) -> float:

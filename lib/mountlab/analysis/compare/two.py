@@ -14,6 +14,7 @@ from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import Difference, caveats_of, differences, known_areas, sides_differ
 from mountlab.analysis.compare.figures import common_cells, level_of, smallest_effect_of
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
+from mountlab.analysis.compare.run_spread import RunsDiffer, source
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.analysis.same_cells import aligned
 from mountlab.analysis.verdicts import together
@@ -43,6 +44,8 @@ class RunComparison:
     level: float
     smallest_effect: float
     """The smallest difference that matters, of those that the sweeps name."""
+    runs_differ: str
+    """By how much runs differ by themselves, and how that is known."""
 
     @property
     def runs(self) -> tuple[AnsweredRun, AnsweredRun]:
@@ -70,8 +73,10 @@ class RunComparison:
         return pd.DataFrame(list(map(_figure_row, self.ratios)))
 
 
-def compare_runs(a: AnsweredRun, b: AnsweredRun) -> RunComparison:
-    """Compare run B with run A. Raises PlanError where they are one run, have no cell in common, or no figure of the
+def compare_runs(a: AnsweredRun, b: AnsweredRun, runs_differ: RunsDiffer | None = None) -> RunComparison:
+    """Compare run B with run A. `runs_differ`: what is known of how much runs differ by themselves (None: nothing).
+
+    Raises PlanError where they are one run, have no cell in common, or no figure of the
     same metric and unit."""
     if a.info.get("run_id") == b.info.get("run_id"):
         raise PlanError(
@@ -80,16 +85,19 @@ def compare_runs(a: AnsweredRun, b: AnsweredRun) -> RunComparison:
     a, b = aligned((a, b))
     common = common_cells(a.sweep, b.sweep)
     found = differences(a, [b], [common])
-    (ratios,) = ratios_to_first(a, [b])
+    differ = runs_differ or RunsDiffer()
+    (ratios,) = ratios_to_first(a, [b], differ)
+    said = source(differ, [one for each in ratios for one in each.spread])
     return RunComparison(
         a=a,
         b=b,
         answers=tuple(frames.answers_over((a, b))),
         differences=found,
         ratios=ratios,
-        caveats=tuple(_caveats(a, b, common, found)),
+        caveats=tuple(_caveats(a, b, common, found, said)),
         level=level_of((a, b)),
         smallest_effect=smallest_effect_of((a, b)),
+        runs_differ=said,
     )
 
 
@@ -99,7 +107,9 @@ def _figure_row(each: CellRatio) -> dict[str, Any]:
     return {**about, "label": each.label, "unit": each.unit, **means, **frames.ratio_of(together(each.comparison))}
 
 
-def _caveats(a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference]) -> Iterator[Caveat]:
+def _caveats(
+    a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference], differ: str
+) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="A and B", so="A ratio is about all of them together.")
     if not known_areas(found):
         yield of_run(
@@ -112,8 +122,8 @@ def _caveats(a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequ
         "runs-not-paired",
         "warning",
         "the two runs share no blocks. Whatever else changed between them (time of day, neighbours, temperature, a "
-        "reboot) is in every ratio, and the intervals know only the spread inside each run. Run A and B again, in "
-        "turns, before a small ratio is believed.",
+        f"reboot) is in every ratio. {differ} The intervals contain that. Run A and B again, in turns, before a small "
+        "ratio is believed: with three runs of each or more `mountlab gate` measures by how much they differ.",
     )
     for name, run in (("A", a), ("B", b)):
         yield from caveats_of(name, run, common)

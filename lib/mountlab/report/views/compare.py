@@ -14,6 +14,7 @@ from typing import Any
 from mountlab import plots
 from mountlab.analysis import verdicts
 from mountlab.analysis.compare.ratios import CellRatio
+from mountlab.analysis.compare.run_spread import below
 from mountlab.analysis.compare.two import RunComparison
 from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
@@ -29,8 +30,10 @@ from mountlab.report.views import side_by_side
 from mountlab.report.views.side_by_side import about, difference_name, difference_values
 
 _CELL_BY_CELL = (
-    "The ratio of geometric means with Welch's interval on logs: the runs share no blocks, so nothing is paired. "
-    "Verdicts allow for the number of ratios, and so do the intervals beside them: one that leaves out 1 has a verdict."
+    "The ratio of geometric means on logs: the runs share no blocks, so nothing is paired. The interval contains the "
+    "spread of trials, and by how much runs differ by themselves. B differs from A unless runs differ by more than the "
+    "break-even. Verdicts allow for the number of ratios, and so do the intervals beside them: one that leaves out 1 "
+    "has a verdict."
 )
 _SENTENCES, _OPEN = 4, 2
 """Ratios that get a sentence of their own: of those that are decided, and of others where none is."""
@@ -52,8 +55,11 @@ def _lines(compared: RunComparison) -> Iterator[str]:
     for name, cells in compared.only_in.items():
         yield from (f"{f'only in {name}' if not i else '':12} {cell}" for i, cell in enumerate(cells))
     yield ""
-    head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "verdict")
+    head = ("cell", "metric", "A", "B", "B / A", f"{compared.level:.0%} interval", "n", "break-even", "verdict")
     yield from side_by_side.columns(head, (_row(each, compared.smallest_effect) for each in compared.ratios))
+    yield ""
+    yield compared.runs_differ
+    yield "Break-even: B differs from A unless runs differ by more."
     yield ""
     for group in grouped(compared.caveats):
         yield f"{group.severity}: {group.heading}: {group.caveats[0].message}"
@@ -77,7 +83,12 @@ def _row(each: CellRatio, smallest_effect: float) -> tuple[str, ...]:
     what = (each.cell.id, metric_noun(ours.metric, ours.label))
     means = (numbers.quantity(each.mean_a, each.unit), numbers.quantity(each.mean_b, each.unit))
     verdict = verdicts.verdict_or_why(ours, smallest_effect)
-    return (*what, *means, figures.value, figures.interval, f"{each.n_a}, {each.n_b}", verdict)
+    return (*what, *means, figures.value, figures.interval, f"{each.n_a}, {each.n_b}", _even(each), verdict)
+
+
+def _even(each: CellRatio) -> str:
+    """Return the break-even; '' where there is none."""
+    return "" if math.isnan(each.unless) else below(each.unless)
 
 
 def comparison_json(compared: RunComparison) -> dict[str, Any]:
@@ -87,6 +98,7 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
         "b": compared.b.info.get("run_id"),
         "level": compared.level,
         "smallest_effect": compared.smallest_effect,
+        "runs_differ": compared.runs_differ,
         "differences": [
             {
                 "area": each.area,
@@ -106,6 +118,8 @@ def comparison_json(compared: RunComparison) -> dict[str, Any]:
                 "mean_b": each.mean_b,
                 "n_a": each.n_a,
                 "n_b": each.n_b,
+                "break_even": each.unless,
+                "run_spread": dict(zip("ab", map(asdict, each.spread), strict=True)),
                 **asdict(each.comparison),
             }
             for each in compared.ratios
@@ -207,7 +221,7 @@ def cell_by_cell(compared: RunComparison) -> Html:
     tables = side_by_side.by_metric(
         compared.ratios, lambda metric, own: _metric_table(compared.smallest_effect, metric, own, doubts)
     )
-    return html.joined(html.paragraph(_CELL_BY_CELL), tables)
+    return html.joined(html.paragraph(f"{_CELL_BY_CELL} {compared.runs_differ}"), tables)
 
 
 def _metric_table(
@@ -216,7 +230,7 @@ def _metric_table(
     means = [abs(value) for each in ratios for value in (each.mean_a, each.mean_b) if math.isfinite(value)]
     scale = scale_for(ratios[0].unit, max(means, default=1))
     figures = numeric(f"A, {scale.unit}", f"B, {scale.unit}", "n of A", "n of B", "B / A")
-    head: Head = ["File system", *figures, Column("Interval", "interval"), "Verdict", "Caveats"]
+    head: Head = ["File system", *figures, Column("Interval", "interval"), *numeric("Break-even"), "Verdict", "Caveats"]
     rows = ((side_by_side.group_name(each), _cells(each, scale.factor, smallest_effect, doubts)) for each in ratios)
     caption = f"{metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
     return html.grouped_table(head, rows, caption=caption)
@@ -226,6 +240,6 @@ def _cells(each: CellRatio, factor: float, smallest_effect: float, doubts: Mappi
     ours = verdicts.together(each.comparison)
     means = [numbers.mean_figures(mean, mean, mean, factor=factor).value for mean in (each.mean_a, each.mean_b)]
     figures = verdicts.compared_figures(ours)
-    shown = [*means, str(each.n_a), str(each.n_b), figures.value, figures.interval]
+    shown = [*means, str(each.n_a), str(each.n_b), figures.value, figures.interval, _even(each)]
     doubtful = ", ".join(map(spoken_code, doubts.get(doubt_key(each.cell.id, each.metric), ())))
     return [each.cell.filesystem.name, *shown, verdicts.verdict_or_why(ours, smallest_effect), doubtful]

@@ -24,8 +24,9 @@ from mountlab.report.views.side_by_side import about, answer_name, difference_na
 
 _CELL_BY_CELL = (
     "Means with the interval from the trials inside a run, and below it the verdict against A, corrected over all "
-    "ratios of all runs. Run to run is the standard deviation between runs that the trials inside them do not explain, "
-    "with its interval; trial to trial that inside the runs. p: that all runs were alike, corrected over all figures."
+    "ratios of all runs, with what runs differ by themselves. Run to run is the standard deviation between runs that "
+    "the trials inside them do not explain, with its interval; trial to trial that inside the runs. p: that all runs "
+    "were alike, corrected over all figures."
 )
 _MOST_NAMED = 3
 
@@ -42,7 +43,7 @@ def title(many: ManyRuns) -> str:
 def sentences(many: ManyRuns) -> list[str]:
     """Return the answer: did the verdicts hold, how much runs differ by themselves, and which run differs from the
     first."""
-    return [*_verdicts_held(many), _between(many), _against_first(many)]
+    return [*_verdicts_held(many), _between(many), f"{_against_first(many)} {many.runs_differ}"]
 
 
 def _verdicts_held(many: ManyRuns) -> Iterator[str]:
@@ -133,6 +134,7 @@ def many_json(many: ManyRuns) -> dict[str, Any]:
             "runs": {name: run.info.get("run_id") for name, run in zip(many.names, many.runs, strict=True)},
             "level": many.level,
             "smallest_effect": many.smallest_effect,
+            "runs_differ": many.runs_differ,
             "sentences": sentences(many),
             "answers": [[each and asdict(each) for each in answer.on_each] for answer in many.answers],
             "cells": [
@@ -177,7 +179,7 @@ def cell_by_cell(many: ManyRuns) -> Html:
     """Return one table a metric: the mean in each run with its interval and its verdict against the first, and the
     spreads."""
     tables = side_by_side.by_metric(many.cells, lambda metric, own: _metric_table(many, metric, own))
-    return html.joined(html.paragraph(_CELL_BY_CELL), tables)
+    return html.joined(html.paragraph(f"{_CELL_BY_CELL} {many.runs_differ}"), tables)
 
 
 def _metric_table(many: ManyRuns, metric: str, cells: Sequence[CellAgainstFirst]) -> Html:

@@ -8,6 +8,7 @@ from typing import Any
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from mountlab.analysis.compare.run_spread import below
 from mountlab.analysis.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
@@ -15,6 +16,8 @@ from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
 from mountlab.stats import power
 
+RUNS_A_SIDE = 3
+"""With so many on each side, in turns, the runs tell by how much they differ."""
 _SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
 _FAR = 2
 """How many times as many are needed where it is worth to say what would do if the change is what was seen."""
@@ -42,10 +45,17 @@ def why(gate: Gate, each: Judged) -> str:
     if each.reason:
         return f"{each.outcome}: {each.reason}"
     if each.outcome == "cannot tell":
-        return f"cannot tell: {_what_would(gate, each)}"
+        would = f"; {each.would} {_unless(each)}" if _unless(each) else ""
+        return f"cannot tell: {_what_would(gate, each)}{would}"
     bound = each.at_least if each.outcome == "fails" else each.at_most
     said = "at least" if each.outcome == "fails" else "at most"
-    return f"{each.outcome}: {said} {_as_share(bound)}"
+    even = f", {_unless(each)}" if _unless(each) else ""
+    return f"{each.outcome}: {said} {_as_share(bound)}{even}"
+
+
+def _unless(each: Judged) -> str:
+    """'unless runs differ by more than 1.8 %'; '' where there is no break-even."""
+    return "" if math.isnan(each.unless) else f"unless runs differ by more than {below(each.unless)}"
 
 
 def _as_share(bound: float) -> str:
@@ -56,16 +66,28 @@ def _as_share(bound: float) -> str:
 
 
 def _what_would(gate: Gate, each: Judged) -> str:
-    where = "on each side" if gate.unit == "run" else "in each run"
+    in_runs = each.unit == "run"
+    where = "on each side" if in_runs else "in each run"
     if power.too_many(each.needed, each.n):
-        text = f"at this noise needs more than {power.MOST_RUN} {gate.unit}s {where}; half the noise, a quarter of them"
-    elif gate.unit == "run":
+        text = f"at this noise needs more than {power.MOST_RUN} {each.unit}s {where}"
+        text += "" if in_runs and gate.unit == "block" else "; half the noise, a quarter of them"
+    elif in_runs:
         text = f"needs {numbers.counted(round(each.needed), 'run')} {where}"
     else:
         text = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
+    if in_runs and gate.unit == "block":
+        text += _first_look(each)
     if each.seen * _FAR < each.needed:
-        return f"{text}; {round(each.seen - each.n)} more if it is as it looks"
+        return f"{text}; {round(each.seen - each.present)} more if it is as it looks"
     return text
+
+
+def _first_look(each: Judged) -> str:
+    """', interleaved'; where it is not measured by how much runs differ, also how many would measure it."""
+    assumed = [one.sd for one in each.spread if not one.runs]
+    if not assumed or each.needed <= RUNS_A_SIDE:
+        return ", interleaved"
+    return f", interleaved, if they differ by {numbers.percent(max(assumed))}; {RUNS_A_SIDE} measure by how much"
 
 
 def promises(gate: Gate) -> str:
@@ -79,12 +101,20 @@ def promises(gate: Gate) -> str:
         said += " It does not hold if the question is asked again with more data."
     if any(math.isfinite(each.needed) for each in gate.judged):
         said += (
-            f" With as many {gate.unit}s as are named, no change at all would pass, and one of twice the margin fail, "
-            f"in {numbers.percent(power.POWER)} of cases."
+            " With as many as are named, no change at all would pass, and one of twice the margin fail, in "
+            f"{numbers.percent(power.POWER)} of cases."
         )
-    if gate.unit == "block":
-        said += " Two runs share no blocks: what differs from one run to the next by itself is in every ratio, too."
-    return said
+    return f"{said} {gate.runs_differ}"
+
+
+def advice(gate: Gate) -> list[str]:
+    """Say how to measure runs that can tell, where one beside one cannot."""
+    if gate.unit == "run" or all(each.unit == "block" for each in gate.judged):
+        return []
+    return [
+        f"Measure {RUNS_A_SIDE} runs of each side or more, in turns (change, baseline, change, baseline ...), and name "
+        "all of them: gate RUN RUN RUN --against RUN RUN RUN."
+    ]
 
 
 def over_looks(gate: Gate) -> str:
@@ -96,13 +126,16 @@ def over_looks(gate: Gate) -> str:
 
 
 def _what_counts(gate: Gate) -> list[str]:
-    """Return which blocks count, where that is not all."""
+    """Return which blocks or runs count, where that is not all."""
     if not gate.left_out:
         return []
-    return [
-        f"The first {gate.counted} blocks of each run count, since looks are at fixed numbers of blocks; --looks once, "
-        "for a question that is asked once, counts all."
-    ]
+    change, baseline = gate.counted
+    of = (
+        f"The first {min(gate.counted)} blocks of each run count"
+        if gate.unit == "block"
+        else f"The first {numbers.counted(change, 'run')} of the change and {baseline} of the baseline count"
+    )
+    return [f"{of}, since looks are at fixed numbers; --looks once, for a question that is asked once, counts all."]
 
 
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +144,8 @@ def _what_counts(gate: Gate) -> list[str]:
 def gate_text(gate: Gate) -> str:
     """Return one line a figure, the worst first; then what they come to."""
     lines = aligned(_row(gate, each) for each in gate.judged)
-    return lines_of([*lines, "", *_differs(gate), *_what_counts(gate), _error(gate), headline(gate)])
+    about = (*_differs(gate), *_what_counts(gate), gate.runs_differ, *advice(gate))
+    return lines_of([*lines, "", *about, _error(gate), headline(gate)])
 
 
 def _error(gate: Gate) -> str:
@@ -138,8 +172,10 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "level": gate.level,
         "looks": gate.looks,
         "unit": gate.unit,
-        "counted": gate.counted,
+        "counted": min(gate.counted),
         "error": _error(gate),
+        "runs_differ": gate.runs_differ,
+        "advice": advice(gate),
         "change": _names(gate.change),
         "baseline": _names(gate.baseline),
         "differs": list(gate.differs),
@@ -151,7 +187,18 @@ def _figure_json(each: Judged) -> dict[str, object]:
     about = {"outcome": each.outcome, "cell": each.cell.id, "metric": each.metric, "label": each.label}
     ratio = dict(zip(("ratio", "low", "high"), each.ratio, strict=True))
     bounds = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more}
-    return {**about, **ratio, "n": each.n, "reason": each.reason, **bounds, "needed_as_seen": each.seen}
+    spreads = [{"sd": one.sd, "degrees": one.degrees, "earlier_runs": one.runs} for one in each.spread]
+    return {
+        **about,
+        **ratio,
+        "n": each.n,
+        "reason": each.reason,
+        **bounds,
+        "needed_as_seen": each.seen,
+        "needed_unit": each.unit,
+        "break_even": {"outcome": each.would, "runs_differ": each.unless},
+        "run_spread": dict(zip(("change", "baseline"), spreads, strict=False)),
+    }
 
 
 def _names(runs: Sequence[ComparedRun]) -> list[str]:
@@ -171,7 +218,7 @@ def _markdown(gate: Gate) -> Iterator[str]:
     yield ""
     for name, runs in (("Change", gate.change), ("Baseline", gate.baseline)):
         yield f"- {name}: {', '.join(map(_safe, _names(runs)))}"
-    yield from (f"- {_safe(each)}" for each in (*_differs(gate), *_what_counts(gate)))
+    yield from (f"- {_safe(each)}" for each in (*_differs(gate), *_what_counts(gate), *advice(gate)))
     yield ""
     yield "| Outcome | Cell | Figure | Change / baseline | Interval | Why |"
     yield "|---|---|---|---:|---:|---|"
@@ -200,6 +247,7 @@ def gate_junit(gate: Gate) -> bytes:
         "level": f"{gate.level:g}",
         "looks": gate.looks,
         "error": _error(gate),
+        "runs_differ": gate.runs_differ,
         "change": ", ".join(_names(gate.change)),
         "baseline": ", ".join(_names(gate.baseline)),
     }

@@ -121,7 +121,9 @@ def _daily(looks: Looks) -> Case:
 
     def case(rng: Generator, n: int) -> Sequence[bool]:
         change, baseline = (_run(rng, 1, DAILY, 0.0) for _ in range(2))
-        at = range(n, DAILY + 1) if looks == "once" else sorted({counted(k, "block") for k in range(n, DAILY + 1)})
+        at = (
+            range(n, DAILY + 1) if looks == "once" else sorted({counted(k, k, "block")[0] for k in range(n, DAILY + 1)})
+        )
         found = [_first(_against((1 + GATE_MARGIN) * change[:, :k], baseline[:, :k], looks=looks)) for k in at]
         return [any(each) for each in zip(*found, strict=True)]
 
