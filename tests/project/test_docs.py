@@ -128,7 +128,7 @@ COVERED_IN_DOCS = [
     (r"make bench-gate( ARGS=.*)?", "tests/project/test_makefile.py", '"bench-gate", "ARGS='),
     (r"ssh mybox true", "tests/live/test_loopback.py", "test_a_box_of_the_users_own_configuration"),
     (
-        r"\.venv/bin/mountlab gate \S+ --against (\S+ )*\S+( --metric \S+ --worse-than \S+)?",
+        r"\.venv/bin/mountlab gate( \S+)+ --against( \S+)+",
         "tests/analysis/test_gate.py",
         '"gate"',
     ),
@@ -144,7 +144,7 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/uv pip install \S+", "tests/live/test_plugin_live.py", '"pip", "install"'),
     (r"\.venv/bin/mountlab conform \S+", "tests/live/test_plugin_live.py", '"conform", "mountlab-untar"'),
     (r"\.venv/bin/mountlab run docs/example-plugin/unpack\.yml", "tests/live/test_plugin_live.py", '"unpack.yml"'),
-    (r"ci/gate\.sh \S+ \S+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
+    (r"ci/gate\.sh( \S+)+", "tests/project/test_how_to.py", '"ci/gate.sh"'),
     (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
     (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '"--resume"'),
     (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '["reproduce", "BUNDLE=b.zip"'),

@@ -198,11 +198,18 @@ def test_the_script_ends_as_the_gate_does(gate: Path, exit_code: int, said: str)
     assert last.startswith(said)
 
 
-def run_gate(
-    gate: Path, before: Path, after: Path, *, python: Path = Path(sys.executable)
-) -> subprocess.CompletedProcess[str]:
+def test_the_script_sorts_pairs_of_runs_into_sides(gate: Path) -> None:
+    stand_in = gate.parent / "python"
+    stand_in.write_text('#!/bin/sh\necho "$@"\n')
+    stand_in.chmod(0o755)
+    done = run_gate(gate, *map(Path, ("b1", "a1", "b2", "a2", "b3", "a3")), python=stand_in)
+    assert " gate a1 a2 a3 --against b1 b2 b3 --worse-than 5%" in done.stdout
+
+
+def run_gate(gate: Path, *pairs: Path, python: Path = Path(sys.executable)) -> subprocess.CompletedProcess[str]:
+    """`pairs`: a run before and one after, as often as one likes."""
     return subprocess.run(
-        ["ci/gate.sh", str(before), str(after)],
+        ["ci/gate.sh", *map(str, pairs)],
         cwd=gate.parents[1],
         env={**os.environ, "PYTHON": str(python)},
         capture_output=True,

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab import __main__
-from mountlab.analysis.compare.run_spread import ASSUMED, FigureSpread
+from mountlab.analysis.compare.run_spread import FigureSpread
 from mountlab.core.errors import ParameterError
 from mountlab.results import paths, store
 from mountlab.results.earlier import runs_differ
+from mountlab.stats.run_spread import ASSUMED
 from rows import every_row
 from years import run_of, small_with_catalog
 

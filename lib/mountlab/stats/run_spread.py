@@ -29,6 +29,8 @@ from mountlab.stats.comparisons import Ratios, Steps, half_width
 from mountlab.stats.estimates import Floats
 
 RUNS_METHOD = "ratio of geometric means of two runs, Welch's t for trials and t for what runs differ by, on logs"
+ASSUMED = 0.05
+"""What runs are taken to differ by where nothing is known: the standard deviation of the level of a run, as a share."""
 _HALVINGS = 50
 
 

@@ -21,10 +21,8 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Cell
 from mountlab.core.units import parse_percent
 from mountlab.stats.changes import Level, find_changes
-from mountlab.stats.run_spread import RunSpread, columns
+from mountlab.stats.run_spread import ASSUMED, RunSpread, columns
 
-ASSUMED = 0.05
-"""What runs are taken to differ by where nothing is known: the standard deviation of the level of a run, as a share."""
 FEWEST_EARLIER = 5
 """Earlier runs from which on these tell the spread: with fewer, an interval by t is wider than one by ASSUMED for
 nearly any spread. Whether they tell depends on their number, never on their figures."""

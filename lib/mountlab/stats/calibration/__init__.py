@@ -15,6 +15,7 @@ from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_
 from mountlab.stats.calibration.over_runs import changes_over_runs, delays_over_runs, sizes_of_changes
 from mountlab.stats.calibration.processes import KINDS, Process
 from mountlab.stats.calibration.rules import trials_needed
+from mountlab.stats.calibration.run_spreads import gates_where_runs_differ
 from mountlab.stats.calibration.scales import scales_of_means
 from mountlab.stats.calibration.shares import shares_of_differences
 from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
@@ -24,7 +25,7 @@ from mountlab.stats.calibration.what_if import SimulatedRuns, what_if_frame, wha
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
     over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, sizes_of_changes, delays_over_runs,
-    gate_outcomes, percentiles_of_few_ios, shares_of_differences, missing_blocks, rounded_means, rounded_verdicts,
+    gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios, shares_of_differences, missing_blocks, rounded_means, rounded_verdicts,
     figures_with_limits, verdicts_with_limits, made_once_or_in_each_block, missed_after_extensions, lengths_of_trials,
     searched_capacities, ratios_of_capacities,
 )  # fmt: skip
