@@ -22,7 +22,7 @@ CHECKED := not (box or browser or long) and (repository or not slow)
 UNCHECKED := not repository and (slow or box or browser)
 TESTED := not long and $(if $(filter check,$(MAKECMDGOALS)),$(UNCHECKED),not repository)
 # Claims about this machine's hardware, which others who use it would spoil.
-SOAKED := $(patsubst %,tests/live/test_%.py,why_causes load_live memory_live sweep_live)
+SOAKED := $(patsubst %,tests/live/test_%.py,gate_live why_causes load_live memory_live sweep_live)
 
 # $(call needs,VARIABLE,EXAMPLE): stops with exit code 2 where the user gave no VARIABLE.
 needs = $(if $($(1)),,@echo 'make $@: $(1) is missing, for example: make $@ $(2)' >&2; exit 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -81,6 +82,25 @@ def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
         assert (each.n_a, each.n_b) == (len(theirs), len(ours))
         assert (each.mean_a, each.mean_b) == pytest.approx((np.mean(theirs), np.mean(ours)))
         assert compare_unpaired(ours, theirs).p == pytest.approx(each.comparison.p)
+
+
+@pytest.mark.slow
+def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> None:
+    """5 % where nothing is known: its normal bound and Welch's are combined by squares. Trap: intervals that know only
+    the spread inside each run."""
+    a, b = run("a"), run("b", factor=1.1, seed=2)
+    found, alike = compare_runs(a, b), compare_runs(a, b, RunsDiffer(0.0))
+    for ours, trials in zip(found.ratios, alike.ratios, strict=True):
+        inside = math.log(trials.comparison.high / trials.comparison.ratio)
+        between = stats.norm.isf(0.025) * 0.05 * math.sqrt(2)
+        assert math.log(ours.comparison.high / ours.comparison.ratio) == pytest.approx(math.hypot(inside, between))
+        assert ours.comparison.verdict == "undecided"
+        assert (ours.unless > 0) == (trials.comparison.verdict == "faster")
+    assert any(each.unless > 0 for each in found.ratios)
+    text, page = compare.comparison_text(found), compare.cell_by_cell(found).text + compare.answer(found).text
+    for form in (text, page, compare.comparison_json(found)["runs_differ"]):
+        assert "Runs are assumed to differ by 5 % or less" in form.replace("\u00a0", " ").replace("&nbsp;", " ")
+    assert re.search(r"undecided; up to \d+ runs of each side needed", text.replace("\u00a0", " "))
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def compare_many(runs: Sequence[AnsweredRun], runs_differ: RunsDiffer | None = N
         answers=tuple(frames.answers_over(runs)),
         cells=cells,
         differences=found,
-        caveats=tuple(_caveats(runs, names, common, found, said)),
+        caveats=tuple(_caveats(runs, names, common, found)),
         level=level,
         smallest_effect=figures.smallest_effect_of(runs),
         runs_differ=said,
@@ -154,18 +154,14 @@ def _shared(key: FigureKey, ratios: dict[int, CellRatio], of_runs: Sequence[RunF
 
 
 def _caveats(
-    runs: Sequence[AnsweredRun],
-    names: Sequence[str],
-    common: Sequence[Sequence[Cell]],
-    found: Sequence[Difference],
-    differ: str,
+    runs: Sequence[AnsweredRun], names: Sequence[str], common: Sequence[Sequence[Cell]], found: Sequence[Difference]
 ) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="the runs", so="What differs from run to run may come of any of them.")
     yield of_run(
         "runs-not-paired",
         "warning",
         "the runs share no blocks. Ratios of one run to another hold whatever else changed between them. "
-        f"{differ} The intervals contain that. Where the spread between these runs is larger, believe that.",
+        "Their intervals contain by how much runs differ by themselves; where these differ by more, believe that.",
     )
     if len(runs) < FEW_RUNS:
         yield of_run(

@@ -135,4 +135,4 @@ def source(runs_differ: RunsDiffer, spreads: Iterable[FigureSpread]) -> str:
     count = numbers.counted(max(each.runs for each in measured), "earlier run")
     said = f"Runs differ by {' to '.join(ends)}, measured from {count} of the sweep on the box"
     left = len(found) - len(measured)
-    return f"{said}." if not left else f"{said}; in {left} of {len(found)} spreads they {assumed}: {more}."
+    return f"{said}." if not left else f"{said}; in {left} of {len(found)} cases they {assumed}: {more}."

@@ -94,7 +94,7 @@ def compare_runs(a: AnsweredRun, b: AnsweredRun, runs_differ: RunsDiffer | None 
         answers=tuple(frames.answers_over((a, b))),
         differences=found,
         ratios=ratios,
-        caveats=tuple(_caveats(a, b, common, found, said)),
+        caveats=tuple(_caveats(a, b, common, found)),
         level=level_of((a, b)),
         smallest_effect=smallest_effect_of((a, b)),
         runs_differ=said,
@@ -107,9 +107,7 @@ def _figure_row(each: CellRatio) -> dict[str, Any]:
     return {**about, "label": each.label, "unit": each.unit, **means, **frames.ratio_of(together(each.comparison))}
 
 
-def _caveats(
-    a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference], differ: str
-) -> Iterator[Caveat]:
+def _caveats(a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference]) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="A and B", so="A ratio is about all of them together.")
     if not known_areas(found):
         yield of_run(
@@ -122,8 +120,8 @@ def _caveats(
         "runs-not-paired",
         "warning",
         "the two runs share no blocks. Whatever else changed between them (time of day, neighbours, temperature, a "
-        f"reboot) is in every ratio. {differ} The intervals contain that. Run A and B again, in turns, before a small "
-        "ratio is believed: with three runs of each or more `mountlab gate` measures by how much they differ.",
+        "reboot) is in every ratio, and by how much runs differ by themselves in every interval. Run A and B again, in "
+        "turns, before a small ratio is believed: three runs of each tell `mountlab gate` by how much they differ.",
     )
     for name, run in (("A", a), ("B", b)):
         yield from caveats_of(name, run, common)

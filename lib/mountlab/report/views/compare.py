@@ -150,7 +150,8 @@ def answer(compared: RunComparison) -> Html:
     """Return the answer in sentences: how often which verdict fell, then the strongest effects; what differs and the
     caveats, each in a line."""
     differs = html.labelled(html.link("#What-differs", "What differs"), _difference_line(compared))
-    return side_by_side.answer(sentences(compared), compared.caveats, html.paragraph(differs, kind="meta"))
+    about = (html.paragraph(line, kind="meta") for line in (differs, compared.runs_differ))
+    return side_by_side.answer(sentences(compared), compared.caveats, *about)
 
 
 def _difference_line(compared: RunComparison) -> str:
