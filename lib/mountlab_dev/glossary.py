@@ -236,6 +236,7 @@ TERMS: Mapping[str, str] = {
     "block": "One pass over every cell, in an order that is drawn again for each block. Sides are compared inside a "
     "block, so that a slow drift of the machine falls on both.",
     "box": "The machine under test, reached over SSH. A file of `params/boxes` names it.",
+    "break-even": "Of one run beside one: by how much runs may differ by themselves with the outcome still the same.",
     "bundle": "A run made ready for others: it stands alone, and names of machines and people are replaced in it.",
     "candidate": "A file system that is compared with the baseline.",
     "catalog": "All runs as one table: for the history of a cell, and for SQL.",
@@ -281,6 +282,7 @@ TERMS: Mapping[str, str] = {
     "raw output": "What tools and kernel said, kept below `raw/` and never changed. Every figure can be made from it "
     "again.",
     "run": "One execution of a sweep on one box: one directory below `results/`.",
+    "run spread": "By how much the level of a run differs by itself: the standard deviation between runs of the same.",
     "same": "A verdict: equivalence is shown.",
     "scratch device": "A whole block device that may be formatted: named by a stable id in the box file, and claimed.",
     "seed": "The number from which the order of trials is drawn. With the same seed it is the same order.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +12,8 @@ import numpy as np
 import pytest
 from mountlab import __main__
 from mountlab.analysis.compare.run_spread import FigureSpread
-from mountlab.core.errors import ParameterError
-from mountlab.results import paths, store
+from mountlab.core.errors import KeepError, ParameterError
+from mountlab.results import catalog, paths, store
 from mountlab.results.earlier import runs_differ
 from mountlab.stats.run_spread import ASSUMED
 from rows import every_row
@@ -70,6 +72,25 @@ def test_what_is_stated_is_a_share(results: Path) -> None:
     with pytest.raises(ParameterError, match="runs cannot differ by so much") as caught:
         spreads(results, [5, 6], "150%")
     assert (caught.value.where, caught.value.allowed) == ("--runs-differ", "0% to 100%")
+
+
+def test_without_a_catalog_nothing_is_known_and_that_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot_write(*_: object, **__: object) -> None:
+        raise KeepError("a file cannot be written", where=".cataloguing", got="Read-only file system")
+
+    monkeypatch.setattr(catalog, "build", cannot_write)
+    said: list[str] = []
+    runs = [store.load_run(run_of(results, 0, number)) for number in (16, 17)]
+    assert runs_differ(runs, say=said.append).measured == {}
+    assert re.match("earlier runs are not read: .*Read-only file system", said[0])
+
+
+def test_a_run_that_lies_elsewhere_has_no_earlier_runs(tmp_path: Path, results: Path) -> None:
+    """Nothing is written beside it."""
+    place = tmp_path / "run"
+    shutil.copytree(run_of(results, 0, 16), place)
+    assert runs_differ([store.load_run(place)]).measured == {}
+    assert list(tmp_path.iterdir()) == [place]
 
 
 def test_the_gate_and_the_comparison_say_how_it_is_known(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

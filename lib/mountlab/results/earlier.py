@@ -39,7 +39,7 @@ def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = la
     try:
         built = catalog.build(paths.RESULTS.resolve(), say=say)
     except KeepError as error:
-        say(f"earlier runs are not read: {error}")
+        say(f"earlier runs are not read: {error.what}: {error.got}")
         return RunsDiffer.of(None, {})
     with catalog.opened(built.file) as connection:
         return RunsDiffer.of(None, {run.info["run_id"]: _earlier(connection, run, began) for run in ours})
