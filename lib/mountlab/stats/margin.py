@@ -121,7 +121,7 @@ class _MarginTest:
         return (1 - self.level) * looking.share(change, baseline, self.unit, self.looks)
 
     def tail(self, wrong: float) -> float:
-        """Return the tail of a test that errs so often after the rule."""
+        """Return the tail of a test that errs with this chance after the rule."""
         return (1 - sequential.level_after(self.until, 1 - 2 * wrong)) / 2
 
     def counted(self, change: int, baseline: int) -> tuple[int, int]:
