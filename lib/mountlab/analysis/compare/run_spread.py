@@ -116,7 +116,7 @@ def _level(run: EarlierFigure) -> Level:
 
 def below(sd: float) -> str:
     """'1.8 %': a break-even with two digits, never above it."""
-    decimals = 3 - math.floor(math.log10(sd)) - 2 if sd > 0 else 0
+    decimals = 1 - math.floor(math.log10(sd)) if sd > 0 else 0
     return numbers.percent(math.floor(round(sd * 10**decimals, 6)) / 10**decimals)
 
 
@@ -131,7 +131,7 @@ def source(runs_differ: RunsDiffer, spreads: Iterable[FigureSpread]) -> str:
     more = f"fewer than {FEWEST_EARLIER} earlier runs of the sweep on the box are known, and {WHERE} states nothing"
     if not measured:
         return f"Runs {assumed}: {more}. It is {_WHAT}."
-    ends = sorted({numbers.percent(each(one.sd for one in measured)) for each in (min, max)}, key=len)
+    ends = dict.fromkeys(numbers.percent(end(one.sd for one in measured)) for end in (min, max))
     count = numbers.counted(max(each.runs for each in measured), "earlier run")
     said = f"Runs differ by {' to '.join(ends)}, measured from {count} of the sweep on the box"
     left = len(found) - len(measured)
