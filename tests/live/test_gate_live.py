@@ -22,7 +22,7 @@ MOST = 10
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
-    """101 runs of one quick sweep in a row: about four minutes."""
+    """101 runs of one quick sweep in a row: about two minutes."""
     scratch: Path = tmp_path_factory.mktemp("gates")
     workload = {**DD_WRITE, "count": 16}
     resolved = as_is(filesystems={"tmpfs": TMPFS}, workloads={"dd": workload}, design={"repeats": 5, "warmup": 1})
