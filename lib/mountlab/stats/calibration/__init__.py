@@ -25,7 +25,8 @@ from mountlab.stats.calibration.what_if import SimulatedRuns, what_if_frame, wha
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
     over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, sizes_of_changes, delays_over_runs,
-    gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios, shares_of_differences, missing_blocks, rounded_means, rounded_verdicts,
+    gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios, shares_of_differences, missing_blocks, rounded_means,
+    rounded_verdicts,
     figures_with_limits, verdicts_with_limits, made_once_or_in_each_block, missed_after_extensions, lengths_of_trials,
     searched_capacities, ratios_of_capacities,
 )  # fmt: skip
