@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis import cells as analysis
 from mountlab.analysis.example import good_trial
-from mountlab.core import chain, disk
+from mountlab.core import chain, disk, run_ids
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
 from mountlab.core.safe_yaml import as_yaml
@@ -113,7 +113,7 @@ class _Sweep:
 
     def write(self, results: Path, box: int, run: int, facts: Mapping[str, Any]) -> None:
         at = _FIRST + timedelta(days=run, minutes=30 * self.number)
-        name = f"{at:%Y%m%dT%H%M%S}-{self.resolved.sweep.name}-box{box}"
+        name = run_ids.new_id(at, self.resolved.sweep.name, f"box{box}", "")
         path = results / name
         (path / "raw").mkdir(parents=True)
         own = {**facts, "hostname": f"box{box}", "kernel": f"6.{1 + run // KERNEL_EVERY}.0-{run // KERNEL_EVERY}-amd64"}

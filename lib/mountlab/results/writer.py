@@ -21,7 +21,7 @@ from typing import Any
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
 from mountlab.box.tracing import TRACE_EVENTS
-from mountlab.core import chain, disk, plugins
+from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
@@ -53,8 +53,8 @@ def new_run_id(sweep: Sweep, box: Box, results: Path = RESULTS) -> str:
     The digits are for runs of others that begin on the same box in the same second, with results elsewhere: by its name
     a run knows its processes, and ends them.
     """
-    base = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{sweep.name}-{box.name}"
-    candidates = (f"{base}-{secrets.token_hex(2)}" for _ in range(1000))
+    now = datetime.now(UTC)
+    candidates = (run_ids.new_id(now, sweep.name, box.name, secrets.token_hex(2)) for _ in range(1000))
     return next(name for name in candidates if not (results / name).exists())
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mountlab.core import run_ids
 from mountlab.core.errors import PlanError
 from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
@@ -58,7 +59,7 @@ def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedCli
         lease, step = main, None
     else:
         roots = {key: facts[key] for key in ("mount_root", "output_root")}
-        lease = Lease(run_id=f"{main.run_id}-{name}", owner=main.owner, **roots)
+        lease = Lease(run_id=run_ids.of_client(main.run_id, name), owner=main.owner, **roots)
         step = opening(lease)
     return PlannedClient(
         name=name, lease=lease, user=str(facts.get("user")), privileged=facts["rights"] != "none", opening=step
