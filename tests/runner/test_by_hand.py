@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -97,6 +99,41 @@ def test_what_is_still_mounted_is_unmounted_when_the_box_is_closed(tmp_path: Pat
     assert not box.path.exists(), "nothing was measured"
     with pytest.raises(PlanError, match="the box is closed"):
         box.mounted("tmpfs", size="64MiB")
+
+
+LEFT_OPEN = """
+import os, sys
+from types import SimpleNamespace
+from mountlab.core.errors import CommandError
+from mountlab.runner.by_hand import OpenBox
+
+class Session:
+    def __init__(self, name, error=None):
+        self.name, self.error = name, error
+        self.planner = SimpleNamespace(box=SimpleNamespace(name=name))
+    def close(self, *_):
+        print(self.name, flush=True)
+        if self.error:
+            raise self.error
+
+first, second = OpenBox(Session("first")), OpenBox(Session("second", CommandError("the box is gone")))
+closed = OpenBox(Session("closed"))
+closed.close()
+child = os.fork()
+if not child:
+    sys.exit(0)
+os.waitpid(child, 0)
+print("end", flush=True)
+sys.exit(3)
+"""
+
+
+@pytest.mark.slow
+def test_boxes_left_open_are_closed_when_the_process_that_opened_them_ends_the_last_one_first() -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["closed", "end", "second", "first"]
+    assert done.stderr == "box second was left open: the box is gone\n"
+    assert done.returncode == 3
 
 
 @pytest.mark.slow

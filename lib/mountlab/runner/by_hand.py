@@ -6,6 +6,9 @@ directory as a sweep does, whose report says that the trials were asked for one 
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -19,7 +22,7 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.steady import SteadyBox
 from mountlab.core.disk import shown
-from mountlab.core.errors import ParameterError, StoreError
+from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.model import Filesystem, Trial
@@ -67,13 +70,15 @@ def box(
 
 
 class OpenBox:
-    """A box that `mountlab.box` has opened. A `with` statement closes it at the end; without one, `close()` does.
+    """A box that `mountlab.box` has opened. A `with` statement closes it at the end; without one, `close()` does, or
+    the end of the Python process.
 
     Nothing is written before the first trial. From then on `path` is a run directory.
     """
 
     def __init__(self, session: HandSession, fabric: Any = None) -> None:
-        self._session, self._fabric = session, fabric
+        self._session, self._fabric, self._process = session, fabric, os.getpid()
+        atexit.register(self._close_at_exit)
 
     @property
     def fabric(self) -> Any:
@@ -137,7 +142,15 @@ class OpenBox:
     def close(self) -> None:
         """Unmount what is still mounted, undo all changes to the box, and end the run directory. A second call does
         nothing."""
-        self._session.close()
+        self.__exit__(None, None, None)
+
+    def _close_at_exit(self) -> None:
+        """Close a box that was left open, the last one first; a forked process has only a copy of it."""
+        if os.getpid() == self._process:
+            try:
+                self._session.close()
+            except MountlabError as error:
+                sys.stderr.write(f"box {self._session.planner.box.name} was left open: {visible(str(error))}\n")
 
     def __enter__(self) -> OpenBox:
         self._session.check_open()
@@ -146,6 +159,7 @@ class OpenBox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        atexit.unregister(self._close_at_exit)
         self._session.close(kind, error, trace)
 
     def __repr__(self) -> str:
