@@ -81,9 +81,16 @@ def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
         print(f"error: {error.strerror or error}\n  where:   {error.filename or 'this machine'}", file=sys.stderr)
         return InputError.exit_code
     except KeyboardInterrupt as stop:
-        print(Stopped.what, file=sys.stderr)
+        print(_stopped(stop), file=sys.stderr)
         print(*stop.args, sep="\n", end="\n" if stop.args else "", file=sys.stderr)
         return INTERRUPTED
+
+
+def _stopped(stop: KeyboardInterrupt) -> str:
+    """Return what a stop has left: only what runs on a box says how to go on, or says it itself."""
+    if isinstance(stop, Stopped):
+        return stop.what
+    return Stopped.what if stop.args else "stopped"
 
 
 def _reader_gone() -> int:

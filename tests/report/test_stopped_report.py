@@ -113,7 +113,7 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
     _, said = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, said
     assert f"make report RUN={run}" in said
-    assert "all measurements are kept" in said
+    assert "stopped; no report is written, and all measurements are kept" in said
     assert left(run) == []
 
 

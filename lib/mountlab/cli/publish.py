@@ -7,6 +7,7 @@ from typing import Any
 
 from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
+from mountlab.core.errors import Stopped
 
 
 def add(verbs: Any) -> None:
@@ -32,7 +33,11 @@ def _publish(arguments: Arguments) -> int:
         keep_identities=arguments.keep_identities,
         **({"licence": arguments.licence} if arguments.licence else {}),
     )
-    folder, archive = publish([run_of(each) for each in arguments.runs], wishes)
+    runs = [run_of(each) for each in arguments.runs]
+    try:
+        folder, archive = publish(runs, wishes)
+    except KeyboardInterrupt:
+        raise Stopped("run it again", in_python="run it again", what="stopped; no bundle is made") from None
     write_index()
     print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
     print(f"next:   send the zip; who gets it checks every figure: mountlab reproduce {archive.name}")

@@ -185,7 +185,11 @@ def reporting(path: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         run = disk.shown(path)
-        raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
+        raise Stopped(
+            f"write its report with: make report RUN={run}",
+            in_python=report_line(run),
+            what="stopped; no report is written, and all measurements are kept",
+        ) from None
 
 
 def say(line: str) -> None:

@@ -96,14 +96,14 @@ class Stopped(KeyboardInterrupt):
     """A run was stopped by a person; what it did on the box is undone, and what it measured is kept.
 
     `next_step` goes on with it in a shell, `in_python` in a notebook, which shows these words in the place of a
-    traceback.
+    traceback. `what`: how things are now, where that was no run on a box.
     """
 
     what = "stopped; everything on the box is undone, and all measurements are kept"
 
-    def __init__(self, next_step: str, *, in_python: str) -> None:
+    def __init__(self, next_step: str, *, in_python: str, what: str = what) -> None:
         super().__init__(next_step)
-        self.next_step, self.in_python = next_step, in_python
+        self.next_step, self.in_python, self.what = next_step, in_python, what
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython asks for before it makes a traceback."""

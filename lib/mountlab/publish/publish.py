@@ -10,8 +10,8 @@ import getpass
 import hashlib
 import json
 import os
+import shutil
 import stat
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +32,7 @@ from mountlab.publish.identities.known import control_identities, run_identities
 from mountlab.publish.identities.pages import page_with, said_by_notebook, said_by_page
 from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.seal_again import seal_again
+from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
 from mountlab.results import store, tables, why, writer
 from mountlab.results.info import parameters_of, read_box
@@ -75,16 +76,18 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     target = wishes.to.absolute() if wishes.to else _free_place(results, title, runs)
     if target.exists() or _zip_of(target).exists():
         raise StoreError("the place is taken", where=disk.shown(target), next_step="name another with --to")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".bundle-") as staging:
-        place = Path(staging) / "bundle"
+    with staging(target.parent) as directory:
+        place, archive = directory / BUNDLE, directory / ARCHIVE
         place.mkdir()
         _fill(place, runs, names, title, wishes)
         _check(place, runs, names)
-        archive = Path(staging) / "bundle.zip"
         _pack(place, archive, target.name)
-        os.replace(archive, _zip_of(target))
         place.replace(target)
+        try:
+            archive.replace(_zip_of(target))
+        except BaseException:
+            shutil.rmtree(target)
+            raise
     return target, _zip_of(target)
 
 
