@@ -31,15 +31,15 @@ ON_CONDA_FORGE = {
     "lazy-loader": "lazy_loader", "playwright": "playwright-python",
 }  # fmt: skip
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
-NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator"}
-"""No feedstock has these names: pip brings them."""
-FEEDSTOCKS_CHECKED = ("2026-11-27", "c6324d6b")
+NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator", "detect-secrets"}
+"""No feedstock has these names, or none was found: pip brings them."""
+FEEDSTOCKS_CHECKED = ("2026-11-28", "bdbf6f90")
 """When every name was last looked up among conda-forge's feedstocks, and a digest of the names that were: a name that
 is added later has to be looked up, too."""
 
 IMPORTED_AS = {
-    "axe-playwright-python": "axe_playwright_python", "jupyter-client": "jupyter_client", "pyyaml": "yaml",
-    "lazy-loader": "lazy_loader", "roc-validator": "rocrate_validator",
+    "axe-playwright-python": "axe_playwright_python", "detect-secrets": "detect_secrets", "pyyaml": "yaml",
+    "jupyter-client": "jupyter_client", "lazy-loader": "lazy_loader", "roc-validator": "rocrate_validator",
 }  # fmt: skip
 NOT_IMPORTED = {
     "jsonschema": "holds back what JupyterLab, papermill and nbconvert would import two seconds longer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -90,6 +91,48 @@ def test_a_name_begins_after_whatever_is_no_letter(before: str) -> None:
     assert names.text(f"x{before}alice {before}nova7") == f"x{before}user-1 {before}host-1"
 
 
+@every_row(
+    ("name", "written"),
+    [
+        ("my-box", "my_box MY-BOX my--box my.box a/my_box/b my-box.log"),
+        ("nova-bench", "nova_bench NovaBench novabench nova--bench log-nova.bench.txt"),
+        ("payroll", "payroll Payroll PAYROLL payroll_1 x.payroll"),
+    ],
+)
+def test_a_name_is_replaced_in_any_case_and_with_any_marks_between_its_parts(name: str, written: str) -> None:
+    names = Pseudonyms([Identity("box", name)])
+    text = names.text(written)
+    assert not names.left(text)
+    assert len(re.findall("box-1", text)) == len(written.split())
+    assert not re.search("nova|my|payroll", text, re.IGNORECASE)
+
+
+@every_row(
+    ("kind", "word", "text", "expected"),
+    [
+        ("box", "data", "box data on data: BOX=data", "box box-1 on data: BOX=box-1"),
+        ("box", "data", "raw/t0001/client-data-stdout", "raw/t0001/client-box-1-stdout"),
+        ("user", "will", f"will@x it will, {HOME}/will/y (will)", f"user-1@host-1 it will, {HOME}/user-1/y (user-1)"),
+        ("host", "server", "Linux server 6.1 server:/x server.log", "Linux host-1 6.1 host-1:/x server.log"),
+        ("serial", "figure", "SN: figure serial=figure figure 1", "SN: serial-1 serial=serial-1 figure 1"),
+        ("device", "data", "/dev/mapper/data /dev/data/root pool data data=ordered",
+         "/dev/mapper/device-1 /dev/device-1/root pool device-1 data=ordered"),
+        ("serial", "figure", "NAME SERIAL\nsda  figure\n\nsda  figure", "NAME SERIAL\nsda  serial-1\n\nsda  figure"),
+        ("user", "will", "USER  PID\nwill  123 it will\n", "USER  PID\nuser-1  123 it will\n"),
+    ],
+)  # fmt: skip
+def test_an_ordinary_word_is_replaced_where_it_stands_as_a_name(kind: str, word: str, text: str, expected: str) -> None:
+    assert Pseudonyms([Identity(kind, word)]).text(text) == expected
+
+
+def test_a_client_that_is_called_by_an_ordinary_word_is_replaced_behind_the_name_of_a_run_and_as_a_key() -> None:
+    boxes = [Identity("box", "data"), Identity("box", "server")]
+    names = Pseudonyms(boxes, {"20261120T101902-s-data-3f9a": "data"}, ["server"])
+    assert names.text("/tmp/20261120T101902-s-data-3f9a-server/x") == "/tmp/20261120T101902-s-box-1-3f9a-box-2/x"
+    told = names.value({"clients": {"server": {"kernel": "6.1"}}, "workloads": {"a": {"clients": ["server", "data"]}}})
+    assert told == {"clients": {"box-2": {"kernel": "6.1"}}, "workloads": {"a": {"clients": ["box-2", "box-1"]}}}
+
+
 def test_json_is_replaced_by_what_its_keys_say() -> None:
     told = RUN.value(INFO)
     assert (told["facts"]["hostname"], told["facts"]["user"], told["box"]["host"]) == ("host-2", "user-1", "host-1")
@@ -111,10 +154,12 @@ def test_the_control_machine_is_known_too() -> None:
         home="/home/alice",
         machine_id="3d1219c7c4c5404aaa1f6d2a48adfda4",
         paths=("/opt/trents-lab/mountlab",),
-        ssh={"host": ["10.9.8.7", "gate"], "user": ["root"]},
+        ssh={"host": ["10.9.8.7", "gatehouse"], "user": ["root"]},
     )
     names = Pseudonyms(found)
-    text = "alice@desk /home/alice/x /opt/trents-lab/mountlab/a 3d1219c7c4c5404aaa1f6d2a48adfda4 10.9.8.7 gate root"
+    text = (
+        "alice@desk /home/alice/x /opt/trents-lab/mountlab/a 3d1219c7c4c5404aaa1f6d2a48adfda4 10.9.8.7 gatehouse root"
+    )
     expected = "user-1@host-1 /home/user-1/x /opt/place-1/mountlab/a machine-1 address-1 host-2 root"
     assert names.text(text) == expected
 
@@ -179,6 +224,16 @@ def test_directories_that_tell_nothing_are_left(path: str) -> None:
         ("api: 10.0.0.5, build 192.168.1.44", "api: address-1, build address-2"),
         ("version 192.168.1.44 v: 172.16.3.4 rev 169.254.1.2", "version address-1 v: address-2 rev address-3"),
         ("enx001a2b3c4d5e 00:1a:2b:3c:4d:5e 001a.2b3c.4d5e", "enxmac-1 mac-1 mac-1"),
+        ("hwaddr 525400abcdef, 52:54:00:AB:CD:EF, 525400ABCDEF", "hwaddr mac-1, mac-1, mac-1"),
+        (
+            '/dev/sda1: LABEL="payroll" TYPE="ext4" PARTLABEL=acme',
+            '/dev/sda1: LABEL="device-1" TYPE="ext4" PARTLABEL=device-2',
+        ),
+        (
+            "Filesystem volume name:   payroll\nLabel: 'acme'  uuid:",
+            "Filesystem volume name:   device-1\nLabel: 'device-2'  uuid:",
+        ),
+        ("  VG Name               payroll", "  VG Name               device-1"),
         ("LU WWN Device Id: 5 000c50 0a1b2c3d4", "LU WWN Device Id: wwn-1"),
         ("scsi-35000c500a1b2c3d4-part1", "wwn-1-part1"),
         ("ata-WDC_WD40EFRX-68N_WD-WCC4N1234567 ->", "device-1 ->"),
@@ -283,12 +338,16 @@ def test_what_nobody_listed_is_found_by_its_form(text: str, expected: str) -> No
         "==> root <==\n755 0 0 root root\n",
         f"{HOME}/root/x",
         "nr_free_pages 1795592",
+        "7f3c5a000000-7f3c5a021000 r-xp 55f0aa112233",
+        "commit 1a2b3c4d5e6f, git: 0a1b2c3d4e5f, 0x1a2b3c4d5e6f, v1-g0a1b2c3d4e5f",
+        "123456789012 1234e6789012.5",
+        "Filesystem volume name:   <none>\nLABEL=none Label: none",
         "   7       0 loop0 186312 30684 40136850 35929 173138 11766 166105200",
     ],
 )
 def test_what_only_looks_like_an_address_is_left(text: str) -> None:
     assert NOBODY.text(text) == text
-    assert NOBODY.left(text) == set()
+    assert NOBODY.left(text) == []
 
 
 LVM = "33 1 254:0 / / rw - ext4 /dev/mapper/nova--bench--vg-root rw\n34 33 0:9 / /x rw - zfs acmepool/payroll rw\n"
@@ -339,7 +398,7 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
 
 
 def test_what_is_left_is_told_by_kind_and_never_by_value() -> None:
-    assert RUN.left("alice on nova7 at 10.1.1.1") == {"user", "host", "address"}
+    assert {each.kind for each in RUN.left("alice on nova7 at 10.1.1.1")} == {"user", "host", "address"}
     assert "alice" not in json.dumps(RUN.summary())
 
 

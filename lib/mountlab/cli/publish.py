@@ -20,6 +20,10 @@ def add(verbs: Any) -> None:
     publish.add_argument(
         "--keep-identities", action="store_true", help="host names, addresses, serials, users as they are"
     )
+    publish.add_argument(
+        "--accept", action="append", default=[], metavar="FINGERPRINT",
+        help="publish what looks like a secret or a name, and is none; may be given again",
+    )  # fmt: skip
 
 
 def _publish(arguments: Arguments) -> int:
@@ -31,6 +35,7 @@ def _publish(arguments: Arguments) -> int:
         title=arguments.title,
         authors=tuple(arguments.author),
         keep_identities=arguments.keep_identities,
+        accept=tuple(arguments.accept),
         **({"licence": arguments.licence} if arguments.licence else {}),
     )
     runs = [run_of(each) for each in arguments.runs]

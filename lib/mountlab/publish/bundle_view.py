@@ -108,9 +108,12 @@ def replaced_sentences(bundle: Bundle) -> list[str]:
         return [KEPT]
     lines = ["Names of machines and people, addresses and serial numbers have been replaced; figures have not changed."]
     if bundle.ordinary:
-        kinds = " or ".join(f"a {kind}" for kind in bundle.ordinary)
+        kinds = " or ".join(f"a {_OF_KIND.get(kind, kind)}" for kind in bundle.ordinary)
         lines.append(f"The name of {kinds} is an ordinary word, and was replaced only where it stands as a name.")
     return lines
+
+
+_OF_KIND = {"serial": "serial number", "device": "volume", "wwn": "world-wide name"}
 
 
 def _contents(files: Sequence[str]) -> Html:

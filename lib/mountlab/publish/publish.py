@@ -28,9 +28,11 @@ from mountlab.core.safe_yaml import as_yaml
 from mountlab.filesystems.making import COMMANDS
 from mountlab.publish import bundle, bundle_view, crate, reproduce
 from mountlab.publish.bundle import DESCRIPTION, ENTRY, TABLES, Bundle
+from mountlab.publish.decoded import COMPRESSED
 from mountlab.publish.identities.known import control_identities, run_identities
-from mountlab.publish.identities.pages import page_with, said_by_notebook, said_by_page
+from mountlab.publish.identities.pages import page_with
 from mountlab.publish.identities.pseudonyms import Pseudonyms
+from mountlab.publish.last_search import Leak, search
 from mountlab.publish.seal_again import seal_again
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
@@ -43,7 +45,6 @@ from mountlab.results.store import Run
 DEFAULT_LICENCE = "CC-BY-4.0"
 CLEAN_NOTEBOOKS = ("10_run_sweep.ipynb", "20_report.ipynb", "50_compare_runs.ipynb")
 ENVIRONMENT = ("requirements.lock", "environment.yml")
-_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest moment that a zip can tell: the same in every zip."""
 
@@ -59,6 +60,8 @@ class Wishes:
     authors: tuple[str, ...] = ()
     licence: str = DEFAULT_LICENCE
     keep_identities: bool = False
+    accept: tuple[str, ...] = ()
+    """Fingerprints of what looks like a secret or a name, and is none."""
 
 
 def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -> tuple[Path, Path]:
@@ -81,6 +84,7 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
         place.mkdir()
         _fill(place, runs, names, title, wishes)
         _check(place, runs, names)
+        _check_leaks(place, names, title, wishes)
         _pack(place, archive, target.name)
         place.replace(target)
         try:
@@ -125,7 +129,8 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         ssh=named,
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
-    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs})
+    clients = {name for run in runs for name in run.info["facts"].get("clients") or ()}
+    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs}, sorted(clients))
 
 
 def _user() -> str:
@@ -214,7 +219,7 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
     data = file.read_bytes()
     if names is None:
         return data
-    if data.startswith(_COMPRESSED):
+    if data.startswith(COMPRESSED):
         raise StoreError(
             "a compressed file cannot be searched for identities",
             where=disk.shown(file),
@@ -332,8 +337,7 @@ def _describe(place: Path, whole: Bundle) -> None:
 
 
 def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
-    """Check the bundle as its receiver would: its sums, its figures from its raw output, those of the runs; and search
-    all of it for what should be gone."""
+    """Check the bundle as its receiver would: its sums, its figures from its raw output, and those of the runs."""
     found = [str(each) for each in reproduce.damaged(place)]
     for run, copy in zip(runs, _copies(place, runs, names), strict=True):
         again = store.load_run(copy, as_it_is=True)
@@ -346,10 +350,33 @@ def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
             got="; ".join(found[:5]),
             next_step="publish with --keep-identities, and tell us of it",
         )
-    left = {_name(place, file): kinds for file in _files(place) if names and (kinds := _left(place, file, names))}
-    for name, kinds in left.items():
-        got = ", ".join(sorted(kinds))
-        raise MountlabError("the bundle would still hold identities", where=name, got=got, next_step="tell us of it")
+
+
+def _check_leaks(place: Path, names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
+    """Search every file for what must not be published. Raises MountlabError: secrets first, each value once."""
+    files = {_name(place, file): file for file in _files(place)}
+    found = search(files, names, (title, *wishes.authors))
+    leaks = sorted(leak for leak in found if leak.fingerprint not in wishes.accept)
+    if not leaks:
+        return
+    secret = any(leak.is_secret for leak in leaks)
+    first: dict[str, Leak] = {}
+    for leak in leaks:
+        if leak.is_secret == secret:
+            first.setdefault(leak.fingerprint, leak)
+    shown = list(first.values())
+    more = f"; and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    wrong, mend = ("secret", "run it without them in its output") if secret else ("name", "rename it, and run it again")
+    raise MountlabError(
+        "the bundle would publish secrets" if secret else "the bundle would still hold identities",
+        where=shown[0].place,
+        got="; ".join(map(str, shown[:_SHOWN])) + more,
+        next_step=f"{mend}; or, if that is no {wrong}: --accept {shown[0].fingerprint}",
+    )
+
+
+_SHOWN = 5
+"""Leaks that an error names; each may stand in several places."""
 
 
 def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[Path]:
@@ -362,36 +389,6 @@ def _changed(run: Run, again: Run, names: Pseudonyms | None) -> Iterator[object]
     before, after = (tables.texts(each, *TABLES) for each in (run, again))
     for table, text in before.items():
         yield from bundle.differences(again.path.name, table, names.rows(text) if names else text, after[table])
-
-
-_SAYS_AUTHORS = ("index.html", "README.md", "LICENSE", "CITATION.cff", "ro-crate-metadata.json", DESCRIPTION, ENTRY)
-"""Files in which the author and the title stand, which are as they were given."""
-
-
-def _left(place: Path, file: Path, names: Pseudonyms) -> set[str]:
-    """Return kinds of identities that a file of the bundle still holds."""
-    name = _name(place, file)
-    if name in _SAYS_AUTHORS or name.startswith(("environment/", "notebooks/")) or name == MANIFEST:
-        return set()
-    raw = "/raw/" in name
-    read = None if raw else _SAID.get(file.suffix)
-    text = reproduce.parquet_text(file) if file.suffix == ".parquet" else file.read_bytes().decode(errors="replace")
-    return names.left(f"{_without_ours(name)}\n{read(text) if read else text}", patterns=raw)
-
-
-def _without_ours(name: str) -> str:
-    """Return the name of a file without the last part where that is ours, the same in every bundle."""
-    return name if "/raw/" in name else name.rpartition("/")[0]
-
-
-def _rows_only(table: str) -> str:
-    return table.partition("\n")[2]
-
-
-_SAID: Mapping[str, Replace] = {
-    ".html": said_by_page, ".ipynb": said_by_notebook, ".csv": _rows_only, ".parquet": _rows_only,
-}  # fmt: skip
-"""What a file of ours states about the run, by its ending, without the words of its format."""
 
 
 # --- the zip ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
+from mountlab.core.disk import ROOT
 from mountlab.core.metrics import METRICS
 from mountlab.tools import TOOLS
 
@@ -46,6 +49,8 @@ _WORDS = """
 ORDINARY = frozenset(_WORDS.split()) | frozenset(word for name in METRICS for word in name.split("_")) | set(TOOLS.own)
 """Words that stand in outputs, keys and reports with a meaning of their own: replaced everywhere they would damage a
 file, so a machine or user of such a name is replaced only where it stands as a name."""
+_LIBRARY = Path(__file__).parents[2]
+_QUOTED = re.compile(r"""\"[^"\n]*\"|'[^'\n]*'""")
 
 _NUMBER_LIKE = re.compile(r"[0-9.,]*|\d+[a-z]{1,3}|\d+e\d+|0x[0-9a-f]+", re.IGNORECASE)
 _DEVICE_LIKE = re.compile(
@@ -57,14 +62,26 @@ letters from which on it is found inside of longer words too."""
 
 
 def distinctive(value: str) -> bool:
-    """Return whether a name may be replaced wherever it stands as a word: 'nova7' yes; 'vm', 'disk', '4k' and 'sda'
-    no."""
-    if value.lower() in ORDINARY or _DEVICE_LIKE.fullmatch(value):
+    """Return whether a name may be replaced wherever it stands as a word: 'nova7' and 'mybox' yes; 'vm', 'disk',
+    'will', '4k' and 'sda' no."""
+    if value.lower() in ORDINARY or value.lower() in _our_words() or _DEVICE_LIKE.fullmatch(value):
         return False
     if _NUMBER_LIKE.fullmatch(value):
         return value.isdecimal() and len(value) >= _SHORTEST_NUMBER
     mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and len(value) >= _SHORTEST - 1
     return mixed or len(value) >= _SHORTEST
+
+
+@cache
+def _our_words() -> frozenset[str]:
+    """Return the words in quotes in our sources, and those of the licence: our pages, keys and messages are made of
+    them. The sources of this directory only have names as examples."""
+    sources = [
+        path for path in _LIBRARY.rglob("*") if path.suffix in (".py", ".sh") and Path(__file__).parent != path.parent
+    ]
+    ours = [text for path in sources for text in _QUOTED.findall(path.read_text())]
+    licence = (ROOT / "LICENSE").read_text()
+    return frozenset(re.findall(r"[a-z]+", " ".join([*ours, licence]).lower()))
 
 
 # --- parts of paths ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from mountlab.filesystems.guard import BOUND, OURS
 from mountlab.publish.identities.names import ORDINARY
 
 _A = TypeVar("_A", IPv4Address, IPv6Address)
+BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\0[0-7]{2}))"
+r"""Where a name may begin: not inside a word; after '\n' of JSON, '%2F' of a URL and '\040' of a path."""
 NO_UUID = "00000000-0000-0000-0000-"
 """How the UUIDs begin that stand in the place of others."""
 
@@ -53,6 +55,7 @@ _SURELY_VERSION_BEFORE, _VERSION_BEFORE = (
     re.compile(rf"\b(?:{words})\.?[\"']?\s*[:= (\"']*\Z", re.IGNORECASE)
     for words in (_SURELY, rf"{_SURELY}|build|patch|level|api|lib\w*")
 )
+_REVISION_BEFORE = re.compile(rf"\b(?:{_SURELY}|build|commit|git|id|image)\.?[\"']?\s*[:= (\"']*\Z", re.IGNORECASE)
 _ALWAYS_ADDRESSES = tuple(map(IPv4Network, ("192.168.0.0/16", "172.16.0.0/12", "169.254.0.0/16")))
 _TEN = IPv4Network("10.0.0.0/8")
 """Addresses of no public network; versions begin with 10 too, and not with the others."""
@@ -119,11 +122,23 @@ def _is_dotted_hardware(match: re.Match[str]) -> bool:
     return any(map(str.isdigit, match["value"])) and any(map(str.isalpha, match["value"]))
 
 
+def _is_bare_hardware(match: re.Match[str]) -> bool:
+    """Return twelve digits that are the address of one interface: with letters and digits, no multicast bit (which
+    addresses in a process of Linux, 7f..., have), and no revision of a program."""
+    value, before = match["value"], match.string[max(0, match.start("value") - 24) : match.start("value")]
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and len(set(value)) > 2
+    return mixed and int(value[1], 16) % 2 == 0 and not _REVISION_BEFORE.search(before)
+
+
 def _has_serial(match: re.Match[str]) -> bool:
     """Return a name of udev's that ends with a serial number: 'ata-WDC_WD40EFRX_WD-WCC4N1234567', and not
     'nvme-core_2'."""
     last = re.sub(r"-part\d+\Z", "", match["value"]).rpartition("_")[2]
     return len(last) >= 6 and any(map(str.isdigit, last))
+
+
+def _is_label(match: re.Match[str]) -> bool:
+    return not match["value"].startswith("mountlab") and match["value"].lower() not in ("none", "root", "boot", "efi")
 
 
 def _is_mapped(match: re.Match[str]) -> bool:
@@ -179,6 +194,7 @@ PATTERNS = (
     Pattern("wwn", rf"WWN Device Id:\s*(?P<value>{_HEX} {_HEX}{{6}} {_HEX}{{9}})(?!\w)", hint="WWN Device Id:"),
     Pattern("wwn", rf"(?<![\w-])(?P<value>scsi-[1-8]{_HEX}{{16,32}})(?![0-9A-Za-z])", hint="scsi-"),
     Pattern("mac", r"(?<![A-Za-z0-9])(?:en|wl|ww)x(?P<value>[0-9a-f]{12})(?![0-9A-Za-z])", hint="x"),
+    Pattern("mac", r"(?<![\w.+/-])(?P<value>[0-9a-f]{12}|[0-9A-F]{12})(?![\w+/-]|\.\w)", _is_bare_hardware),
     Pattern("mac", rf"(?<![\w.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![\w.]\w|\w)",
             _is_dotted_hardware, hint="."),
     Pattern("address", rf"(?<![\w.])(?P<value>(?:{_HEX}\.){{8,32}}ip6\.arpa|(?:\d{{1,3}}\.){{2,4}}in-addr\.arpa)(?!\w)",
@@ -196,6 +212,10 @@ PATTERNS = (
     Pattern("serial",
             rf"(?i:\b(?:ID_)?serial(?:[_ ]?(?:number|no|short))?){_IS}(?P<value>[A-Za-z0-9][\w.+-]{{3,}})",
             _has_digit, tells=True),
+    Pattern("device", r"\b(?:PART)?LABEL=[\"']?(?P<value>[^\s\"']+)", _is_label, hint="LABEL=", tells=True),
+    Pattern("device", r"\bvolume name:[ \t]+(?P<value>[^\s<][^\n]*)", _is_label, hint="volume name:", tells=True),
+    Pattern("device", r"\bLabel: '(?P<value>[^'\n]+)'", _is_label, hint="Label: '", tells=True),
+    Pattern("device", r"\b(?:VG|LV) Name[ \t]+(?P<value>[\w.+-]+)", _is_label, hint=" Name", tells=True),
     Pattern("serial", rf"(?<![\w/])(?i:sn|s/n){_IS}(?P<value>[A-Za-z0-9][\w.+-]{{5,}})", _has_digit, tells=True),
     Pattern("user", r"/(?:home|Users)/(?P<value>(?:[^\W\d]|\\u[0-9a-f]{4})(?:[\w.-]|\\u[0-9a-f]{4})*)(?![\w.-])",
             tells=True),

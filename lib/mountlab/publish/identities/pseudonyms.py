@@ -8,12 +8,15 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from mountlab.core import run_ids
+from mountlab.publish.identities import contexts
 from mountlab.publish.identities.known import Identity
 from mountlab.publish.identities.names import LONG, OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS, distinctive, neutral
-from mountlab.publish.identities.patterns import NO_UUID, PATTERNS, Pattern
+from mountlab.publish.identities.patterns import BEFORE, NO_UUID, PATTERNS, Pattern
 
 KINDS = {
     "host": "host names", "domain": "domains", "address": "network addresses", "mac": "hardware addresses",
@@ -23,26 +26,32 @@ KINDS = {
 }  # fmt: skip
 """Every kind of identity, as the bundle's list of what was replaced calls it."""
 
-_CASELESS = {"host", "domain", "box", "serial", "wwn", "device", "address", "machine"}
+_EXACT = {"key", "place", "wwn"}
+"""Kinds whose values are other ones in other cases of their letters, or have no letters that are written otherwise."""
+_JOINED = {"host", "domain", "box", "user", "serial", "device"}
+"""Kinds of names that file names, LVM and udev write with other marks between their parts: 'my_box' for 'my-box'."""
 _PUBLIC: Mapping[str, frozenset[str]] = {"user": PUBLIC_USERS, "host": PUBLIC_HOSTS, "box": OWN_BOXES}
-_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\0[0-7]{2}))"
-r"""Where a name may begin: not inside a word; after '\n' of JSON, '%2F' of a URL and '\040' of a path."""
 _AFTER = r"(?![A-Za-z0-9])"
-_CONTEXTS = {
-    "host": (r"(?<=[\w.-]@){}", r"(?<=\bLinux ){}(?= \d)", r"(?<=\d\d:\d\d:\d\d ){}(?= [\w.\[\]()/-]+:)",
-             r"(?<=\b[Hh]ost[ =:]){}", r"(?<=\bhostname[=:]){}", r"(?<=//){}(?=[/:])"),
-    "user": (r"(?<=/home/){}", r"(?<=/Users/){}", r"(?<=mountlab-){}(?=/|\b(?!-))", r"(?<![\w-]){}(?=@)",
-             r"(?<=\buser[ =:]){}", r"(?<=\(){}(?=\))", r"(?<=\\){}"),
-    "box": (r"(?<=\bBOX=){}", r"(?<=\bbox[ =:]){}", r"(?<=--box ){}", r"(?<=params/boxes/){}(?=\.yml)"),
+_STRUCTURED = {
+    "hostname": "host", "host": "host", "server": "host", "user": "user", "serial": "serial", "box": "box",
+    "boxes": "box", "client": "box", "clients": "box",
 }  # fmt: skip
-"""Where a word stands as a name: for machines and users that are called as things are."""
-_STRUCTURED = {"hostname": "host", "host": "host", "user": "user", "box": "box"}
+"""Keys of JSON and columns of tables whose texts are names, and so are the keys of a mapping below one."""
 _LITERAL_WORDS = """
     versions programs kernel os machine cpu_model git_commit mountlab_version source kernel_filesystems tool
     plugins status schema metric unit options firmware kernel_build cpu_microcode machine_model disk_settings
 """
 _LITERAL = frozenset(_LITERAL_WORDS.split())
 """Keys of run.json whose values hold versions, or words of others: only known values are replaced."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An identity in a text, and where it begins."""
+
+    kind: str
+    value: str
+    start: int
 
 
 class Pseudonyms:
@@ -52,8 +61,11 @@ class Pseudonyms:
     are found by their form. A name that is an ordinary word is replaced only where it stands as a name.
     """
 
-    def __init__(self, identities: Iterable[Identity], runs: Mapping[str, str] | None = None) -> None:
-        """`runs`: the id of each run, which names its box, to that name."""
+    def __init__(
+        self, identities: Iterable[Identity], runs: Mapping[str, str] | None = None, clients: Iterable[str] = ()
+    ) -> None:
+        """`runs`: the id of each run, which names its box, to that name. `clients`: other boxes that took part in
+        runs, whose names stand behind these ids."""
         self.places: dict[str, int] = {}
         """How often something of each kind was replaced."""
         self.words: set[str] = set()
@@ -61,16 +73,21 @@ class Pseudonyms:
         self._given: dict[tuple[str, str], str] = {}
         self._forms: dict[str, tuple[str, str]] = {}
         self._plain: list[str] = []
-        self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": [], "context": []}
+        self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": []}
+        self._ordinary: dict[tuple[str, str], Pattern] = {}
+        """Kind and word to where it stands as a name."""
         known = list(identities)
         self._taken = {identity.value for identity in known if _is_placeholder(identity.value)}
         for identity in known:
             self._know(identity)
         self._known = self._compiled()
         for run_id, box in (runs or {}).items():
-            new = re.sub(rf"-{re.escape(box)}(?=(?:-\d+)?\Z)", f"-{self.placeholder('box', box)}", run_id)
-            if (name := self.text(new)) != run_id:
-                self._look_for("box", run_id, name, "inside")
+            name = self.text(run_ids.with_box(run_id, box, self.placeholder("box", box)))
+            ids = {run_ids.of_client(run_id, client): run_ids.of_client(name, self.placeholder("box", client))
+                   for client in clients}  # fmt: skip
+            for old, new in {run_id: name, **ids}.items():
+                if old != new:
+                    self._look_for("box", old, new, "inside")
         self.places.clear()
         self._known = self._compiled()
 
@@ -85,15 +102,15 @@ class Pseudonyms:
             return
         name = self.placeholder(kind, identity.same_as or value)
         self._given[kind, _key(kind, value)] = name
-        if not distinctive(value) or (kind == "box" and value.isalpha()):
+        if not distinctive(value):
             self.words |= {kind}
-            for context in _CONTEXTS.get(kind, ()):
-                self._look_for(kind, value, name, "context", context)
+            if kind in contexts.KINDS:
+                self._ordinary[kind, value.lower()] = contexts.as_name(kind, value)
             return
         if kind == "domain":
             self._plain.append(value)
         where = "inside" if len(value) >= LONG and not value.isalpha() else "word"
-        self._look_for(kind, value, name, where if kind in _CASELESS else "exact")
+        self._look_for(kind, value, name, "exact" if kind in _EXACT else where)
 
     def _know_path(self, path: str) -> None:
         """A path, and every directory above it whose name tells something."""
@@ -117,21 +134,27 @@ class Pseudonyms:
             return head + dash + (rest and self._part(rest, ""))
         return part if re.fullmatch(r"place-\d+|user-\d+", part) else self.placeholder("place", part)
 
-    def _look_for(self, kind: str, value: str, name: str, where: str, context: str = "{}") -> None:
+    def _look_for(self, kind: str, value: str, name: str, where: str) -> None:
         encoded = {_in_url(value, slash): _in_url(name, slash) for slash in ("%2F", "%2f")} if where == "path" else {}
         for form, given in {**dict.fromkeys(_forms(value), name), **encoded}.items():
-            self._forms[form.lower() if kind in _CASELESS or where == "inside" else form] = (kind, given)
-            self._alternatives[where].append(context.format(re.escape(form)))
+            self._forms[_looked_up(form, where)] = (kind, given)
+            if kind in _JOINED and where in ("inside", "word"):
+                self._forms.setdefault(_parts_of(form), (kind, given))
+                self._alternatives[where].append(_joined(form))
+            else:
+                self._alternatives[where].append(re.escape(form))
 
     def _compiled(self) -> re.Pattern[str] | None:
         """Return one expression for all that is known; longer values first, since a shorter one may be their
         beginning."""
-        self._lowered = [form.lower() for form in (*self._forms, *self._plain)]
+        self._pieces = {
+            max(re.findall(r"[^\W_]+", form.lower()) or [form], key=len) for form in (*self._forms, *self._plain)
+        }
         self._alternatives["domain"] = [rf"(?:[A-Za-z0-9-]+\.)+{re.escape(domain)}" for domain in self._plain]
-        word = (f"{_BEFORE}(?i:", _AFTER, ")")
+        word = (f"{BEFORE}(?i:", _AFTER, ")")
         frames = {
             "inside": ("(?i:", "", ")"), "domain": word, "path": ("(?:", "(?![A-Za-z0-9_-])", ")"), "word": word,
-            "exact": (f"{_BEFORE}(?:", _AFTER, ")"), "context": ("(?:", _AFTER, ")"),
+            "exact": (f"{BEFORE}(?:", _AFTER, ")"),
         }  # fmt: skip
         parts = [
             start + "|".join(sorted(self._alternatives[where], key=len, reverse=True)) + end + after
@@ -156,16 +179,18 @@ class Pseudonyms:
 
     def text(self, text: str, *, patterns: bool = True) -> str:
         """Return a text with every identity replaced; without `patterns` only those that are known."""
-        if self._known and self._may_hold(text):
+        lowered = text.lower()
+        if self._known and self._may_hold(lowered):
             text = self._known.sub(self._replacement, text)
+        for (_, word), pattern in self._ordinary.items():
+            text = self._by(pattern, text) if word in lowered else text
         for pattern in PATTERNS if patterns else ():
             text = self._by(pattern, text)
         return text
 
-    def _may_hold(self, text: str) -> bool:
-        """Return quickly whether any known value is in a text at all."""
-        lowered = text.lower()
-        return any(form in lowered for form in self._lowered)
+    def _may_hold(self, lowered: str) -> bool:
+        """Return quickly whether any known value may be in a text at all."""
+        return any(piece in lowered for piece in self._pieces)
 
     def _replacement(self, match: re.Match[str]) -> str:
         kind, name = self._meant(match[0])
@@ -174,7 +199,8 @@ class Pseudonyms:
 
     def _meant(self, found: str) -> tuple[str, str]:
         """Kind and placeholder of a known value; of a machine of a known domain, which may be new, no placeholder."""
-        return self._forms.get(found) or self._forms.get(found.lower()) or ("host", "")
+        forms = (found, found.lower(), _parts_of(found))
+        return next((self._forms[form] for form in forms if form in self._forms), ("host", ""))
 
     def _stays(self, kind: str, value: str) -> bool:
         """Return whether what has the form of an identity is none: a placeholder, or a name that everybody has."""
@@ -205,8 +231,11 @@ class Pseudonyms:
             kind = _STRUCTURED.get(key, "box" if key == "name" and under == "box" else "")
             return self._named(kind, value) or self.text(value, patterns=not literal)
         if isinstance(value, Mapping):
+            named = _STRUCTURED.get(key, "")
             return {
-                self.text(name, patterns=not literal): self.value(each, name, under=key, literal=literal)
+                self._named(named, name) or self.text(name, patterns=not literal): self.value(
+                    each, name, under=key, literal=literal
+                )
                 for name, each in value.items()
             }
         return [self.value(each, key, literal=literal) for each in value] if isinstance(value, list) else value
@@ -229,17 +258,24 @@ class Pseudonyms:
         )
         return sink.getvalue()
 
-    def left(self, text: str, *, patterns: bool = True) -> set[str]:
-        """Return kinds of identities that a text still holds, which it never does after it was replaced."""
-        known = self._known.finditer(text) if self._known and self._may_hold(text) else ()
-        found = {self._meant(match[0])[0] for match in known}
-        for pattern in PATTERNS if patterns else ():
-            found |= {pattern.kind for match in pattern.find(text) if not self._stays(pattern.kind, match["value"])}
+    def left(self, text: str, *, patterns: bool = True) -> list[Found]:
+        """Return the identities that a text still holds, which it never does after it was replaced."""
+        lowered, found = text.lower(), list[Found]()
+        if self._known and self._may_hold(lowered):
+            found += [Found(self._meant(match[0])[0], match[0], match.start()) for match in self._known.finditer(text)]
+        ordinary = (pattern for (_, word), pattern in self._ordinary.items() if word in lowered)
+        for pattern in (*ordinary, *(PATTERNS if patterns else ())):
+            matches = (match for match in pattern.find(text) if not self._stays(pattern.kind, match["value"]))
+            found += [Found(pattern.kind, match["value"], match.start("value")) for match in matches]
         return found
+
+    def kind_of(self, word: str) -> str:
+        """Return the kind of an ordinary word that is a name; '' for another one."""
+        return next((kind for kind, name in self._ordinary if name == word.lower()), "")
 
     def ordinary(self) -> tuple[str, ...]:
         """Return kinds of names with one that is an ordinary word."""
-        return tuple(kind for kind in ("host", "user", "box") if kind in self.words)
+        return tuple(kind for kind in KINDS if kind in self.words)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return what was replaced: kind, how many different ones, how often. Never a value."""
@@ -256,7 +292,7 @@ class Pseudonyms:
 def _key(kind: str, value: str) -> str:
     if kind == "mac":
         return re.sub(r"[:.-]", "", value.lower())
-    return value.lower() if kind in _CASELESS or kind == "uuid" else value
+    return value if kind in _EXACT else value.lower()
 
 
 def _is_placeholder(value: str) -> bool:
@@ -276,3 +312,18 @@ def _forms(value: str) -> list[str]:
 def _in_url(value: str, slash: str = "/") -> str:
     encoded = re.sub(r"[^A-Za-z0-9_.~/-]", lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode()), value)
     return encoded.replace("/", slash)
+
+
+def _looked_up(form: str, where: str) -> str:
+    return form if where in ("exact", "path") else form.lower()
+
+
+def _parts_of(value: str) -> str:
+    return re.sub(r"[-_.]", "", value.lower())
+
+
+def _joined(form: str) -> str:
+    """Return the expression of a name with any marks between its parts; none at all where it is long."""
+    parts = re.split(r"[-_.]+", form)
+    least = 0 if len("".join(parts)) >= LONG else 1
+    return f"[-_.]{{{least},2}}".join(map(re.escape, parts))
