@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mountlab.analysis.capacity import BACK, Searching
 from mountlab.core.model import Objective, Search
-from mountlab.stats.capacity import RateTrial
+from mountlab.stats.capacity import RateTrial, capacity
 
 SEARCH = Search(objective=Objective(limits={"p99": 0.005}, of=("read",)), start=800.0)
 
@@ -25,3 +27,16 @@ def test_a_schedule_that_is_missed_above_all_others_bounds_the_search() -> None:
     found = searching({800.0: True, 1600.0: True}, 6400.0)
     assert found.ceiling == 6400.0 / BACK
     assert found.next_rate <= 6400.0 / BACK
+
+
+def test_a_capacity_that_fell_has_an_interval_of_all_that_it_lay_between_and_is_not_precise_by_the_bets_alone() -> None:
+    """It fell from 1,000 to 800: the bets exclude what is above 1,045, and the order of the answers does not."""
+    early = [RateTrial(rate, rate < 1000) for _ in range(12) for rate in (955.0, 1045.0)]
+    late = [RateTrial(rate, rate < 800) for _ in range(10) for rate in (780.0, 955.0)]
+    bets = capacity([*early, *late])
+    found = Searching(replace(SEARCH, half_width=bets.half_width), (*early, *late), (), 100_000.0, 0.95, compared=0)
+    assert (bets.low, bets.high) == (780.0, 1045.0)
+    assert found.found.low <= 780.0
+    assert found.found.high > 1045.0
+    assert found.ended is None
+    assert replace(found, trials=tuple(early)).found == capacity(early), "until then there was one capacity"

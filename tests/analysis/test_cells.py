@@ -228,11 +228,12 @@ def test_after_a_stopping_rule_intervals_are_wider_than_their_label_would_make_t
     the_sweep = replace(make(), design=replace(make().design, until=until))
     (row, *_) = estimate_frame(the_sweep, frame(the_sweep, VALUES), run_id="r", box="b").to_dict("records")
     honest = nominal_level(until, 0.95)
-    assert (row["level"], row["high"]) == (0.95, estimate([100, 110, 90], level=honest).high)
-    assert honest > 0.95
+    assert row["level"] == 0.95 < honest
+    assert row["high"] > estimate([100, 110, 90], level=honest).high, "and trials may be like their neighbours"
     b = comparisons(the_sweep, frame(the_sweep, VALUES))[0]
     pairs = [(210.0, 100.0), (215.0, 110.0), (185.0, 90.0)]
-    assert (b.level, b.low) == (0.95, compare(pairs, level=honest).low)
+    assert b.level == 0.95
+    assert b.low < compare(pairs, level=honest).low
     assert b.p > compare(pairs).p
 
 

@@ -124,10 +124,10 @@ def test_a_cell_that_has_left_does_not_leave_again() -> None:
 
 
 def test_the_interval_that_is_looked_at_is_the_corrected_one() -> None:
-    """A spread at which the plain t interval is narrow enough after five blocks, and the corrected one is not."""
+    """A spread at which the t interval at 95 % is narrow enough after five blocks, and the corrected one is not."""
     values = [100.0, 102.0, 98.0, 102.0, 98.0]
     plain, corrected = (
-        math.expm1(sequential.half_widths(values, level)[-1] / np.mean(values))
+        math.expm1(sequential.allowed_half_widths([values] * 2, level)[0, -1] / np.mean(values))
         for level in (0.95, sequential.nominal_level(RULE, 0.95))
     )
     sweep = a_sweep(replace(RULE, half_width=(plain + corrected) / 2))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from checks.test_checks import found, the_only
+from checks.test_checks import build, found, make, the_only
+from mountlab.checks import Evidence
 from mountlab.core.model import Stop
 from searched_run import searched_run
 
@@ -38,3 +39,31 @@ def test_a_search_that_ran_out_of_trials_says_how_precise_it_is(half_width: floa
 
 def test_a_search_that_ended_as_precise_as_asked_is_not_doubted() -> None:
     assert not found("not-precise", searched_run("tmpfs", "ext4").evidence())
+
+
+def asked_in_turn(capacities: list[float]) -> Evidence:
+    """A search whose trials, in turn 5 % below and above 1,000 requests per second and a fifth lower, have these
+    capacities."""
+    evidence = searched_run("tmpfs", trials=len(capacities)).evidence()
+    rows = evidence.measurements.copy()
+    asked = [rate for _ in capacities for rate in (950.0, 1050.0, 760.0, 840.0)][: len(capacities)]
+    for metric, values in (
+        ("asked_rate", asked),
+        ("objective_used", [rate / truth for rate, truth in zip(asked, capacities, strict=True)]),
+    ):
+        own = rows["metric"] == metric
+        rows.loc[own, "value"] = rows.loc[own, "block"].map(dict(enumerate(values, start=1)))
+    return replace(evidence, measurements=rows)
+
+
+def test_a_search_whose_capacity_fell_meanwhile_is_doubted() -> None:
+    caveat = the_only("capacity-changed", asked_in_turn([1000.0] * 14 + [800.0] * 14))
+    assert (caveat.subject, caveat.severity) == ("tmpfs/mail", "warning")
+    assert "the capacity fell while it was searched for, by about " in caveat.message
+    assert "over 28 trials, by the order of the answers" in caveat.message
+
+
+def test_a_search_with_one_capacity_is_not_and_neither_is_a_run_without_a_search() -> None:
+    assert not found("capacity-changed", asked_in_turn([1000.0] * 28))
+    assert not found("capacity-changed", searched_run("tmpfs", "ext4").evidence())
+    assert not found("capacity-changed", build(make()))

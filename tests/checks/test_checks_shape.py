@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -94,6 +95,35 @@ def test_all_cells_that_drift_a_little_together_are_told_of_the_run() -> None:
     values = 100e6 * np.linspace(1, 1.06, 10) * rng.normal(1, 0.03, size=(20, 10))
     (of_run,) = [each for each in found("drift", cells(values)) if each.scope == "run"]
     assert "over all cells together the figures rose, by +" in of_run.message
+
+
+def cells_in_order(logs: np.ndarray, fall: float, rng: np.random.Generator) -> Evidence:
+    """Many cells, one a row, in a new order in each block, with a fall from the first trial of the run to the last."""
+    count, blocks = logs.shape
+    orders = rng.permuted(np.tile(np.arange(count), (blocks, 1)), axis=1)
+    falls = np.empty((blocks, count))
+    np.put_along_axis(falls, orders, np.linspace(0, math.log(fall), blocks * count).reshape(blocks, count), axis=1)
+    whole = cells(100e6 * np.exp(logs + falls.T))
+    ran = [cell * blocks + block for block in range(blocks) for cell in orders[block]]
+    return replace(whole, trials=whole.trials.iloc[ran].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("blocks", [4, 5])
+def test_few_blocks_show_a_drift_of_all_cells_by_their_order_and_by_the_order_inside(blocks: int) -> None:
+    """From 2 to 0.3 of the mean over the run, trial after trial; no cell alone has trials enough."""
+    rng = np.random.default_rng(7)
+    (of_run,) = found("drift", cells_in_order(rng.normal(0, 0.05, size=(12, blocks)), 0.3 / 2, rng))
+    assert (of_run.scope, of_run.severity) == ("run", "warning")
+    assert "the figures fell, by -" in of_run.message
+    assert "from the first to the last block, in every block, and inside of blocks" in of_run.message
+
+
+def test_few_blocks_that_fall_without_a_fall_inside_show_no_drift() -> None:
+    """Of four blocks one order in twelve is straight, whatever their trials have in common."""
+    rng = np.random.default_rng(8)
+    logs = np.array([0.3, 0.2, 0.1, 0.0]) + rng.normal(0, 0.05, size=(12, 4))
+    assert found("drift", cells_in_order(logs, 1.0, rng)) == []
+    assert found("drift", cells_in_order(logs[:, ::-1], 1.0, rng)) == []
 
 
 def test_values_without_a_trend_and_one_too_small_to_matter_do_not_drift() -> None:

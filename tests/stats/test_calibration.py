@@ -121,19 +121,17 @@ SAID = {
     "89 % with a heavy tail": ("means", "lognormal, σ 1", "n = 5"),
     "81 % with two modes": ("means", "two modes, 30 % at 2 times the speed", "n = 5"),
     "67 % with drift": ("means", "drifting by 4 sd", "n = 5"),
-    "covers 93.2 % of exponential trials": ("scales", "gamma, shape 1", "log scale, n = 5"),
-    "the plain t interval 88.3 %": ("scales", "gamma, shape 1", "t, n = 5"),
     "with one side drifting 70 %": ("uneven-ratios", "drifting by 4 sd", "n = 5"),
-    "Without the correction they cover 92 %": ("stopping", "normal, cv 5 %", "not corrected: 5 to 40 blocks"),
-    "91 % for ten boxes": ("stopped-boxes", "over boxes: one side skewed, the other calm (cv 0.5 %)", "10 boxes"),
+    "a 95 % interval covers 92 %": ("stopping", "normal, cv 5 %", "not corrected: 5 to 40 blocks"),
+    "95.8 % for shape 2": ("stopping", "shifted gamma, shape 2, cv 5 %", "5 to 40 blocks"),
+    "92.8 % for exponential": ("stopping", "shifted gamma, shape 1, cv 5 %", "5 to 40 blocks"),
+    "a single cell misses 4.4 %": ("stopping-neighbours", "0.3, 1 cell", "allowed for: missed"),
+    "without the allowance 11.0 %": ("stopping-neighbours", "0.3, 1 cell", "independent: missed"),
+    "by 0.6 12.7 and 28.3 %": ("stopping-neighbours", "0.6, 1 cell", "independent: missed"),
+    "of four cells 4.7 %": ("stopping-neighbours", "0.6, 4 cells", "allowed for: missed"),
+    "92 % for ten boxes": ("stopped-boxes", "over boxes: one side skewed, the other calm (cv 0.5 %)", "10 boxes"),
     "within ± 3 % in 70 % of cases": ("trials-needed", "3 repeats", "mean within"),
     "at n = 3 12 %": ("false-verdicts", "two modes, 30 % at 2 times the speed", "n = 3"),
-    "an unpaired one in 99.6 %": ("missing", "each side lacks another 9: not paired", "false"),
-    "21 % with five blocks": ("power", "5 % found, the only comparison of the sweep", "n = 5"),
-    "51 % with ten": ("power", "5 % found, the only comparison of the sweep", "n = 10"),
-    "58 % with thirty": ("power", "5 % found, one of 39 comparisons, the others of identical cells", "n = 30"),
-    "differ in 58 % at n = 5": ("makings", "`fresh_filesystem: never`", "n = 5"),
-    "with `block` in 5 %": ("makings", "`fresh_filesystem: block`", "n = 5"),
     "would fail by mistake in up to 92 %": ("gate-runs", "the same, 40 blocks, as if alike: any fails", "5 %"),
     "where runs differ by 5 %; with it in 2 %": (
         "gate-runs",
@@ -299,7 +297,7 @@ def test_so_many_fixed_repeats_are_as_near_as_theory_says(count: int) -> None:
 def test_only_until_gives_the_precision_that_was_asked_for_and_covers_it() -> None:
     found = read(TEXT, "trials-needed")
     ours = "`until: half_width: 3 %`, 5 to 40"
-    assert found[ours, "interval within"] > 0.99
+    assert found[ours, "interval within"] > 0.985
     assert at_least(found[ours, "covered"], 0.95, FULL.looks)
     by_spread = [row for row, heading in found if row.startswith("standard deviation") and heading == "covered"]
     assert len(by_spread) == 4

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.stats import shape
+from mountlab.stats.calibration.order import p_of_run
 from mountlab.stats.shape import autocorrelated, drift, outliers, steady, step, two_modes
 from numpy.typing import NDArray
 from repetition import few_then_many, others_long
@@ -89,6 +90,38 @@ def test_few_values_or_mostly_equal_ones_have_no_outliers() -> None:
 
 
 # --- drift ------------------------------------------------------------------------------------------------------------
+
+
+def block(*values: float, turns: Sequence[int] = ()) -> shape.BlockOrder:
+    return shape.BlockOrder(np.array(values) - np.mean(values), np.array(turns or [0] * len(values)))
+
+
+@every_row(
+    "ran, share",
+    [
+        ([block(3, 2, 1)], 1 / 6),
+        ([block(3, 2, 1), block(2, 1)], 1 / 12),
+        ([block(1, 2, 3)], 1.0),
+        ([block(4, 3, 2, 1, turns=(0, 0, 1, 1))], 1 / 8),
+    ],
+    ids=["one order of six", "of two blocks", "against the fall", "whole turns change places"],
+)
+def test_the_p_of_drift_of_few_blocks_is_that_of_their_order_times_that_inside(
+    ran: list[shape.BlockOrder], share: float
+) -> None:
+    """2 / 4! for four falling levels; the share of the orders that the design could have drawn, by counting them."""
+    assert shape.drift_of_few([4, 3, 2, 1], ran) == pytest.approx(2 / 24 * share, rel=0.25)
+    assert shape.drift_of_few([4, 3, 1, 2], ran) == 1.0
+    assert math.isnan(shape.drift_of_few([3, 2, 1], ran))
+
+
+@pytest.mark.parametrize(("spread", "runs"), others_long([(0.05, 250), (0.0, 2000), (0.05, 2000)], kept=[(0.05, 250)]))
+def test_few_blocks_without_a_drift_raise_no_more_alarms_than_they_may(spread: float, runs: int) -> None:
+    """At 5 %, which both numbers of blocks can reach; blocks that differ as wholes make no difference."""
+    rng = np.random.default_rng(20261128)
+    alarms = sum(p_of_run(rng, 0.0, spread, blocks=4, cells=6) < 0.05 for _ in range(runs))
+    assert stats.binom.sf(alarms - 1, runs, 0.05) > 1e-3
+    assert all(p_of_run(rng, 0.85, spread, blocks=5, cells=20) < 0.01 for _ in range(20)), "from 2 to 0.3 of the mean"
 
 
 @pytest.mark.parametrize("n", [6, 7])

@@ -139,7 +139,7 @@ def test_every_statistic_says_what_it_is_and_when_it_is_right(name: str) -> None
     assert entry.noun.lower() in f"{entry.method} "
     assert len(entry.right) > 20
     rows = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]])
-    figure, low, high = entry.interval(rows, 0.95, np.zeros(1), np.zeros(1, dtype=bool))
+    figure, low, high = entry.interval(rows, 0.95, np.zeros(1), np.zeros(1, dtype=bool), np.ones(1))
     assert figure.shape == low.shape == high.shape == (1,)
     assert low[0] < figure[0] < high[0]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Search, Stop, StopReason, Sweep, Trial
-from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
+from mountlab.stats.capacity import Capacity, RateTrial, next_rate
+from mountlab.stats.capacity_order import searched_capacity
 from mountlab.tools import TOOLS
 
 METRIC = "capacity"
@@ -45,7 +46,7 @@ class Searching:
     @property
     def found(self) -> Capacity:
         """The capacity as far as it is known."""
-        return capacity(self.trials, self.level)
+        return searched_capacity(self.trials, self.level)
 
     @property
     def ceiling(self) -> float:
@@ -77,7 +78,7 @@ class Searching:
     @property
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
-        found = capacity(self.trials, self.looked)
+        found = searched_capacity(self.trials, self.looked)
         if found.half_width <= self.search.half_width:
             return "precise", ""
         if 0 < found.high <= LEAST_RATE:

@@ -174,7 +174,9 @@ def estimate_frame(
     alike = measurements[measurements["metric"].isin(OF_A_MOUNT)] if sweep.searches else measurements
     samples = _samples(alike, (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
     within, steps = level_after(sweep.rule, design.level), _steps(samples)
-    known = partial(estimate_samples, level=within, statistic=design.estimate)
+    labels = (sweep.cells[place].workload.label for place in samples.places)
+    pools = _pools(sweep, zip(labels, *(samples.keys[name] for name in FIGURE[1:]), strict=True))
+    known = partial(estimate_samples, level=within, statistic=design.estimate, pools=pools)
     found = known(samples.values, samples.sizes, steps=steps, signed=samples.signed)
     start = ["run_id", "box", "filesystem", "tool", "workload", *factors]
     about = [_about_cell(cell, factors, run_id=run_id, box=box) for cell in sweep.cells]
@@ -284,7 +286,9 @@ def percentile_frame(
     within = level_after(sweep.rule, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
-    found = estimate_samples(values, sizes, level=within, statistic=design.estimate, steps=np.array(steps, dtype=float))
+    pools = _pools(sweep, (key[2:] for key in keys))
+    known = partial(estimate_samples, level=within, statistic=design.estimate, pools=pools)
+    found = known(values, sizes, steps=np.array(steps, dtype=float))
     frame = pd.DataFrame(keys, columns=list(PERCENTILE_COLUMNS[:5]))
     late = [late_trials(censored, key[0], "elapsed") for key in keys]
     figures = {name: getattr(found, name) for name in ("n", "low", "high", "method")}
@@ -294,6 +298,15 @@ def percentile_frame(
         new = (len(samples[row]) + late[row], own.figure, own.low, own.high, own.method)
         frame.loc[row, ["n", "mean", "low", "high", "method"]] = new
     return frame[frame["mean"].notna()].reset_index(drop=True)
+
+
+def _pools(sweep: Sweep, keys: Iterable[tuple[Any, ...]]) -> NDArray[np.int64] | None:
+    """Return which samples share their blocks, by what is the same of their cells: of a run that a stopping rule ended,
+    whose intervals allow for trials that are like their neighbours; None of others."""
+    if sweep.design.until is None:
+        return None
+    numbers: dict[tuple[Any, ...], int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _about_cell(cell: Cell, factors: Sequence[str], *, run_id: str, box: str) -> dict[str, str]:
@@ -436,7 +449,8 @@ def compared(
         apart = _apart(sweep, asked, blocks)
         sides = (np.where(apart, math.nan, sides[0]), np.where(apart, math.nan, sides[1]))
         late = (late[0] & ~apart, late[1] & ~apart)
-    ratios = compare_rows(*sides, steps=steps)
+    pools = _pools(sweep, [(each.workload.label, each.metric, each.label) for each in asked])
+    ratios = compare_rows(*sides, steps=steps, pools=pools)
     if censored:
         worse = worse_side([each.workload.metric(each.metric) for each in asked])
         ratios = ranked_ratios(ratios, sides, late, worse)

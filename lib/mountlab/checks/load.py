@@ -16,6 +16,8 @@ from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Cell, Workload
 from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, first_few, listed, quantity
+from mountlab.stats.capacity import RateTrial
+from mountlab.stats.capacity_order import change
 from mountlab.tools.fio_jobs import Job, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 
@@ -275,11 +277,38 @@ def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
                 )
 
 
+def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
+    """Searches whose answers, in their order, speak of a capacity that moved.
+
+    A capacity that rises or falls from trial to trial, or once, fits the answers at least 3 times as well as a single
+    one (Bayes factor; docs/calibration.md). The interval then holds what it lay between, and may be wide.
+    """
+    rows = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
+    rows = rows[rows["metric"].isin(("asked_rate", "objective_used"))]
+    table = rows.pivot_table(index=["cell", "block"], columns="metric", values="value")
+    searched = {cell.id: cell for cell in evidence.sweep.cells if cell.workload.search}
+    for name, own in table.dropna().groupby("cell") if searched and len(table.columns) == 2 else ():
+        moved = change([RateTrial(rate, used <= 1) for rate, used in own.to_numpy().tolist()])
+        if moved.sure:
+            yield Doubt.of_cell(
+                searched[str(name)],
+                f"the capacity {'fell' if moved.ratio < 1 else 'rose'} while it was searched for, by about "
+                f"{abs(moved.ratio - 1):.0%} over {counted(len(own), 'trial')}, by the order of the answers (Bayes "
+                f"factor {moved.factor:.3g}): there is no single capacity. The interval also holds what it lay "
+                "between. Find what changes with time (heat, a filling device, other users), and search again.",
+            )
+
+
 CHECKS = (
     Check(
         "few-late-requests",
         few_late_requests,
         "Make the trials longer: `runtime` of the workload.",
+    ),
+    Check(
+        "capacity-changed",
+        capacity_changed,
+        "Find what changes with time (heat, fill, other users), and search again.",
     ),
     Check(
         "rate-not-reached",

@@ -263,17 +263,20 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
 
     Mann-Kendall test, exact up to n = 60, with ties up to n = 20 (n ≥ 6, p < 0.01), and a change from the first third
     to the last larger than the smallest effect. Note and warning as in `two-modes`. Also a warning about the run where
-    the levels of the blocks over all cells together do so.
+    the levels of the blocks over all cells together do so. Of four or five blocks: where each of them is lower than the
+    one before (or each higher), and so are later trials inside of blocks, in orders drawn again (p < 0.01).
     """
     levels = _levels_of_many(evidence)
-    if _p(shape.drift_p, levels) < shape.SUSPICIOUS_P["drift"]:
+    if _p_of_drift(evidence, levels) < shape.SUSPICIOUS_P["drift"]:
         first, last = _ends(levels)
+        few = len(levels) < shape.FEWEST["drift"]
+        seen = "block, in every block, and inside of blocks" if few else "third of the blocks (Mann-Kendall)"
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield Doubt.of_run(
                 f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
-                "from the first to the last third of the blocks (Mann-Kendall): the box changed while it was "
-                f"measured. {_in_ratios(evidence, evidence.samples)} Means depend on when the run was "
-                "stopped. Warm up longer, or find what changes (heat, a filling or ageing device, other users)."
+                f"from the first to the last {seen}: the box changed while it was measured. "
+                f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
+                "or find what changes (heat, a filling or ageing device, other users)."
             )
     for each in drifting(evidence):
         sample, (first, last) = each.sample, _ends(each.sample.values)
@@ -286,6 +289,32 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
             severity=each.severity,
             metrics=sample.metric,
         )
+
+
+def _p_of_drift(evidence: Evidence, levels: Sequence[float]) -> float:
+    """Return the p value of a drift of the levels of the blocks, over all cells; NaN where there are too few."""
+    if not levels or len(levels) >= shape.FEWEST["drift"]:
+        return _p(shape.drift_p, levels)
+    return shape.drift_of_few(levels, _orders(evidence))
+
+
+def _orders(evidence: Evidence) -> list[shape.BlockOrder]:
+    """Return the order inside of each block that every sample has. Of several metrics of a trial the mean counts."""
+    usable, blocks, logs = _common_logs(_without_steps_down(evidence))
+    place = {trial: number for number, trial in enumerate(evidence.trials["trial_id"])}
+    systems = {name: number for number, name in enumerate(dict.fromkeys(s.cell.filesystem.name for s in usable))}
+    found = []
+    for block, column in zip(blocks, (logs - logs.mean(axis=0)).T, strict=True):
+        trials: dict[int, list[float]] = {}
+        turns: dict[int, int] = {}
+        for sample, value in zip(usable, column.tolist(), strict=True):
+            number = place[sample.trials[sample.blocks.index(block)]]
+            trials.setdefault(number, []).append(value)
+            turns[number] = systems[sample.cell.filesystem.name]
+        order = sorted(trials)
+        means = np.array([np.mean(trials[number]) for number in order])
+        found.append(shape.BlockOrder(means, np.array([turns[number] for number in order])))
+    return found
 
 
 def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
@@ -405,13 +434,18 @@ def _p(test: Test, levels: Sequence[float]) -> float:
 
 def _block_levels(found: Sequence[Sample]) -> list[float]:
     """For each block that every sample has: the geometric mean, over the samples, of value / geometric mean."""
+    _, common, logs = _common_logs(found)
+    return [float(level) for level in np.exp(logs.mean(axis=0))] if common else []
+
+
+def _common_logs(found: Sequence[Sample]) -> tuple[list[Sample], list[int], NDArray[np.float64]]:
+    """Return the samples without a zero, the blocks that all of them have, and the logarithms of their values there,
+    (samples, blocks), each about the mean of its sample."""
     usable = [sample for sample in found if min(sample.values) > 0]
     common = sorted(set.intersection(*(set(sample.blocks) for sample in usable))) if usable else []
-    if not common:
-        return []
-    logs = np.array([[dict(zip(s.blocks, s.values, strict=True))[block] for block in common] for s in usable])
-    logs = np.log(logs)
-    return [float(level) for level in np.exp((logs - logs.mean(axis=1, keepdims=True)).mean(axis=0))]
+    values = [[dict(zip(s.blocks, s.values, strict=True))[block] for block in common] for s in usable]
+    logs = np.log(np.array(values).reshape(len(usable), len(common)))
+    return usable, common, logs - logs.mean(axis=1, keepdims=True) if common else logs
 
 
 def _p_of_first(levels: Sequence[float]) -> float:

@@ -10,10 +10,7 @@ against the pooled one (Smyth, Statistical Applications in Genetics 3, 2004), ta
   the level, which the calibration tables hold to account.
 - Odd runs: level and spread are Huber's (proposal 2, Annals of Mathematical Statistics 35, 1964), and one run counts
   for at most 3.5 spreads, so that two of them cannot make a change.
-- Runs that are alike: the variance of a mean is that of a first-order autoregressive series, whose correlation is
-  estimated, corrected for its bias (Kendall, Biometrika 41, 1954) and drawn to 0.35 with the weight of 20 runs. The
-  sample variance is corrected for it, too, and its degrees of freedom are fewer (Bayley and Hammersley, J. R. Stat.
-  Soc. Suppl. 8, 1946).
+- Runs that are alike: the variance of a mean allows for the correlation of neighbouring runs (stats.serial).
 - A change that was reported stays reported: nothing that comes later takes part in a look. The search goes on from its
   place; the spread is that of all runs about their own levels.
 - Its place: the posterior under a flat prior (Smith, Biometrika 62, 1975). Its size: the estimate and the interval
@@ -33,6 +30,8 @@ import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from mountlab.stats.serial import effective, inflation, shrunken
+
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Truths = NDArray[np.bool_]
@@ -48,8 +47,6 @@ _OVERLAP = 1.7
 figures that correlate by 0.3 alarm in about 5 % over 1,000 looks, independent ones in fewer (docs/calibration.md)."""
 CLIP, _CLIP_SPREAD = 3.5, 2.0
 """Spreads that one run counts for at most: in a test, and in level and spread."""
-_CORRELATION, _BELIEF = 0.35, 20.0
-"""What the correlation of neighbouring runs is drawn to, and the runs that this counts as."""
 _MODERATION = 4.0
 """Degrees of freedom that the pooled variance has beside that of one run."""
 _PLACES = 9
@@ -115,11 +112,11 @@ def fewest_runs(family: int, level: float = 0.95) -> int:
 def _can_show(runs: int, share: float) -> bool:
     after = _windows(runs - SHORTEST)
     before = runs - after
-    correlation = np.full(len(after), _shrunken(-1 / before, before))
+    correlation = np.full(len(after), shrunken(-1 / before, before))
     left = _left(correlation, before, after)
     spread = (before - 1) / left  # all runs after the change are at the limit, and do not vary
-    most = CLIP * after / np.sqrt(_inflation(correlation, after) * (after + after**2 / before) * spread)
-    return bool((most >= _limits(np.full(len(after), runs), _effective(runs - 2.0, correlation), share)).any())
+    most = CLIP * after / np.sqrt(inflation(correlation, after) * (after + after**2 / before) * spread)
+    return bool((most >= _limits(np.full(len(after), runs), effective(runs - 2.0, correlation), share)).any())
 
 
 def smallest_changes(levels: Sequence[Level], since: int, family: int, level: float = 0.95) -> list[tuple[int, float]]:
@@ -132,9 +129,9 @@ def smallest_changes(levels: Sequence[Level], since: int, family: int, level: fl
     fit = _fit(*_one(series, since, len(levels)))
     before, after = len(levels) - since, _windows(min(MEMORY, len(levels)))
     nominal = float(before) + after - 2
-    limits = _limits(len(levels) + after, _effective(nominal, fit.correlation), (1 - level) / family)
+    limits = _limits(len(levels) + after, effective(nominal, fit.correlation), (1 - level) / family)
     unbiased = nominal / _left(fit.correlation, before, after)
-    noise = np.sqrt(unbiased * _inflation(fit.correlation, after) * (1 / after + 1 / before))
+    noise = np.sqrt(unbiased * inflation(fit.correlation, after) * (1 / after + 1 / before))
     sizes = (limits + scipy.special.ndtri(_POWER)) * noise
     known = limits * noise < CLIP
     return [(int(a), float(size)) for a, size in zip(after[known], sizes[known] * fit.spread, strict=True)]
@@ -249,9 +246,9 @@ def _statistics(fit: _Fit, values: Floats, inside: Floats) -> tuple[Floats, Floa
     total, weight, squares = (np.cumsum(each, axis=1)[:, after - 1] for each in (scale * off, scale**2, off**2))
     own, correlation = fit.degrees[:, None], fit.correlation[:, None]
     pooled = (own + squares - total**2 / weight) / _left(correlation, own + 1, after)
-    factor = _inflation(correlation, after)
+    factor = inflation(correlation, after)
     statistic = total / np.sqrt(factor * (weight + weight**2 / fit.weight[:, None]) * pooled)
-    return np.asarray(statistic), _effective(own + after - 1, correlation)
+    return np.asarray(statistic), effective(own + after - 1, correlation)
 
 
 def _before(row: Floats, places: Places, width: int) -> Floats:
@@ -323,7 +320,7 @@ def _fit(values: Floats, inside: Floats, rest: Floats) -> _Fit:
     clipped = np.clip(_off(values, rest, level) * scale, -_CLIP_SPREAD, _CLIP_SPREAD)
     serial = (clipped[:, 1:] * clipped[:, :-1]).sum(axis=1) / np.maximum((clipped**2).sum(axis=1), _LEAST)
     weight = (scale**2 * own).sum(axis=1)
-    return _Fit(level, np.sqrt(between + trials), between, weight, count - 1.0, _shrunken(serial, count))
+    return _Fit(level, np.sqrt(between + trials), between, weight, count - 1.0, shrunken(serial, count))
 
 
 def _off(values: Floats, rest: Floats, level: Floats) -> Floats:
@@ -359,25 +356,9 @@ def _consistent(clip: float) -> float:
 _CONSISTENT = _consistent(_CLIP_SPREAD)
 
 
-def _shrunken(serial: Floats | float, runs: Floats | Places | int) -> Floats:
-    """Return the correlation of neighbours: less its bias of -1 / n, drawn to what is believed before."""
-    return np.clip((runs * np.asarray(serial) + 1 + _BELIEF * _CORRELATION) / (runs + _BELIEF), 0, 0.9)
-
-
-def _inflation(correlation: Floats, runs: Floats | Places | int) -> Floats:
-    """Return what the variance of a mean of so many runs is multiplied by, in an autoregressive series."""
-    rest = 1 - correlation
-    return np.asarray((1 + correlation) / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2))
-
-
 def _left(correlation: Floats, before: Floats | Places | int, after: Places) -> Floats:
     """Return what sums of squares about two levels are divided by: runs less the squares that the levels take up."""
-    return np.asarray(before + after - _inflation(correlation, before) - _inflation(correlation, after))
-
-
-def _effective(degrees: NDArray[np.floating] | float, correlation: Floats) -> Floats:
-    """Return the degrees of freedom of the variance of an autoregressive series."""
-    return np.asarray(degrees * (1 - correlation**2) / (1 + correlation**2))
+    return np.asarray(before + after - inflation(correlation, before) - inflation(correlation, after))
 
 
 def _one(series: _Series, start: int, end: int) -> tuple[Floats, Floats, Floats]:
@@ -409,7 +390,7 @@ def _where(series: _Series, since: int, until: int, about: int, level: float) ->
     values = values - values.mean()
     weights = 1 / (max(float(fit.between[0]) for fit in fits) + series.inside[since:until])
     places, logs = _posterior(values, weights / weights.mean())
-    logs = logs / float(_inflation(fits[0].correlation, MEMORY)[0])
+    logs = logs / float(inflation(fits[0].correlation, MEMORY)[0])
     shares = np.exp(logs - scipy.special.logsumexp(logs))
     order = np.argsort(-shares, kind="stable")
     held = order[: int(np.searchsorted(np.cumsum(shares[order]), level)) + 1]
@@ -432,12 +413,12 @@ def _size(series: _Series, ends: tuple[int, int, int], share: float, level: floa
     before = _fit(*_one(series, since, at))
     counts = min(at - since, MEMORY), min(until - at, MEMORY)
     both = _fit(*_two(series, ends, float(before.level[0])))
-    factors = [float(_inflation(both.correlation, count)[0]) for count in counts]
+    factors = [float(inflation(both.correlation, count)[0]) for count in counts]
     weights = float(before.weight[0] * before.spread[0] ** 2 / both.spread[0] ** 2), float(both.weight[0])
     error = math.sqrt(sum(factor / weight for factor, weight in zip(factors, weights, strict=True)))
     difference = float(both.level[0] - before.level[0])
     error *= math.sqrt((sum(counts) - 2) / float(_left(both.correlation, counts[0], np.array([counts[1]]))[0]))
-    degrees = float(_effective(sum(counts) - 2.0, both.correlation)[0])
+    degrees = float(effective(sum(counts) - 2.0, both.correlation)[0])
     reported = _Reported.of(at, *counts, share, degrees / (sum(counts) - 2))
     sizes = reported.sizes(abs(difference) / error, degrees, level)
     middle, near, far = (math.exp(math.copysign(error * size, difference)) for size in sizes)

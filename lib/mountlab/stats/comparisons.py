@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from mountlab.stats import serial
 from mountlab.stats.estimates import Floats, checked, moments
 from mountlab.stats.rounding import alike, common_variance
 
@@ -150,12 +151,15 @@ def compare_unpaired(
     return _first(compare_rows_unpaired(rows[0], rows[1], steps=steps), level)
 
 
-def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN) -> Ratios:
+def compare_rows(
+    candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN, pools: NDArray[np.int64] | None = None
+) -> Ratios:
     """Many ratios at once, from values of shape (comparisons, blocks), NaN where a block holds none. Values that are
     not positive have no ratio and count as missing. `steps` as in `compare`.
 
     Paired by block where `is_paired` says so; else by Welch, which uses every value but lets the differences between
-    blocks stand as noise.
+    blocks stand as noise. With `pools`, which say what comparisons are of the same blocks, paired ones allow for ratios
+    that are like those of the neighbouring blocks (stats.serial).
     """
     logs = [logarithms(side) for side in (candidate, baseline)]
     differences = logs[0] - logs[1]
@@ -167,7 +171,19 @@ def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN
     found[:, paired] = _paired(differences[paired], ours.only(paired), theirs.only(paired))
     found[:, ~paired] = _welch(ours.only(~paired), theirs.only(~paired))
     mean, se, df = found
+    if pools is not None:
+        correlation = np.where(paired, serial.pooled(_serial(differences, pairs), pairs, pools), 0.0)
+        se, df = se * serial.error_factor(correlation, pairs), serial.effective(df, correlation)
     return Ratios(mean, se, df, np.where(paired, pairs, np.minimum(counts[0], counts[1])), paired)
+
+
+def _serial(rows: Floats, n: NDArray[np.int64]) -> Floats:
+    """Return the correlation of neighbours among what each row holds, `n` values; 0 where it holds none."""
+    known, found = ~np.isnan(rows), np.zeros(len(rows))
+    for size in np.unique(n[n > 0]):
+        own = n == size
+        found[own] = serial.of_rows(rows[own][known[own]].reshape(-1, size))
+    return found
 
 
 def is_paired(pairs: NDArray[np.int64], ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> Flags:

@@ -23,12 +23,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mountlab.core.findings import Estimate
 from mountlab.core.units import check_level
+from mountlab.stats import serial
 from mountlab.stats.rounding import alike, common_deviation
 
 Floats = NDArray[np.float64]
 LOWEST = 0.01
 """A notebook may ask for a narrower interval than a sweep."""
 Flags = NDArray[np.bool_]
+Bounded = tuple[Floats, Floats, Floats]
+"""Figure, low and high of samples."""
 T_METHOD = "mean, t interval"
 LOG_METHOD = "mean, t interval on the log scale"
 """Of a positive quantity."""
@@ -47,9 +50,9 @@ class Statistic:
     method: str
     right: str
     """When it is the right one, in a sentence."""
-    interval: Callable[[Floats, float, Floats, Flags], tuple[Floats, Floats, Floats]]
-    """(samples, n >= 2), a level, the step of each sample, and whether values of it may be negative, to figure, low and
-    high, each (samples,)."""
+    interval: Callable[[Floats, float, Floats, Flags, Floats], Bounded]
+    """(samples, n >= 2), a level, the step of each sample, whether values of it may be negative, and what half of its t
+    interval is multiplied by, to figure, low and high, each (samples,)."""
     positive: bool = False
     """Whether it is defined for positive values only."""
     signed_method: str = ""
@@ -135,9 +138,13 @@ def estimate_samples(
     statistic: str = "mean",
     steps: Floats | None = None,
     signed: Flags | None = None,
+    pools: NDArray[np.int64] | None = None,
 ) -> Estimates:
     """Many samples at once: `values` holds them one after the other, `sizes` says how long each is, `steps` to what the
     values of each are rounded (None, 0: unknown), `signed` which may be negative (None: those with a negative value).
+
+    With `pools`, which say what samples ran in the same blocks, t intervals allow for values that are like their
+    neighbours (stats.serial); without, values are taken as independent. An interval of order statistics does not.
 
     The values must be finite. Where one is not positive, and the statistic needs that, the figure is NaN. The results
     are those of `estimate`, bit for bit, since that calls this.
@@ -145,12 +152,17 @@ def estimate_samples(
     chosen, starts = STATISTICS[statistic], np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
     known = np.zeros(len(sizes)) if steps is None else steps
     either = np.zeros(len(sizes), dtype=bool) if signed is None else signed.copy()
-    columns = np.full((5, len(sizes)), math.nan)
-    for n in np.unique(sizes[sizes > 0]):
-        own = np.flatnonzero(sizes == n)
-        rows = values[starts[own][:, None] + np.arange(n)]
-        either[own] |= (rows < 0).any(axis=1)
-        columns[:, own] = _summed_up(rows, level, chosen, known[own], either[own])
+    columns, wider = np.full((5, len(sizes)), math.nan), np.ones(len(sizes))
+    by_size = {n: np.flatnonzero(sizes == n) for n in np.unique(sizes[sizes > 0])}
+    rows = {n: values[starts[own][:, None] + np.arange(n)] for n, own in by_size.items()}
+    if pools is not None:
+        alike_by = np.zeros(len(sizes))
+        for n, own in by_size.items():
+            alike_by[own] = serial.of_rows(rows[n])
+        wider = serial.widening(serial.pooled(alike_by, sizes, pools), sizes, level)
+    for n, own in by_size.items():
+        either[own] |= (rows[n] < 0).any(axis=1)
+        columns[:, own] = _summed_up(rows[n], level, chosen, known[own], either[own], wider[own])
     figure, low, high, sd, cv = columns
     endless = np.isinf(high) & chosen.ranks
     unknown = np.isnan(low) & ~np.isnan(figure) & (sizes > 1)
@@ -162,7 +174,7 @@ def estimate_samples(
     return Estimates(figure, low, high, sd, cv, sizes, methods)
 
 
-def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats, signed: Flags) -> Floats:
+def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats, signed: Flags, wider: Floats) -> Floats:
     """Figure, low, high, sd and cv of each row, as five rows."""
     samples, n = rows.shape
     found = np.full((5, samples), math.nan)
@@ -170,7 +182,7 @@ def _summed_up(rows: Floats, level: float, statistic: Statistic, steps: Floats, 
     if n == 1:
         found[0, fit] = rows[fit, 0]
         return found
-    found[:3, fit] = statistic.interval(rows[fit], level, steps[fit], signed[fit])
+    found[:3, fit] = statistic.interval(rows[fit], level, steps[fit], signed[fit], wider[fit])
     mean, sd = moments(rows)
     found[1:3, alike(sd, mean) & (steps == 0)] = math.nan
     found[3], found[4] = sd, np.divide(sd, np.abs(mean), out=np.full(samples, math.nan), where=mean != 0)
@@ -197,16 +209,16 @@ def moments(rows: Floats) -> tuple[Floats, Floats]:
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mean(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
-    mean, half = _mean_and_half(rows, level, steps)
+def _mean(rows: Floats, level: float, steps: Floats, signed: Flags, wider: Floats) -> Bounded:
+    mean, half = _mean_and_half(rows, level, steps, wider)
     return mean, *_bounds(mean, half, signed)
 
 
-def _mean_and_half(rows: Floats, level: float, steps: Floats) -> tuple[Floats, Floats]:
+def _mean_and_half(rows: Floats, level: float, steps: Floats, wider: Floats) -> tuple[Floats, Floats]:
     """Return the mean of each row, and half of its t interval."""
     n = rows.shape[1]
     mean, sd = moments(rows)
-    return mean, t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
+    return mean, wider * t_quantile(level, n - 1) * np.hypot(sd / math.sqrt(n), common_deviation(steps, sd))
 
 
 def _bounds(mean: Floats, half: Floats, signed: Flags) -> tuple[Floats, Floats]:
@@ -219,22 +231,22 @@ def _bounds(mean: Floats, half: Floats, signed: Flags) -> tuple[Floats, Floats]:
     return np.where(signed, low, np.maximum(low, 0)), high
 
 
-def _geometric(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
+def _geometric(rows: Floats, level: float, steps: Floats, signed: Flags, wider: Floats) -> Bounded:
     logs = np.log(rows)
     with np.errstate(over="ignore"):  # a bound beyond floating point is infinite
         shares = steps * np.exp(-logs.mean(axis=1))
-        mean, half = _mean_and_half(logs, level, shares)
+        mean, half = _mean_and_half(logs, level, shares, wider)
         return np.exp(mean), np.exp(mean - half), np.exp(mean + half)
 
 
-def _harmonic(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
+def _harmonic(rows: Floats, level: float, steps: Floats, signed: Flags, wider: Floats) -> Bounded:
     times = 1 / rows
-    time, shortest, longest = _mean(times, level, steps * times.mean(axis=1) ** 2, signed)
+    time, shortest, longest = _mean(times, level, steps * times.mean(axis=1) ** 2, signed, wider)
     with np.errstate(divide="ignore", over="ignore"):  # a time below floating point is infinitely fast
         return 1 / time, 1 / longest, 1 / shortest
 
 
-def _median(rows: Floats, level: float, steps: Floats, signed: Flags) -> tuple[Floats, Floats, Floats]:
+def _median(rows: Floats, level: float, steps: Floats, signed: Flags, _: Floats) -> Bounded:
     """Before it was rounded, each value, and so each end, lay within half a step of where it is."""
     ordered, rank = np.sort(rows, axis=1), order_statistic(rows.shape[1], level)
     figure, least = np.median(ordered, axis=1), np.where(signed, -math.inf, 0.0)

@@ -28,10 +28,13 @@ _DEEPEST is used: it holds for any number of comparisons.
 
 The margin. Skew costs a t interval one to two points under a stopping rule. So the correction aims at SHARE of the
 permitted misses: where 95 % is claimed, normal data are covered to 96 % or more, and data as skewed as a lognormal of
-sigma 0.3 or a gamma of shape 4, to either side and with any spread, to 94 % or more. More skewed data are covered
-about as often as by the t interval of `min` trials without any rule: gamma of shape 2 to 91.5 %, exponential to 87 %.
-tests/stats/test_sequential.py simulates this for the worst ratios of half width to spread. What no t interval bears
-without the rule (heavier tails, two modes, drift) it does not bear with it.
+sigma 0.3 or a gamma of shape 4, to either side and with any spread, to 94 % or more, without regard to the allowance
+for neighbours below. tests/stats/test_sequential.py simulates this for the worst ratios of half width to spread. What
+no t interval bears without the rule (heavier tails, two modes, drift) it does not bear with it.
+
+Trials that are like their neighbours. A rule stops sooner where they are, and its interval is too narrow. So both the
+interval that it looks at and the one that is printed allow for the correlation of neighbouring blocks (stats.serial).
+That depends on the deviations alone, and only widens: what is said above holds with it.
 
 What else may end a workload: other cells that are not yet precise, a budget of time, trials that failed. Each makes the
 looks at which one cell can stop fewer, or the largest number of blocks smaller; both bring the stop nearer to one that
@@ -52,7 +55,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from mountlab.core.model import Correction, Extensions, Until
-from mountlab.stats import extended
+from mountlab.stats import extended, serial
 
 Array = NDArray[np.float64]
 SHARE = 0.75
@@ -123,25 +126,36 @@ def half_widths(values: ArrayLike, level: float) -> Array:
     return np.where((counts < 2) | np.isnan(half), np.inf, half)
 
 
+def allowed_half_widths(values: ArrayLike, level: float) -> Array:
+    """Return `half_widths` that allow for values like their neighbours (stats.serial), as those of a report after a
+    stopping rule do: of (..., cells, n), the cells of a workload, or of a single one, (n,)."""
+    sample = np.asarray(values, dtype=float)
+    cells = sample if sample.ndim > 1 else sample[None]
+    counts = np.arange(1, sample.shape[-1] + 1)
+    wider = serial.widening(serial.pooled_so_far(cells), counts, level).reshape(sample.shape)
+    half = half_widths(sample, level)
+    return np.where(np.isinf(half), np.inf, half * wider)
+
+
 def precise(values: ArrayLike, until: Until) -> NDArray[np.bool_]:
-    """Return whether the mean is as precise as `until` asks, after each block: shape (..., n) gives the same shape;
-    False before `min` values. A sample whose values are all the same is precise, also one of zeros."""
+    """Return whether the mean is as precise as `until` asks, after each block: shapes as `allowed_half_widths`; False
+    before `min` values. A sample whose values are all the same is precise, also one of zeros."""
     sample = np.asarray(values, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
     means = np.abs(np.cumsum(sample, axis=-1) / counts)
     signed = np.minimum.accumulate(sample, axis=-1) < 0
     # On the log scale the upper end is the farther one.
     asked = np.where(signed, until.half_width, np.log1p(until.half_width))
-    narrow = half_widths(sample, nominal_level(until, until.confidence)) <= asked * means
+    narrow = allowed_half_widths(sample, nominal_level(until, until.confidence)) <= asked * means
     return np.asarray(narrow & (counts >= until.min), dtype=np.bool_)
 
 
 def precise_ratio(log_ratios: ArrayLike, until: Until, level: float) -> NDArray[np.bool_]:
-    """Return the same of a ratio, from its logarithms: within a factor of 1 + half_width either way, at the `level` at
-    which the rule looks (stats.adjusted.look_level)."""
+    """Return the same of ratios, from their logarithms (..., comparisons, n): within a factor of 1 + half_width either
+    way, at the `level` at which the rule looks (stats.adjusted.look_level)."""
     sample = np.asarray(log_ratios, dtype=float)
     counts = np.arange(1, sample.shape[-1] + 1)
-    narrow = half_widths(sample, level) <= np.log1p(until.half_width)
+    narrow = allowed_half_widths(sample, level) <= np.log1p(until.half_width)
     return np.asarray(narrow & (counts >= until.min), dtype=np.bool_)
 
 

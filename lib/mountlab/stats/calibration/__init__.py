@@ -12,23 +12,29 @@ from mountlab.stats.calibration.extended import missed_after_extensions
 from mountlab.stats.calibration.gates import gate_outcomes
 from mountlab.stats.calibration.ios import percentiles_of_few_ios
 from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
+from mountlab.stats.calibration.order import capacities_that_change, drifts_of_few_blocks
 from mountlab.stats.calibration.over_runs import changes_over_runs, delays_over_runs, sizes_of_changes
 from mountlab.stats.calibration.processes import KINDS, Process
 from mountlab.stats.calibration.rules import trials_needed
 from mountlab.stats.calibration.run_spreads import gates_where_runs_differ
 from mountlab.stats.calibration.scales import scales_of_means
 from mountlab.stats.calibration.shares import shares_of_differences
-from mountlab.stats.calibration.stopped import means_of_stopped_runs, ratios_when_stopping, spread_of_stopped_runs
+from mountlab.stats.calibration.stopped import (
+    means_of_like_neighbours,
+    means_of_stopped_runs,
+    ratios_when_stopping,
+    spread_of_stopped_runs,
+)
 from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
 from mountlab.stats.calibration.what_if import SimulatedRuns, what_if_frame, what_if_sentence, what_would
 
 TABLES: tuple[Maker, ...] = (
-    *tables.TABLES, scales_of_means, ratios_when_stopping, means_of_stopped_runs, spread_of_stopped_runs, trials_needed,
-    over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs, sizes_of_changes, delays_over_runs,
-    gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios, shares_of_differences, missing_blocks, rounded_means,
-    rounded_verdicts,
-    figures_with_limits, verdicts_with_limits, made_once_or_in_each_block, missed_after_extensions, lengths_of_trials,
-    searched_capacities, ratios_of_capacities,
+    *tables.TABLES, scales_of_means, means_of_like_neighbours, ratios_when_stopping, means_of_stopped_runs,
+    spread_of_stopped_runs, trials_needed, over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs,
+    sizes_of_changes, delays_over_runs, gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios,
+    shares_of_differences, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
+    made_once_or_in_each_block, missed_after_extensions, drifts_of_few_blocks, lengths_of_trials, searched_capacities,
+    ratios_of_capacities, capacities_that_change,
 )  # fmt: skip
 """All that docs/calibration.md holds."""
 

@@ -32,11 +32,13 @@ class Taken:
     """(samples,) how many of them were made."""
     level: float = LEVEL
     """At which an interval is computed, so that it covers 95 %; or that of the usual interval."""
+    pools: NDArray[np.int64] | None = None
+    """What samples ran in the same blocks, where intervals allow for trials that are like their neighbours."""
 
     def estimates(self) -> Estimates:
         """Return the mean and interval of each sample."""
         kept = np.arange(self.values.shape[1]) < self.counts[:, None]
-        return estimate_samples(self.values[kept], self.counts, level=self.level)
+        return estimate_samples(self.values[kept], self.counts, level=self.level, pools=self.pools)
 
     def shares(self, truth: float) -> tuple[Share, Share, Share]:
         """Whose mean is as near to the truth as was asked, whose interval says so, and whose interval holds the
@@ -80,7 +82,7 @@ def until(samples: int) -> Taken:
     enough."""
     values = _drawn(samples, UNTIL.max, "until")
     blocks = sequential.blocks_taken(values[:, None, :], UNTIL).astype(np.int64)
-    return Taken(values, blocks, sequential.nominal_level(UNTIL, LEVEL))
+    return Taken(values, blocks, sequential.nominal_level(UNTIL, LEVEL), np.arange(samples))
 
 
 def _drawn(samples: int, most: int, *names: object) -> Floats:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mountlab.core.model import Until
-from mountlab.stats import sequential
+from mountlab.core.numbers import counted
+from mountlab.stats import sequential, shape
 from mountlab.stats.adjusted import ComparisonSet, family, look_level
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.calibration import processes
@@ -21,6 +22,7 @@ from mountlab.stats.over_boxes import further_box, over_boxes
 
 # ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────
 
+Truths = NDArray[np.bool_]
 WORKLOADS, CANDIDATES = 5, 4
 COMPARISONS = WORKLOADS * CANDIDATES
 RATIOS = Until(half_width=0.03, min=5, max=40, of="comparisons")
@@ -91,18 +93,90 @@ def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats)
     """Return a sweep of comparisons with these true log ratios, candidate by candidate, (candidates x workloads,)."""
     sides = process.sides(rng, 1 + CANDIDATES, (WORKLOADS, until.max))
     logs = (np.log(sides[1:]) - np.log(sides[0])).reshape(COMPARISONS, until.max) + truth[:, None]
-    narrow = sequential.precise_ratio(logs, until, look_level(until, COMPARISONS))
-    done = np.asarray(narrow.reshape(CANDIDATES, WORKLOADS, until.max).all(axis=0))
+    by_workload = logs.reshape(CANDIDATES, WORKLOADS, until.max).swapaxes(0, 1)
+    done = np.asarray(sequential.precise_ratio(by_workload, until, look_level(until, COMPARISONS)).all(axis=1))
     blocks = np.tile(sequential.first_block(done, until.max), CANDIDATES)
     kept = np.where(np.arange(until.max) < blocks[:, None], np.exp(logs), math.nan)
-    ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0))
+    pools = np.tile(np.arange(WORKLOADS), CANDIDATES)
+    ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0), pools=pools)
     return Stopped(blocks, ratios, family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until), until)
+
+
+# ── trials that are like their neighbours ────────────────────────────────────────────────────────────────────────────
+
+CELLS = Until(half_width=0.03, min=5, max=40)
+CORRELATIONS = (0.0, 0.3, 0.6)
+WORKLOAD_CELLS = (1, 2, 4)
+ORDER_TESTS = {"drift": shape.drift_p, "step": shape.step_p, "autocorrelated": shape.autocorrelated_p}
+
+
+@dataclass(frozen=True)
+class OrderedRuns:
+    """Runs of a workload that each ended by the rule."""
+
+    missed: Truths
+    """(runs, cells) whether the interval of the mean misses the truth, 1."""
+    doubted: Truths
+    """(runs, cells) whether a caveat of the order of its trials is raised, a note at least."""
+    blocks: NDArray[np.intp]
+    """(runs,)"""
+
+    @classmethod
+    def of(cls, values: Floats, until: Until, *, allowed: bool) -> OrderedRuns:
+        """Return those of (runs, cells, blocks) trials. `allowed`: by the code of the reports; else without regard to
+        trials that are like their neighbours, as if they were independent."""
+        level, counts = sequential.nominal_level(until, LEVEL), np.arange(1, until.max + 1)
+        half = (sequential.allowed_half_widths if allowed else sequential.half_widths)(values, level)
+        means = np.cumsum(values, axis=-1) / counts
+        narrow = ((half <= np.log1p(until.half_width) * means) & (counts >= until.min)).all(axis=1)
+        blocks = sequential.first_block(narrow, until.max)
+        last = blocks[:, None, None] - 1
+        mean, reach = (np.take_along_axis(each, last, axis=-1)[..., 0] for each in (means, half))
+        doubted = np.zeros(mean.shape, dtype=bool)
+        for count in np.unique(blocks):
+            rows = values[blocks == count][..., :count]
+            flat = rows.reshape(-1, count)
+            raised = [test(flat) < shape.SUSPICIOUS_P[name] for name, test in ORDER_TESTS.items()]
+            doubted[blocks == count] = np.any(raised, axis=0).reshape(rows.shape[:2])
+        return cls(np.abs(np.log(mean)) > reach / mean, doubted, blocks)
+
+    def figures(self) -> tuple[Share, Share, Trials]:
+        missed, silent = (
+            Share(int(np.count_nonzero(each)), each.size) for each in (self.missed, self.missed & ~self.doubted)
+        )
+        return missed, silent, Trials(round(float(self.blocks.mean())))
+
+
+def means_of_like_neighbours(effort: Effort) -> Table:
+    """Return what intervals miss after a stopping rule where the trials of a cell are like their neighbours."""
+    says = (
+        f"**Trials like their neighbours, after a stopping rule** (`until`, {CELLS.min} to {CELLS.max} blocks, "
+        f"± {100 * CELLS.half_width:g} %, cv 5 %), by the correlation of successive blocks and the cells of the "
+        "workload. *Missed*: 95 % intervals without the true mean. *Without caveat*: those of them that no caveat of "
+        "drift, step or serial correlation points at. Blocks are means. First without an allowance for neighbours, "
+        "then as reports are made."
+    )
+    part = ("missed", "without caveat", "blocks")
+    header = ("correlation and cells", *(f"{how}: {each}" for how in ("independent", "allowed for") for each in part))
+    rows = tuple(
+        (f"{correlation:g}, {counted(cells, 'cell')}", _like_neighbours(correlation, cells, effort.checks))
+        for cells in WORKLOAD_CELLS
+        for correlation in CORRELATIONS
+    )
+    return Table("stopping-neighbours", says, effort.checks, header, rows)
+
+
+def _like_neighbours(correlation: float, cells: int, intervals: int) -> tuple[Share | Trials, ...]:
+    process = processes.autocorrelated(correlation) if correlation else normal()
+    runs = max(1, intervals // cells)
+    drawn = process.draw(generator("stopping neighbours", correlation, cells), (runs * cells, CELLS.max))
+    values = drawn.reshape(runs, cells, CELLS.max)
+    return tuple(each for allowed in (False, True) for each in OrderedRuns.of(values, CELLS, allowed=allowed).figures())
 
 
 # ── several runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RUNS = (2, 3, 5, 10)
-CELLS = Until(half_width=0.03, min=5, max=40)
 BETWEEN = 0.03
 
 

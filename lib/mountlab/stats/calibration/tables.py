@@ -151,7 +151,8 @@ def _stopped_covered(values: Floats, until: Until, truth: float, corrected: bool
     level = sequential.nominal_level(until, LEVEL) if corrected else LEVEL
     blocks = sequential.blocks_taken(values[:, None, :], until) if corrected else naive_blocks(values, until)
     kept = np.arange(values.shape[1]) < blocks[:, None]
-    found = estimate_samples(values[kept], blocks.astype(np.int64), level=level)
+    pools = np.arange(len(values)) if corrected else None
+    found = estimate_samples(values[kept], blocks.astype(np.int64), level=level, pools=pools)
     return held(found.low, found.high, truth)
 
 
@@ -207,7 +208,7 @@ def any_false_when_stopping(process: Process, sweeps: int) -> Share:
     false = 0
     for _ in range(sweeps):
         ours, theirs = process.sides(rng, 2, (CELLS - 1, until.max))
-        narrow = sequential.precise_ratio(np.log(ours / theirs), until, level)
+        narrow = sequential.precise_ratio(np.log(ours / theirs)[:, None], until, level)[:, 0]
         blocks = sequential.first_block(narrow, until.max)
         missing = np.where(np.arange(until.max) < blocks[:, None], 1.0, np.nan)
         false += bool({"faster", "slower"} & set(verdicts(ours * missing, theirs * missing, until)))
@@ -249,7 +250,7 @@ def _against_first(cells: Floats) -> tuple[Floats, Floats]:
 def verdicts(candidates: Floats, baselines: Floats, until: Until | None = None) -> list[Verdict]:
     """Return the verdicts that the report of one sweep gives its comparisons, of shape (comparisons, blocks) each, NaN
     where there is no value."""
-    ratios = compare_rows(candidates, baselines)
+    ratios = compare_rows(candidates, baselines, pools=None if until is None else np.arange(len(candidates)))
     together = family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until)
     return [
         verdict(ratio, p_adjusted=p, p_equivalent_adjusted=same, level=LEVEL, more_is_better=True)

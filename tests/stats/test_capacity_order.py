@@ -1,0 +1,91 @@
+"""A capacity that changes while it is searched for: the Bayes factor from its definition, and what searches show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from mountlab.stats.capacity import RateTrial, capacity, next_rate
+from mountlab.stats.capacity_order import (
+    BEYOND,
+    FINE,
+    PLACES,
+    SLOPES,
+    STEPS,
+    WIDTHS,
+    change,
+    searched_capacity,
+)
+from repetition import few_then_many
+
+MOST, HALF_WIDTH = 60, 0.05
+Course = Callable[[int], float]
+
+
+def one_capacity(_: int) -> float:
+    return 1000.0
+
+
+def falls_at_once(trial: int) -> float:
+    return 1000.0 if trial < 18 else 800.0
+
+
+def search(seed: int, course: Course, width: float = 0.02) -> tuple[list[RateTrial], list[float]]:
+    """A search for a capacity that is `course` at each trial; answers near it are a matter of chance."""
+    rng, trials, truths = np.random.default_rng(seed), [], []
+    while len(trials) < MOST and not searched_capacity(trials).half_width <= HALF_WIDTH:
+        rate = next_rate(trials, half_width=HALF_WIDTH, start=700.0, left=MOST - len(trials))
+        truths.append(course(len(trials)))
+        trials.append(RateTrial(rate, bool(rng.random() < 1 / (1 + (rate / truths[-1]) ** (1 / width)))))
+    return trials, truths
+
+
+def likelihood(trials: Sequence[RateTrial], shift: Callable[[int], float]) -> float:
+    """On average over capacities and widths: 2 % of answers are wrong wherever, the others follow a logistic curve."""
+    logs = [math.log(trial.rate / min(each.rate for each in trials)) for trial in trials]
+    total = 0.0
+    for first in np.arange(-BEYOND, max(logs) + BEYOND, FINE):
+        for width in WIDTHS:
+            product = 1.0
+            for place, (log, trial) in enumerate(zip(logs, trials, strict=True)):
+                holds = 0.02 + 0.96 / (1 + math.exp(-(first + shift(place) - log) / width))
+                product *= holds if trial.holds else 1 - holds
+            total += product
+    return total
+
+
+def test_the_bayes_factor_is_the_average_likelihood_of_all_changes_over_that_of_none() -> None:
+    trials = [RateTrial(rate, rate < (1000 if place < 9 else 850)) for place, rate in enumerate([800, 1100, 900] * 6)]
+    slopes = [lambda place, by=sign * slope: by * place for slope in SLOPES for sign in (1, -1)]
+    steps = [
+        lambda place, by=sign * size, at=at: by * (place >= at) for size in STEPS for at in PLACES for sign in (1, -1)
+    ]
+    changes: list[Callable[[int], float]] = [*slopes, *steps]
+    by_hand = float(np.mean([likelihood(trials, each) for each in changes])) / likelihood(trials, lambda _: 0.0)
+    assert change(trials).factor == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_without_both_answers_nothing_is_known_of_a_change() -> None:
+    assert not change([RateTrial(100.0, True)] * 5).sure
+    assert math.isinf(searched_capacity([]).half_width)
+
+
+@pytest.mark.parametrize("cases", few_then_many(6, 40))
+def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what_it_lay_between(cases: int) -> None:
+    found = [search(seed, falls_at_once) for seed in range(cases)]
+    noticed = [each for each in found if change(each[0]).sure]
+    assert len(noticed) >= 0.8 * cases
+    for trials, truths in noticed:
+        printed, bets = searched_capacity(trials), capacity(trials)
+        assert printed.low <= bets.low
+        assert printed.high >= bets.high
+        assert printed.low <= min(truths)
+        assert printed.high >= max(truths)
+        assert change(trials).ratio < 1
+
+
+@pytest.mark.parametrize("cases", few_then_many(8, 100))
+def test_one_capacity_is_hardly_ever_doubted(cases: int) -> None:
+    assert sum(change(search(seed, one_capacity)[0]).sure for seed in range(cases)) <= max(1, 0.02 * cases)
