@@ -282,7 +282,7 @@ def test_one_guard_within_another_serves_a_file_system_on_two_partitions_of_a_di
 
 def test_marking_a_large_device_writes_little(made: Disks) -> None:
     device = claimed(2**36)(made)
-    assert made.images[-1].stat().st_blocks * 512 < MIB, "next to nothing was written"
+    assert made.images[-1].stat().st_blocks * 512 < 4 * MIB, "zeros at both ends, and the mark"
     assert f"{device} (64 GiB) holds ext2 of Mountlab's own" in guard(device).stderr
 
 
