@@ -3,8 +3,8 @@
 #   DEVICE    its stable name, from the box file
 #   CUT_OFF   `-` on a device that the same run was formatting when the box lost power: its signature is gone; else ''
 #   EXPECTED  what `identity:` said when the plan was made; '' asks for nothing
-# It may if nothing uses it, and if Mountlab has claimed it (claim.sh) and nobody else has written to it since: neither since the
-# claim, nor since the last use of ours ended (settle.sh).
+# It may if nothing uses it, and if Mountlab has claimed it (claim.sh) and others have not written to it since: neither since
+# the claim, nor since the last use of ours ended (settle.sh).
 # The disks of the virtual box, which Mountlab makes empty at each start, need no claim.
 # Without COMMAND: only reads the device. Prints the device's real name; on standard error `identity: ...` and what is on it.
 # With COMMAND: looks again, and becomes COMMAND at once: output and exit status are COMMAND's.
