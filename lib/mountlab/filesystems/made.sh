@@ -89,9 +89,9 @@ lies_on() {
 # here the number goes to no other file: the kernel detaches it when the last one that has it open closes it.
 # Says what is left: on standard output `lazily: ` or `not ours: `.
 detach_loop() {
+    tries=20 was_ours=no
     # shellcheck disable=SC2094 # held open, not read
-    { ! lies_on "$1" "$2" || losetup -d "$1"; } 8< "$1" || ! lies_on "$1" "$2" || return
-    tries=20
+    { ! lies_on "$1" "$2" || { was_ours=yes && losetup -d "$1"; }; } 8< "$1" || ! lies_on "$1" "$2" || return
     while lies_on "$1" "$2"; do
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] || break
@@ -100,7 +100,7 @@ detach_loop() {
     now=$(backing_of "$1")
     if [ "$tries" -le 0 ]; then
         echo "lazily: $1 on $2 is still in use: the kernel detaches it when nothing uses it any more"
-    elif [ -n "$now" ]; then echo "not ours: $1 lies on $now by now: left alone"; fi
+    elif [ "$was_ours" = no ] && [ -n "$now" ]; then echo "not ours: $1 lies on $now by now: left alone"; fi
 }
 
 # --- what is removed, when act says so
