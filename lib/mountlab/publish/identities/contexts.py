@@ -17,13 +17,15 @@ _OPTIONS = r"(?:-\S+ )*"
 _LONGEST_BEFORE, _LONGEST_AFTER = 160, 60
 _ANY = ""
 
+_HOST = (
+    (rf"\b(?:[Hh]ost ?[Nn]ame|[Nn]ode ?[Nn]ame|HOST(?:NAME)?|server|(?:client|mount)?addr){_IS}", _ANY),
+    (r"[\w.-]@", _ANY), (rf"\b[Hh]ost{_IS_OR_BLANK}", _ANY), (rf"\bssh {_OPTIONS}", _ANY),
+    (r"\bLinux ", r" \d"), (r"\bLinux \d\S* \(", r"\)"),
+    (_CLOCK, r" [\w.\[\]()/@-]+:"), (r"//", r"[/:]"), (r"\\\\", r"\\"), (r"(?:^|[\s\"'=,])", r":/(?!/)"),
+)  # fmt: skip
+"""Around the name of a host, and of a box: that often is the host's own, or its alias for ssh."""
 _AROUND: dict[str, tuple[tuple[str, str], ...]] = {
-    "host": (
-        (rf"\b(?:[Hh]ost ?[Nn]ame|[Nn]ode ?[Nn]ame|HOST(?:NAME)?|server|(?:client|mount)?addr){_IS}", _ANY),
-        (r"[\w.-]@", _ANY), (rf"\b[Hh]ost{_IS_OR_BLANK}", _ANY), (rf"\bssh {_OPTIONS}", _ANY),
-        (r"\bLinux ", r" \d"), (r"\bLinux \d\S* \(", r"\)"),
-        (_CLOCK, r" [\w.\[\]()/@-]+:"), (r"//", r"[/:]"), (r"\\\\", r"\\"), (r"(?:^|[\s\"'=,])", r":/(?!/)"),
-    ),
+    "host": _HOST,
     "user": (
         (r"/(?:home|Users|run/media|var/mail|crontabs)/", _ANY), (r"mountlab-", r"/|(?!-)"), (r"(?:^|[^\w-])", r"@"),
         (rf"\b[Uu]ser{_IS_OR_BLANK}", _ANY), (r"\([ \t]*", r"\)"), (r"[A-Za-z0-9]\\", _ANY),
@@ -34,6 +36,7 @@ _AROUND: dict[str, tuple[tuple[str, str], ...]] = {
     "box": (
         (rf"\b(?:BOX|[Bb]ox(?:es)?){_IS_OR_BLANK}", _ANY), (r"--box[ =]", _ANY), (r"params/boxes/", r"\.yml"),
         (r"\b[Cc]lients?[\"']?[:= ][ \t]*[\"'\[]*", _ANY), (r"(?:^|/)client-", r"-"), (r"mountlab\.box\([\"']", _ANY),
+        *_HOST,
     ),
     "serial": (
         (rf"(?i:\b(?:ID_)?serial(?:[_ ]?(?:number|no|short))?|\bs/?n){_IS_OR_BLANK}", _ANY),
