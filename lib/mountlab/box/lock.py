@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse
-from mountlab.core.process import ProcessState, boot_id, pid_namespace, started
+from mountlab.core.process import ProcessState, boot_id, pid_namespace, started, state_elsewhere
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,9 @@ def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 def state(owner: Owner) -> ProcessState:
     """Return whether the owner still runs, as far as this process can tell."""
-    if owner.host != socket.gethostname():
-        return "unknown"
     pid, since, boot, namespace = (*owner.process.split("/"), "", "", "")[:4]
-    if boot not in ("", boot_id()):
-        return "gone"
-    if namespace not in ("", pid_namespace()):
-        return "hidden"
-    return "running" if pid.isdigit() and started(int(pid)) == since else "gone"
+    here: ProcessState = "running" if pid.isdigit() and started(int(pid)) == since else "gone"
+    return state_elsewhere(owner.host, boot, namespace) or here
 
 
 def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Literal
 
@@ -33,3 +34,13 @@ def pid_namespace() -> str:
         return os.readlink("/proc/self/ns/pid").partition("[")[2].rstrip("]")
     except OSError:
         return ""
+
+
+def state_elsewhere(host: str, boot: str, namespace: str) -> ProcessState | None:
+    """Return the state of a process from where it ran; None where that is here, so that its number and start decide.
+    '' for a boot or a namespace that was not written down."""
+    if host != socket.gethostname():
+        return "unknown"
+    if boot not in ("", boot_id()):
+        return "gone"
+    return "hidden" if namespace not in ("", pid_namespace()) else None

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from mountlab.core.disk import disk_errors, shown
 from mountlab.core.errors import RunInUse
-from mountlab.core.process import ProcessState, boot_id, pid_namespace, started
+from mountlab.core.process import ProcessState, boot_id, pid_namespace, started, state_elsewhere
 
 FILE = ".owner"
 """Of the process that measures; other files keep apart those that write other things beside it."""
@@ -52,11 +52,8 @@ class Holder:
     @property
     def state(self) -> ProcessState:
         """Whether it still runs, as far as this machine can tell."""
-        if self.host != socket.gethostname():
-            return "unknown"
-        if self.boot == boot_id() and self.namespace not in ("", pid_namespace()):
-            return "hidden"
-        return "running" if self.boot == boot_id() and self.started == started(self.pid) != "" else "gone"
+        here: ProcessState = "running" if self.started == started(self.pid) != "" else "gone"
+        return state_elsewhere(self.host, self.boot, self.namespace) or here
 
 
 def this_process() -> Holder:
