@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -94,7 +95,30 @@ def test_all_cells_that_drift_a_little_together_are_told_of_the_run() -> None:
     rng = np.random.default_rng(5)
     values = 100e6 * np.linspace(1, 1.06, 10) * rng.normal(1, 0.03, size=(20, 10))
     (of_run,) = [each for each in found("drift", cells(values)) if each.scope == "run"]
-    assert "over all cells together the figures rose, by +" in of_run.message
+    assert "over all cells together the figures got better, by +" in of_run.message
+
+
+@pytest.mark.parametrize("name", ["drift", "step", "warm-up-too-short"])
+def test_a_box_that_slows_down_shows_in_rates_that_fall_beside_times_that_rise(name: str) -> None:
+    """As much as the rates of half of the cells fall, the times of the others rise: averaged as they are, they
+    cancel."""
+    courses = {
+        "drift": np.geomspace(1, 0.6, 20),
+        "step": np.repeat([1, 0.6], 10),
+        "warm-up-too-short": np.append(0.5, np.ones(19)),
+    }
+    speeds = courses[name] * np.random.default_rng(9).normal(1, 0.02, size=(8, 20))
+    times = {f"r{i:02d}" for i in range(4, 8)}
+    speeds[4:] = 1 / speeds[4:]
+    whole = cells(100e6 * speeds)
+    rows = whole.measurements.copy()
+    rows.loc[rows["workload"].isin(times), "metric"] = "elapsed"
+    answer = {label: ("elapsed",) if label in times else ("read_bandwidth",) for label in whole.answer_metrics}
+    (of_run,) = [
+        each for each in found(name, replace(whole, measurements=rows, answer_metrics=answer)) if each.scope == "run"
+    ]
+    assert "(times as rates)" in of_run.message
+    assert re.search(r"-(3|4|5)\d\.\d% \(times as rates\)", of_run.message)
 
 
 def cells_in_order(logs: np.ndarray, fall: float, rng: np.random.Generator) -> Evidence:
@@ -114,7 +138,7 @@ def test_few_blocks_show_a_drift_of_all_cells_by_their_order_and_by_the_order_in
     rng = np.random.default_rng(7)
     (of_run,) = found("drift", cells_in_order(rng.normal(0, 0.05, size=(12, blocks)), 0.3 / 2, rng))
     assert (of_run.scope, of_run.severity) == ("run", "warning")
-    assert "the figures fell, by -" in of_run.message
+    assert "the figures got worse, by -" in of_run.message
     assert "from the first to the last block, in every block, and inside of blocks" in of_run.message
 
 

@@ -27,7 +27,8 @@ with ordinary_user() as user:
     allow_sudo(user)
     for place in ("/usr/local/lib", "/var/lib"):
         Path(place, user.name).write_text("installed")
-    print(user.name, workers.PLACE, flush=True)
+    (library,) = [word.partition("=")[2] for word in user.python if word.startswith("PYTHONPATH=")]
+    print(user.name, workers.PLACE, library.partition(":")[0], flush=True)
     time.sleep(600)
 """
 
@@ -59,13 +60,15 @@ def test_a_session_that_is_killed_leaves_no_user_no_rule_and_no_file_of_the_mach
         printed = session.stdout.readline()
         if not printed:
             pytest.skip("needs one more level of overlayfs than the kernel stacks")
-        name, place = printed.split()
+        name, place, library = printed.split()
         inside = Path(f"/proc/{session.pid}/root")
         assert (inside / "etc/sudoers.d" / name).is_file()
         assert (inside / "usr/local/lib" / name).is_file()
+        assert (inside / library[1:]).is_dir()
         assert seen_here(name) == []
     finally:
         session.send_signal(signal.SIGKILL)
         session.communicate()
     assert seen_here(name) == []
+    assert not Path(library).parent.exists()
     wait_until("no mount of it", lambda: place not in Path("/proc/self/mountinfo").read_text())

@@ -69,8 +69,11 @@ def allow_sudo(user: Ordinary) -> None:
 
 @contextmanager
 def reachable(directories: Sequence[Path]) -> Iterator[list[Path]]:
-    """The same directories under names that everybody may reach, whatever lies above them: bind mounts, read-only."""
-    place = Path(tempfile.mkdtemp(prefix="reachable-", dir="/var/tmp"))
+    """The same directories under names that everybody may reach, whatever lies above them: bind mounts, read-only.
+
+    On an overlay of the session: a session that is killed leaves nothing there.
+    """
+    place = Path(tempfile.mkdtemp(prefix="reachable-", dir="/var/lib"))
     place.chmod(0o755)
     with ExitStack() as undo:
         undo.callback(place.rmdir)

@@ -263,8 +263,9 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
 
     Mann-Kendall test, exact up to n = 60, with ties up to n = 20 (n ≥ 6, p < 0.01), and a change from the first third
     to the last larger than the smallest effect. Note and warning as in `two-modes`. Also a warning about the run where
-    the levels of the blocks over all cells together do so. Of four or five blocks: where each of them is lower than the
-    one before (or each higher), and so are later trials inside of blocks, in orders drawn again (p < 0.01).
+    the levels of the blocks over all cells together (times as rates) do so. Of four or five blocks: where each of them
+    is lower than the one before (or each higher), and so are later trials inside of blocks, in orders drawn again (p <
+    0.01).
     """
     levels = _levels_of_many(evidence)
     if _p_of_drift(evidence, levels) < shape.SUSPICIOUS_P["drift"]:
@@ -273,8 +274,9 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
         seen = "block, in every block, and inside of blocks" if few else "third of the blocks (Mann-Kendall)"
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield Doubt.of_run(
-                f"over all cells together the figures {'rose' if last > first else 'fell'}, by {_change(last, first)} "
-                f"from the first to the last {seen}: the box changed while it was measured. "
+                f"over all cells together the figures got {'better' if last > first else 'worse'}, by "
+                f"{_change(last, first)}{_turned(evidence.samples)} from the first to the last {seen}: the box changed "
+                "while it was measured. "
                 f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
                 "or find what changes (heat, a filling or ageing device, other users)."
             )
@@ -360,9 +362,9 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
             yield Doubt.of_run(
-                f"over all cells together the figures changed by {_change(after, before)} after {at} blocks, and "
-                "stayed there (Pettitt): the box was in two states. See what happened on it then, and measure again "
-                "in one state."
+                f"over all cells together the figures changed by {_change(after, before)}{_turned(evidence.samples)} "
+                f"after {at} blocks, and stayed there (Pettitt): the box was in two states. See what happened on it "
+                "then, and measure again in one state."
             )
     for each in _suspicious(evidence, "step", shape.step_p):
         sample, (at, _) = each.sample, shape.step(each.sample.values)
@@ -414,10 +416,10 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     if not found.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
         yield Doubt.of_run(
-            f"over all cells the first block was {_change(levels[0], later)} off the later ones, and the first five "
-            f"were not steady (excursion {found.excursion:.0%}, limit {shape.MAX_EXCURSION:.0%}; slope "
-            f"{found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still warming up. Set design.warmup to "
-            "more blocks, or exclude the first with that reason."
+            f"over all cells the first block was {_change(levels[0], later)}{_turned(evidence.samples)} off the later "
+            f"ones, and the first five were not steady (excursion {found.excursion:.0%}, limit "
+            f"{shape.MAX_EXCURSION:.0%}; slope {found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
+            "warming up. Set design.warmup to more blocks, or exclude the first with that reason."
         )
 
 
@@ -433,19 +435,30 @@ def _p(test: Test, levels: Sequence[float]) -> float:
 
 
 def _block_levels(found: Sequence[Sample]) -> list[float]:
-    """For each block that every sample has: the geometric mean, over the samples, of value / geometric mean."""
+    """For each block that every sample has: the geometric mean, over the samples, of value / geometric mean; of a
+    metric where less is better, of the reciprocal. So a box that slows down does so in rates and in times."""
     _, common, logs = _common_logs(found)
     return [float(level) for level in np.exp(logs.mean(axis=0))] if common else []
 
 
 def _common_logs(found: Sequence[Sample]) -> tuple[list[Sample], list[int], NDArray[np.float64]]:
     """Return the samples without a zero, the blocks that all of them have, and the logarithms of their values there,
-    (samples, blocks), each about the mean of its sample."""
+    (samples, blocks), each about the mean of its sample, and more of it better."""
     usable = [sample for sample in found if min(sample.values) > 0]
     common = sorted(set.intersection(*(set(sample.blocks) for sample in usable))) if usable else []
     values = [[dict(zip(s.blocks, s.values, strict=True))[block] for block in common] for s in usable]
-    logs = np.log(np.array(values).reshape(len(usable), len(common)))
+    signs = np.array([-1.0 if _less_is_better(sample) else 1.0 for sample in usable])
+    logs = signs[:, np.newaxis] * np.log(np.array(values).reshape(len(usable), len(common)))
     return usable, common, logs - logs.mean(axis=1, keepdims=True) if common else logs
+
+
+def _less_is_better(sample: Sample) -> bool:
+    return sample.cell.workload.metric(sample.metric).better == "lower"
+
+
+def _turned(found: Sequence[Sample]) -> str:
+    """Return the words for levels that count the reciprocals of some metrics."""
+    return " (times as rates)" if any(map(_less_is_better, found)) else ""
 
 
 def _p_of_first(levels: Sequence[float]) -> float:
