@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -21,6 +22,8 @@ from mountlab.box.steady import script_argv
 from mountlab.checks.clients import shares
 from mountlab.core.errors import ClientLost
 from mountlab.filesystems.directory import Directory
+from mountlab.publish import reproduce
+from mountlab.publish.publish import Wishes, publish
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from mountlab.tools import fio_clients
@@ -30,7 +33,7 @@ from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
 
-NAMES = ("ask", "a", "b", "c")
+NAMES = ("ask", "a", "b", "c", "data", "worker")
 WRITE = {"tool": "fio", "rw": "randwrite", "bs": "4KiB", "size": "2MiB", "runtime": "400ms", "time_based": 1}
 SLOWLY = {**WRITE, "rate_iops": 100}
 """Without a processor for each client."""
@@ -129,6 +132,18 @@ def test_three_clients_drive_one_directory(tmp_path: Path) -> None:
     run = store.load_run(path)
     assert run.latencies("shared/r")["read.clat_ns"].total == 2 * 2 * 512, "histograms are merged over the clients"
     assert [caveat.code for caveat in run.caveats if caveat.code == "failed-trials"] == []
+
+
+def test_clients_that_are_called_by_ordinary_words_are_not_in_a_bundle(tmp_path: Path) -> None:
+    measured = measure(tmp_path, {"w": {**SLOWLY, "clients": ["data", "worker"]}, "r": {**READ, "clients": ["data"]}})
+    folder, _ = publish([measured], Wishes(to=tmp_path / "bundle"))
+    assert reproduce.check(folder).same
+    run = store.load_run(next((folder / "runs").iterdir()))
+    assert set(run.measurements["label"]) == {"", "read", "write", "box-2", "box-3"}
+    named = re.compile(r"\b(?:data|worker)\b")
+    assert [path for path in (run.path / "raw").rglob("*") if named.search(path.name)] == []
+    files = [path for path in (run.path / "raw").rglob("*") if path.is_file()]
+    assert [path for path in files if named.search(path.read_text())] == []
 
 
 def test_a_server_listens_at_a_socket_that_only_its_user_reaches() -> None:

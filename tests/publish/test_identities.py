@@ -112,6 +112,8 @@ def test_a_name_is_replaced_in_any_case_and_with_any_marks_between_its_parts(nam
     [
         ("box", "data", "box data on data: BOX=data", "box box-1 on data: BOX=box-1"),
         ("box", "data", "raw/t0001/client-data-stdout", "raw/t0001/client-box-1-stdout"),
+        ("box", "data", "x-ext4/t0001/data/data sock:/r/t0001.c/data raw/t0001/data-jobs.fio raw/t0001/data t1/data",
+         "x-ext4/t0001/box-1/data sock:/r/t0001.c/box-1 raw/t0001/box-1-jobs.fio raw/t0001/data t1/data"),
         ("box", "archive", "root@archive https://archive/x ssh archive archive:/x archive.tar",
          "root@box-1 https://box-1/x ssh box-1 box-1:/x archive.tar"),
         ("user", "will", f"will@x it will, {HOME}/will/y (will)", f"user-1@host-1 it will, {HOME}/user-1/y (user-1)"),

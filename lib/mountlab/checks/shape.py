@@ -20,6 +20,7 @@ from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trial
 from mountlab.checks.burst import stepped_down
 from mountlab.checks.few import rests_on
 from mountlab.checks.length import CLOCK_SHARE
+from mountlab.checks.levels import block_levels, levels_of_many, orders, turned, without_steps_down
 from mountlab.core import numbers
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
@@ -64,7 +65,7 @@ class Suspect:
 
 
 def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
-    found, limit = _without_steps_down(evidence), shape.SUSPICIOUS_P[name]
+    found, limit = without_steps_down(evidence), shape.SUSPICIOUS_P[name]
     p_values = _p_values(found, test)
     for sample, p, adjusted in zip(found, p_values, holm(p_values), strict=True):
         if adjusted < limit:
@@ -73,12 +74,6 @@ def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
             tested = sum(not math.isnan(each) for each in p_values)
             chance = f" By chance, at most {limit:.0%} of {tested} cells without a cause look like this."
             yield Suspect(sample, "note", chance)
-
-
-def _without_steps_down(evidence: Evidence) -> list[Sample]:
-    """Return the samples without those of cells that `burst-credits` is raised for."""
-    known = evidence.once(stepped_down)
-    return [sample for sample in evidence.samples if sample.cell.id not in known]
 
 
 def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
@@ -267,7 +262,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
     is lower than the one before (or each higher), and so are later trials inside of blocks, in orders drawn again (p <
     0.01).
     """
-    levels = _levels_of_many(evidence)
+    levels = levels_of_many(evidence)
     if _p_of_drift(evidence, levels) < shape.SUSPICIOUS_P["drift"]:
         first, last = _ends(levels)
         few = len(levels) < shape.FEWEST["drift"]
@@ -275,7 +270,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield Doubt.of_run(
                 f"over all cells together the figures got {'better' if last > first else 'worse'}, by "
-                f"{_change(last, first)}{_turned(evidence.samples)} from the first to the last {seen}: the box changed "
+                f"{_change(last, first)}{turned(evidence.samples)} from the first to the last {seen}: the box changed "
                 "while it was measured. "
                 f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
                 "or find what changes (heat, a filling or ageing device, other users)."
@@ -297,26 +292,7 @@ def _p_of_drift(evidence: Evidence, levels: Sequence[float]) -> float:
     """Return the p value of a drift of the levels of the blocks, over all cells; NaN where there are too few."""
     if not levels or len(levels) >= shape.FEWEST["drift"]:
         return _p(shape.drift_p, levels)
-    return shape.drift_of_few(levels, _orders(evidence))
-
-
-def _orders(evidence: Evidence) -> list[shape.BlockOrder]:
-    """Return the order inside of each block that every sample has. Of several metrics of a trial the mean counts."""
-    usable, blocks, logs = _common_logs(_without_steps_down(evidence))
-    place = {trial: number for number, trial in enumerate(evidence.trials["trial_id"])}
-    systems = {name: number for number, name in enumerate(dict.fromkeys(s.cell.filesystem.name for s in usable))}
-    found = []
-    for block, column in zip(blocks, (logs - logs.mean(axis=0)).T, strict=True):
-        trials: dict[int, list[float]] = {}
-        turns: dict[int, int] = {}
-        for sample, value in zip(usable, column.tolist(), strict=True):
-            number = place[sample.trials[sample.blocks.index(block)]]
-            trials.setdefault(number, []).append(value)
-            turns[number] = systems[sample.cell.filesystem.name]
-        order = sorted(trials)
-        means = np.array([np.mean(trials[number]) for number in order])
-        found.append(shape.BlockOrder(means, np.array([turns[number] for number in order])))
-    return found
+    return shape.drift_of_few(levels, orders(evidence))
 
 
 def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
@@ -356,13 +332,13 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
     and all cells together as in `drift`.
     """
     smallest = evidence.sweep.design.smallest_effect
-    levels = _levels_of_many(evidence)
+    levels = levels_of_many(evidence)
     if _p(shape.step_p, levels) < shape.SUSPICIOUS_P["step"]:
         at, _ = shape.step(levels)
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
             yield Doubt.of_run(
-                f"over all cells together the figures changed by {_change(after, before)}{_turned(evidence.samples)} "
+                f"over all cells together the figures changed by {_change(after, before)}{turned(evidence.samples)} "
                 f"after {at} blocks, and stayed there (Pettitt): the box was in two states. See what happened on it "
                 "then, and measure again in one state."
             )
@@ -408,7 +384,7 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     The first five blocks are not steady by SNIA's rule (excursion ≤ 20 %, slope ≤ 10 % of the average). And the first
     differs from the later ones (t test on logs, p < 0.05).
     """
-    levels = _block_levels(evidence.samples)
+    levels = block_levels(evidence.samples)
     if len(levels) < ROUNDS:
         return
     found = shape.steady(levels[:ROUNDS])
@@ -416,49 +392,16 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     if not found.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
         yield Doubt.of_run(
-            f"over all cells the first block was {_change(levels[0], later)}{_turned(evidence.samples)} off the later "
+            f"over all cells the first block was {_change(levels[0], later)}{turned(evidence.samples)} off the later "
             f"ones, and the first five were not steady (excursion {found.excursion:.0%}, limit "
             f"{shape.MAX_EXCURSION:.0%}; slope {found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
             "warming up. Set design.warmup to more blocks, or exclude the first with that reason."
         )
 
 
-def _levels_of_many(evidence: Evidence) -> list[float]:
-    """Return the level of each block where there are several samples; of a single one its own test tells all."""
-    found = _without_steps_down(evidence)
-    return _block_levels(found) if len(found) > 1 else []
-
-
 def _p(test: Test, levels: Sequence[float]) -> float:
     """Return the p value of one row; NaN for an empty one."""
     return float(test(np.array([levels]))[0]) if levels else math.nan
-
-
-def _block_levels(found: Sequence[Sample]) -> list[float]:
-    """For each block that every sample has: the geometric mean, over the samples, of value / geometric mean; of a
-    metric where less is better, of the reciprocal. So a box that slows down does so in rates and in times."""
-    _, common, logs = _common_logs(found)
-    return [float(level) for level in np.exp(logs.mean(axis=0))] if common else []
-
-
-def _common_logs(found: Sequence[Sample]) -> tuple[list[Sample], list[int], NDArray[np.float64]]:
-    """Return the samples without a zero, the blocks that all of them have, and the logarithms of their values there,
-    (samples, blocks), each about the mean of its sample, and more of it better."""
-    usable = [sample for sample in found if min(sample.values) > 0]
-    common = sorted(set.intersection(*(set(sample.blocks) for sample in usable))) if usable else []
-    values = [[dict(zip(s.blocks, s.values, strict=True))[block] for block in common] for s in usable]
-    signs = np.array([-1.0 if _less_is_better(sample) else 1.0 for sample in usable])
-    logs = signs[:, np.newaxis] * np.log(np.array(values).reshape(len(usable), len(common)))
-    return usable, common, logs - logs.mean(axis=1, keepdims=True) if common else logs
-
-
-def _less_is_better(sample: Sample) -> bool:
-    return sample.cell.workload.metric(sample.metric).better == "lower"
-
-
-def _turned(found: Sequence[Sample]) -> str:
-    """Return the words for levels that count the reciprocals of some metrics."""
-    return " (times as rates)" if any(map(_less_is_better, found)) else ""
 
 
 def _p_of_first(levels: Sequence[float]) -> float:
@@ -539,7 +482,7 @@ def _no_log(evidence: Evidence) -> str | None:
 
 
 def _too_few_blocks(evidence: Evidence) -> str | None:
-    n = len(_block_levels(evidence.samples))
+    n = len(block_levels(evidence.samples))
     return None if n >= ROUNDS else f"needs {ROUNDS} blocks that every cell has, and there are {n}"
 
 

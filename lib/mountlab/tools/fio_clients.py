@@ -21,6 +21,8 @@ from mountlab.tools.fio_report import FILE, JobEntry
 DROP, WARM = "drop", "warm"
 """Names of scripts in the directory of each client's server: what they do is done by `exec_prerun`."""
 MEASURED, LAYOUT = "jobs", "layout"
+JOB_FILES = MEASURED, LAYOUT, DROP, WARM
+"""CLIENT-KIND.fio, in the directory of a trial's output."""
 ASK = 'trap "" PIPE; exec "$@"'
 """fio that asks dies of SIGPIPE where a server closes first, before it has said why."""
 Argv = tuple[str, ...]

@@ -9,6 +9,7 @@ from html import unescape
 from urllib.parse import unquote
 
 from mountlab.publish.identities.patterns import BEFORE, Pattern
+from mountlab.tools.fio_clients import JOB_FILES
 
 _IS = r"[\"']?[ \t]*[:=][ \t]*[\"']?"
 _IS_OR_BLANK = r"[\"']?[ \t]*[:= ][ \t]*[\"']?"
@@ -36,6 +37,7 @@ _AROUND: dict[str, tuple[tuple[str, str], ...]] = {
     "box": (
         (rf"\b(?:BOX|[Bb]ox(?:es)?){_IS_OR_BLANK}", _ANY), (r"--box[ =]", _ANY), (r"params/boxes/", r"\.yml"),
         (r"\b[Cc]lients?[\"']?[:= ][ \t]*[\"'\[]*", _ANY), (r"(?:^|/)client-", r"-"), (r"mountlab\.box\([\"']", _ANY),
+        (r"(?<!raw)/[a-z]\d{4,}(?:\.c)?/", r"(?![\w.-])"), (r"/[a-z]\d{4,}/", rf"-(?:{'|'.join(JOB_FILES)})\.fio"),
         *_HOST,
     ),
     "serial": (

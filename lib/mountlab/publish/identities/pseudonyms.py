@@ -65,7 +65,8 @@ class Pseudonyms:
         self, identities: Iterable[Identity], runs: Mapping[str, str] | None = None, clients: Iterable[str] = ()
     ) -> None:
         """`runs`: the id of each run, which names its box, to that name. `clients`: other boxes that took part in
-        runs, whose names stand behind these ids."""
+        runs, whose names stand behind these ids, and are labels of their figures."""
+        self._clients = frozenset(clients)
         self.places: dict[str, int] = {}
         """How often something of each kind was replaced."""
         self.words: set[str] = set()
@@ -84,7 +85,7 @@ class Pseudonyms:
         for run_id, box in (runs or {}).items():
             name = self.text(run_ids.with_box(run_id, box, self.placeholder("box", box)))
             ids = {run_ids.of_client(run_id, client): run_ids.of_client(name, self.placeholder("box", client))
-                   for client in clients}  # fmt: skip
+                   for client in self._clients}  # fmt: skip
             for old, new in {run_id: name, **ids}.items():
                 if old != new:
                     self._look_for("box", old, new, "inside")
@@ -228,7 +229,8 @@ class Pseudonyms:
         value is."""
         literal = literal or key in _LITERAL
         if isinstance(value, str):
-            kind = _STRUCTURED.get(key, "box" if key == "name" and under == "box" else "")
+            is_box = (key == "name" and under == "box") or (key == "label" and value in self._clients)
+            kind = _STRUCTURED.get(key, "box" if is_box else "")
             return self._named(kind, value) or self.text(value, patterns=not literal)
         if isinstance(value, Mapping):
             named = _STRUCTURED.get(key, "")
