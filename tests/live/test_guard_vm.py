@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from disks import RECORDS
 from mountlab.box.connection import BoxConnection, Completed
+from mountlab.box.embedded import vm
+from mountlab.box.ssh import connect
+from mountlab.core.model import Box
 from mountlab.filesystems.base import script_argv
-from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read_refusal
+from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read_refusal, uuid_for
+from restarted import restarted_guest
 
 pytestmark = [pytest.mark.box, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -123,3 +128,50 @@ def test_after_a_restart_a_disk_is_known_by_its_serial_number_and_not_by_the_ker
     for other in (f"{boot},99:9,{later}", f"boot=00000000,99:9,{later}x", f"boot=00000000,99:9,sectors=1,{later}"):
         refused = guard(vm_connection, stable, expected=other)
         assert "is not the device that the plan looked at" in refused.error_text
+
+
+# --- a claim, and reboots ---------------------------------------------------------------------------------------------
+
+IMAGE = "/var/tmp/claimed.img"
+KEPT_RECORDS = "mkdir -p /var/tmp/claims {0} && chmod 700 /var/tmp/claims && mount --bind /var/tmp/claims {0}"
+"""The root of the guest is in memory; that of other boxes outlives a reboot."""
+
+
+def attached(box: BoxConnection) -> str:
+    """The loop device on the image, with the records of claims as they were before a reboot."""
+    sh(box, KEPT_RECORDS.format(RECORDS))
+    return sh(box, f"losetup --find --show {IMAGE}")
+
+
+def test_a_claim_and_a_use_outlive_reboots_and_changes_show_after_them(vm_box: Box) -> None:
+    """Real ones of a kernel: the counts of sectors and disk numbers begin again, and contents are compared."""
+    with vm.virtual_box(vm_box) as endpoint:
+        box = connect(vm_box, endpoint)
+        sh(box, f"truncate -s 64M {IMAGE}")
+        claimed = box.run(script_argv("claim.sh", attached(box), "", "60"), root=True, timeout_s=120.0)
+        assert claimed.text.startswith("claimed "), claimed.error_text
+
+        box = restarted_guest(vm_box, endpoint, box)
+        device = attached(box)
+        assert "holds ext2 of Mountlab's own" in guard(box, device).error_text
+        sh(box, f"dd if=/dev/urandom of={device} bs=1M seek=20 count=8 conv=notrunc,fsync status=none")
+        box = restarted_guest(vm_box, endpoint, box)
+        changed = guard(box, attached(box))
+        assert (changed.exit_status, changed.text) == (1, "")
+        assert "others have changed the device" in changed.error_text, changed.error_text
+
+        device = sh(box, f"losetup -j {IMAGE} | cut -d : -f 1")
+        permit = read_refusal(changed.error_text).permit
+        erased = box.run(script_argv("claim.sh", device, permit, "60"), root=True, timeout_s=120.0)
+        assert erased.text.startswith("claimed "), erased.error_text
+        identity, _ = read_permission(guard(box, device).error_text)
+        made = guard(box, device, "mke2fs", "-q", "-F", "-t", "ext4", "-U", uuid_for(identity, "a"), device)
+        assert made.ok, made.error_text
+        assert box.run(script_argv("settle.sh", device, ""), root=True).ok
+        box = restarted_guest(vm_box, endpoint, box)
+        device = attached(box)
+        assert "holds ext4 of Mountlab's own" in guard(box, device).error_text
+        sh(box, f"printf x | dd of={device} bs=1 seek=3000000 conv=notrunc,fsync status=none")
+        box = restarted_guest(vm_box, endpoint, box)
+        assert "others have changed the device" in guard(box, attached(box)).error_text
+        box.close()

@@ -16,13 +16,13 @@ import pytest
 from mountlab.box import facts
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
-from mountlab.box.embedded.child import greets
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem
 from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
 from processes import processes_with
+from restarted import restarted_guest
 from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64")]
@@ -195,11 +195,8 @@ def disks_survive_a_reboot(box: Box, endpoint: Endpoint, connection: SshBox) -> 
     for device in devices:
         assert beginning(connection, device) == "." * 8
         sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
-    sh(connection, "touch /run/before; (sleep 5; reboot -f) >/dev/null 2>&1 &")
-    connection.close()
-    wait_until("a second start", lambda: endpoint.log.read_text(errors="replace").count(vm.READY) == 2)
-    wait_until("its sshd", lambda: greets(endpoint.port, vm.GREETING_TIMEOUT_S))
-    connection = connect(box, endpoint)
+    sh(connection, "touch /run/before")
+    connection = restarted_guest(box, endpoint, connection)
     assert not connection.run(("test", "-e", "/run/before")).ok
     assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
     assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
