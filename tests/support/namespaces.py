@@ -29,8 +29,9 @@ def holding(*around: str) -> Iterator[int]:
 
 
 def entered(pid: int) -> tuple[str, ...]:
-    """Words before a command that runs it in the mount namespace of a process."""
-    return ("nsenter", "-t", str(pid), "-m", "--")
+    """Words before a command that runs it in the mount namespace of a process, and below its root: that of a process
+    in a chroot is not the namespace's."""
+    return ("nsenter", "-t", str(pid), "-m", "-r", "-w", "--")
 
 
 def mount_points(pid: int, below: Path) -> list[str]:
