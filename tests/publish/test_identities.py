@@ -135,6 +135,7 @@ def test_a_client_that_is_called_by_an_ordinary_word_is_replaced_behind_the_name
     assert names.text("/tmp/20261120T101902-s-data-3f9a-server/x") == "/tmp/20261120T101902-s-box-1-3f9a-box-2/x"
     told = names.value({"clients": {"server": {"kernel": "6.1"}}, "workloads": {"a": {"clients": ["server", "data"]}}})
     assert told == {"clients": {"box-2": {"kernel": "6.1"}}, "workloads": {"a": {"clients": ["box-2", "box-1"]}}}
+    assert names.rows("label,value\ndata,1\nserver,2\n") == "label,value\ndata,1\nbox-2,2\n", "data drove nothing"
 
 
 def test_json_is_replaced_by_what_its_keys_say() -> None:

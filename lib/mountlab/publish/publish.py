@@ -129,7 +129,7 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         ssh=named,
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
-    clients = {name for run in runs for name in run.info["facts"].get("clients") or ()}
+    clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
     return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs}, sorted(clients))
 
 
