@@ -130,7 +130,7 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
     clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
-    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs}, sorted(clients))
+    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs}, clients)
 
 
 def _user() -> str:

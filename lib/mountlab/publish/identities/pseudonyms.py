@@ -85,7 +85,7 @@ class Pseudonyms:
         for run_id, box in (runs or {}).items():
             name = self.text(run_ids.with_box(run_id, box, self.placeholder("box", box)))
             ids = {run_ids.of_client(run_id, client): run_ids.of_client(name, self.placeholder("box", client))
-                   for client in self._clients}  # fmt: skip
+                   for client in sorted(self._clients)}  # fmt: skip
             for old, new in {run_id: name, **ids}.items():
                 if old != new:
                     self._look_for("box", old, new, "inside")
