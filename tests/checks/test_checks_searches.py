@@ -67,3 +67,10 @@ def test_a_search_with_one_capacity_is_not_and_neither_is_a_run_without_a_search
     assert not found("capacity-changed", asked_in_turn([1000.0] * 28))
     assert not found("capacity-changed", searched_run("tmpfs", "ext4").evidence())
     assert not found("capacity-changed", build(make()))
+
+
+def test_the_order_of_answers_is_asked_of_searches_only_and_where_some_counted() -> None:
+    fell = asked_in_turn([1000.0] * 14 + [800.0] * 14)
+    stated = replace(fell.sweep, workloads=tuple(replace(each, search=None) for each in fell.sweep.workloads))
+    assert not found("capacity-changed", replace(fell, sweep=stated)), "rates that the sweep states"
+    assert not found("capacity-changed", replace(fell, measurements=fell.measurements.assign(warmup=True)))

@@ -47,6 +47,7 @@ TOKEN = f"ghp_{LETTERS}"
         ("db_password = correct horse", "password or key by its name"),
         ("node.session.auth.password = hunter2", "password or key by its name"),
         ("mount -o username=x,password=hunter2", "password or key by its name"),
+        ("password: hunter2 logfile=/var/log/x", "password or key by its name"),
         (json.dumps({"reason": "x" * 9000 + "\npassword: hunter2\n" + "y" * 9000}), "password or key by its name"),
         ("x " * 4500 + "password: hunter2", "password or key by its name"),
         ("api_key: 0123456789", "password or key by its name"),

@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +54,28 @@ def test_the_spread_is_that_of_the_means_of_earlier_runs_of_the_sweep_on_the_box
         assert spread.sd == pytest.approx(np.std(log_means(results, cell, range(6)), ddof=1))
         assert (spread.degrees, spread.runs) == (5, 6)
         assert spread.covered == pytest.approx(1 / 4), "each mean is of four trials"
+
+
+def test_figures_of_one_metric_that_a_label_tells_apart_have_earlier_runs_of_their_own(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = catalog.ask
+
+    def labelled(*asked: Any) -> Any:
+        """The catalog, as if reads per second were figures of a label."""
+        found = ask(*asked)
+        rows = [tuple("fsync" if at == 5 and row[4] == "read_iops" else cell for at, cell in enumerate(row))
+                for row in found.rows]  # fmt: skip
+        return replace(found, rows=rows)
+
+    monkeypatch.setattr(catalog, "ask", labelled)
+    runs = [store.load_run(run_of(results, 0, number)) for number in (6, 7)]
+    differ, last = runs_differ(runs), runs[-1]
+    known = {
+        label: {differ.figure(last, cell, "read_iops", label, "1/s").runs for cell in last.sweep.cells}
+        for label in ("fsync", "")
+    }
+    assert known == {"fsync": {6}, "": {0}}
 
 
 def test_a_change_of_the_level_is_no_spread_between_runs(results: Path) -> None:

@@ -37,7 +37,6 @@ _END_OF_KEY = re.compile(r"END [A-Z0-9 ]*PRIVATE KEY|Private-MAC:[^\n]*")
 _LONGEST_KEY, _LONGEST_LINE, _OVERLAP = 8192, 2048, 256
 _KEYWORDS = ("apikey", "_key", "authkey", "servicekey", "clientkey", "privatekey", "pass", "pwd", "secret", "contrase")
 """One of these is in whatever the library takes for the name of a secret."""
-_NAMES_A_FILE = re.compile(r"(?:pwd|file|path|dir\w*)[\"']?\s*[:=]+\s*[\"']?~?/", re.IGNORECASE)
 _NO_SECRET = re.compile(
     r"\W*|.{0,2}|[*x.•#-]+|<.*>|[$%].*|\{.*\}|\[.*\]|\(.*\)|(?:not|no|none|never|null|nil|true|false|yes|on|off|any|ask|"
     r"prompt|required|optional|disabled|enabled|unset|empty|redacted|hidden|unknown|default|authentication|password)\b.*",
@@ -108,8 +107,7 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def _stated(line: str) -> Iterator[str]:
-    if _may_name(line) and not _NAMES_A_FILE.search(line):
-        for value in KeywordDetector().analyze_string(line, CONFIG_DENYLIST_REGEX_TO_GROUP):
-            stated = value.strip(" \t\r\"',;")
-            if not _NO_SECRET.fullmatch(stated):
-                yield stated
+    for value in KeywordDetector().analyze_string(line, CONFIG_DENYLIST_REGEX_TO_GROUP):
+        stated = value.strip(" \t\r\"',;")
+        if not _NO_SECRET.fullmatch(stated):
+            yield stated
