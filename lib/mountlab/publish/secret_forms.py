@@ -89,7 +89,7 @@ def _by_name(text: str) -> Iterator[Secret]:
         return
     start = 0
     for line in text.splitlines(keepends=True):
-        for piece in _pieces(line) if _may_name(line) else ():
+        for piece in filter(_may_name, _pieces(line)):
             yield from (Secret(KEYWORD, value, start) for value in _stated(piece))
         start += len(line)
 
