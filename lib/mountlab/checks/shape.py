@@ -270,7 +270,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield Doubt.of_run(
                 f"over all cells together the figures got {'better' if last > first else 'worse'}, by "
-                f"{_change(last, first)}{turned(evidence.samples)} from the first to the last {seen}: the box changed "
+                f"{_change_of_levels(evidence, last, first)} from the first to the last {seen}: the box changed "
                 "while it was measured. "
                 f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
                 "or find what changes (heat, a filling or ageing device, other users)."
@@ -286,6 +286,11 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
             severity=each.severity,
             metrics=sample.metric,
         )
+
+
+def _change_of_levels(evidence: Evidence, level: float, reference: float) -> str:
+    """Return by how much levels of many differ, and how they count what they are made of."""
+    return f"{_change(level, reference)}{turned(without_steps_down(evidence))}"
 
 
 def _p_of_drift(evidence: Evidence, levels: Sequence[float]) -> float:
@@ -338,7 +343,7 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
             yield Doubt.of_run(
-                f"over all cells together the figures changed by {_change(after, before)}{turned(evidence.samples)} "
+                f"over all cells together the figures changed by {_change_of_levels(evidence, after, before)} "
                 f"after {at} blocks, and stayed there (Pettitt): the box was in two states. See what happened on it "
                 "then, and measure again in one state."
             )
