@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
+from project.test_how_to import code
 from sweeps import EXT4, TMPFS, as_is
 from waiting import wait_until
 
@@ -76,6 +78,50 @@ def test_a_new_benchmark_needs_an_entry_and_no_code(tmp_path: Path, entry: dict[
     assert known["version"].startswith(hashlib.sha256(program.read_bytes()).hexdigest())
     raw = run.path / "raw" / run.trials["trial_id"].iloc[0]
     assert (raw / "said").read_text().split()[1] in ("100", "200")
+
+
+@pytest.fixture
+def enterable(tmp_path: Path) -> None:
+    """The directories of pytest, below which the mount root of the box lies."""
+    for above in (tmp_path, *tmp_path.parents[:3]):
+        above.chmod(above.stat().st_mode | 0o011)
+
+
+AS_NOBODY = """
+[ "$(pwd)" = "$1" ] || echo "in $(pwd)"
+echo data > "$1/file" || exit 3
+{ mkdir "$1/../t9999" || touch "$1/../../x"; } 2>/dev/null && exit 4
+echo "wrote 1 by $(id -un)"
+"""
+
+
+@pytest.mark.usefixtures("enterable")
+@pytest.mark.requires_program("losetup", "runuser")
+def test_a_program_that_is_not_root_enters_its_own_directory_only(tmp_path: Path, entry: dict[str, Any]) -> None:
+    """Defect: initdb and mysqld could not enter their directory, since only root passes through those above it."""
+    spied = 'runuser -u daemon -- ls "$1" && exit 5; runuser -u daemon -- ls "${1%/*}" && exit 6; true'
+    nobody = {"tool": "command", "owner": "nobody", "space": "1MiB",
+              "prepare": f"sh -c '{spied}' spied {{directory}}",
+              "argv": f"runuser -u nobody -- sh -c '{AS_NOBODY}' nobody {{directory}}",
+              "metrics": {"bytes/write": {"pattern": r"^wrote (\d) by nobody$", "unit": "B"}}}  # fmt: skip
+    layers = {"type": "overlay", "over": {"type": "ext4", "image": "64MiB"}}
+    run = measure(tmp_path, nobody, {**BOTH, "mntx": {"type": "dir"}, "overlay": layers})
+    assert [*run.trials["reason"]] == [""] * 4
+
+
+@pytest.mark.usefixtures("enterable")
+@pytest.mark.requires_program("runuser")
+def test_the_recipe_for_a_program_that_refuses_root_runs(tmp_path: Path, entry: dict[str, Any]) -> None:
+    (recipe,) = (text for text in code("own-tool.md", "yaml") if "owner:" in text)
+    workload = yaml.safe_load(recipe)["workloads"]["initdb"]
+    named = next(word for word in workload["argv"].split() if word.startswith("/"))
+    here = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not here:
+        pytest.skip("no PostgreSQL server is installed")
+    workload["argv"] = workload["argv"].replace(named, str(here[-1]))
+    run = measure(tmp_path, workload, {"tmpfs": {"type": "tmpfs", "size": "256MiB"}})
+    assert [*run.trials["reason"]] == [""]
+    assert "Success." in (run.path / "raw" / "t0001" / "stdout").read_text()
 
 
 @pytest.mark.long

@@ -72,6 +72,19 @@ def test_without_rights_mounting_is_refused_before_the_start() -> None:
     assert "type: dir" in error.next_step
 
 
+@every_row("rights", ["none", "helper"])
+def test_only_root_gives_a_directory_to_another_account(rights: str) -> None:
+    entry = {"tool": "command", "argv": "mybench {directory}", "space": "1MiB", "owner": "postgres",
+             "metrics": {"elapsed": {"from": "clock"}}}  # fmt: skip
+    error = refusal({"rights": rights, "user": "alice", "programs": {**FACTS["programs"], "mybench": {}}},
+                    filesystems={"d": DIR}, workloads={"w": entry})  # fmt: skip
+    assert error.what == "only root gives a directory to another account"
+    assert error.where == "workloads.w.owner"
+    assert error.got == f"postgres, on box local as alice with the rights: {rights}"
+    assert "sudo" in error.allowed
+    assert "leave `owner` out" in error.next_step
+
+
 def test_directories_need_no_rights() -> None:
     facts = {**FACTS, "rights": "none"}
     check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, facts)

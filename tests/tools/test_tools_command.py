@@ -126,6 +126,8 @@ def test_preparation_and_a_warm_cache() -> None:
         ({"ok_status": "x"}, "ok_status", "not exit statuses"),
         ({"ok_status": 124}, "ok_status", "not exit statuses"),
         ({"ok_status": ""}, "ok_status", "not exit statuses"),
+        ({"owner": "-R"}, "owner", "not an account"),
+        ({"owner": "a:b"}, "owner", "not an account"),
         ({"metrics": {}}, "metrics", "wrong value"),
         ({"metrics": "x"}, "metrics", "wrong value"),
     ],

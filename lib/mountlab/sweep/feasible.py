@@ -76,6 +76,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     _check_programs(within, box, facts)
     traced.check_traceable(sweep, box, facts)
     _check_sources(within, facts)
+    _check_owners(within, box, facts)
     for fs in within.filesystems:
         _check_filesystem(fs, within, box, facts)
     if sweep.design.fresh_filesystem == "never":
@@ -260,6 +261,19 @@ def _check_sources(sweep: Sweep, facts: Facts) -> None:
             )
         room = facts.get("output_root_free_bytes")
         _check_size("random data", size, room, where, f"free in {facts['output_root']}")
+
+
+def _check_owners(sweep: Sweep, box: Box, facts: Facts) -> None:
+    """Raise PlanError where a directory would be given to another account by one that is not root."""
+    owners = {w.name: w.options["owner"] for w in sweep.workloads if w.tool == "command" and "owner" in w.options}
+    for name, owner in owners.items() if facts["rights"] not in ("root", "sudo") else ():
+        raise PlanError(
+            "only root gives a directory to another account",
+            where=f"workloads.{name}.owner",
+            got=f"{owner}, on box {box.name} as {facts.get('user')} with the rights: {facts['rights']}",
+            allowed="root or password-less sudo on the box",
+            next_step="leave `owner` out, and let the command run as the user who logs in",
+        )
 
 
 def _check_size(what: str, needs: int | None, room: int | None, where: str, of_what: str) -> None:

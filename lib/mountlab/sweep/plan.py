@@ -108,6 +108,11 @@ def _trial_script(*, traced: bool) -> str:
     return "\n".join([f"sampling={shlex.quote(sampling)}", *functions])
 
 
+@cache
+def _hand_over() -> str:
+    return files("mountlab.sweep").joinpath("hand_over.sh").read_text()
+
+
 @dataclass(frozen=True, kw_only=True)
 class WholePlot:
     """Trials on one mount. `mount` is None where the mount lasts for the whole run."""
@@ -488,13 +493,17 @@ class Planner:
         limited = (*outer, "timeout", "-k", "5", f"{limit_s:g}", *command.argv)
         write = ("sh", "-c", 'printf %s "$1" >"$2"', "write")
         written = tuple((*write, text, path) for path, text in command.files.items())
-        variables |= {"prepares": _yes(written or command.prepare), "warms": _yes(ready)}
+        above = (mount.root, f"{self.run_dir}/mnt") if mount.root == mount.place.mountpoint else (mount.root,)
+        given = (("sh", "-c", _hand_over(), "hand-over", command.owner, directory, *above), ("cd", directory))
+        entered = given if command.owner else ()
+        variables |= {"prepares": _yes(written or entered or command.prepare), "warms": _yes(ready)}
         lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-        lines += [_function("prepare", (*written, *command.prepare)), _function("warm", ready)]
+        lines += [_function("prepare", (*written, *entered, *command.prepare)), _function("warm", ready)]
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         loaded += (("nice", *self._sampler().split(), "-c", ":"),) if loaded and self._sampler() else ()
         lines += [_function("load_program", loaded)]
-        lines += [f'measured() {{ "$@" {shlex.join(limited)}; }}']
+        enter = f"cd {shlex.quote(directory)} && " if command.owner else ""
+        lines += [f'measured() {{ {enter}"$@" {shlex.join(limited)}; }}']
         return "\n".join(lines)
 
 

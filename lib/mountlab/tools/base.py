@@ -48,6 +48,8 @@ class Command:
     log: str = ""
     """The name of a long log beside its output, which is compressed before it is brought back."""
     timeout_s: float = 600.0
+    owner: str = ""
+    """The account that its directory is given to; '' for whoever runs it."""
     seed: int | None = None
     """What it draws random offsets, sizes and data from; None: it takes no seed, or the sweep gives one."""
 

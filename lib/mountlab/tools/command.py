@@ -33,6 +33,7 @@ _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(,[0-9]{3})+\.[0-9]{1,30}|(,[0-9]{3}){
 CLOCK = "clock"
 """In the place of a file: the box's own clock, before and after the command."""
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+_ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\Z")
 _CUT_BEFORE = re.compile(r"(?:\d|\d[.,]|(?<![^\s=:(])\.|\d[eE][+-]?|(?<!\w)[-\u2212])\Z")
 _CUT_AFTER = re.compile(r"\d|[.,]\d|[eE][+-]?\d")
 """What stands beside a group that takes only a part of a number. The hyphen of a word (run-12) is no sign."""
@@ -85,6 +86,10 @@ class CommandTool(Tool):
         "space": Option(kind="size", help="the most that it holds in its directory at any time"),
         "time": Option(kind="duration", default=10.0, help="about how long it takes, for the plan"),
         "prepare": Option(kind="text", help="a command line that is run before, and not measured"),
+        "owner": Option(
+            kind="text",
+            help="the account that {directory} belongs to: of a program that refuses root, or gives it up",
+        ),
         "version": Option(kind="text", help="a command line that prints its version; none: a checksum of the program"),
         "ok_status": Option(kind="any", default=0, help="exit statuses that are no failure: 0, or '0 3'"),
         "cache": CACHE,
@@ -124,6 +129,13 @@ class CommandTool(Tool):
         _check_templates(options, where)
         _figures(options, where)
         _ok_status(options, where)
+        if "owner" in options and not _ACCOUNT.match(str(options["owner"])):
+            raise ParameterError(
+                "not an account",
+                where=f"{where}.owner",
+                got=repr(options["owner"]),
+                allowed="the name of a user of the box, such as postgres",
+            )
         if options.get("cache") == "warm" and "prepare" not in options:
             raise ParameterError(
                 "there is no file to fill the page cache with",
@@ -147,7 +159,7 @@ class CommandTool(Tool):
         argv = _words(str(options["argv"]), options, directory, output)
         if any(figure.source == CLOCK for figure in _figures(options, "workload")):
             argv = wall_clock.timed(argv, output)
-        return Command(argv=argv, prepare=prepare, fill=fill, cache=cache)
+        return Command(argv=argv, prepare=prepare, fill=fill, cache=cache, owner=str(options.get("owner", "")))
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> dict[str, Metric]:
         """Return the metrics that the sweep defines."""
