@@ -197,7 +197,7 @@ def test_what_the_kernel_logged_since_the_trial_began_is_a_part_of_the_reason(ma
         "    | the kernel logged:\n    | I/O error, dev loop7, sector 8\n"
         "    | EXT4-fs (loop7): Remounting filesystem read-only"
     )
-    last = "(Input/output error; EXT4-fs (loop7): Remounting filesystem read-only)"
+    last = "status 1: Input/output error (EXT4-fs (loop7): Remounting filesystem read-only)"
     assert in_one_line(outcome.reason).endswith(last)
 
 

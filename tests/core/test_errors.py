@@ -8,7 +8,17 @@ from io import StringIO
 
 import pytest
 from mountlab.core import errors
-from mountlab.core.errors import BoxError, InputError, MountlabError, TrialError, UnsafeError, did_you_mean, in_one_line
+from mountlab.core.errors import (
+    BoxError,
+    InputError,
+    MountlabError,
+    ToolError,
+    TrialError,
+    UnsafeError,
+    did_you_mean,
+    ended_with,
+    in_one_line,
+)
 from rows import every_row
 
 TREE = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, MountlabError)]
@@ -71,6 +81,38 @@ def test_in_one_line_what_tells_most_is_said(evidence: str, best: str) -> None:
     """Traps: mount says 'wrong fs type, bad option, bad superblock' of everything, and the kernel may have logged
     something of another device."""
     assert in_one_line(str(MountlabError("mount x failed", evidence=evidence))) == f"mount x failed ({best})"
+
+
+@every_row(
+    ("said", "headline"),
+    [
+        ("could not change directory: denied\ninitdb: error: cannot enter x\n\n", "initdb: error: cannot enter x"),
+        ("  File x, line 3\n    raise ValueError(n)\nValueError: 7\n", "ValueError: 7"),
+        (
+            "tar: unrecognized option '--x'\nTry 'tar --help' or 'tar --usage' for more information.",
+            "tar: unrecognized option '--x'; Try 'tar --help' or 'tar --usage' for more information.",
+        ),
+        (
+            "initdb: error: cannot be run as root\ninitdb: hint: Please log in as the user.",
+            "initdb: error: cannot be run as root; initdb: hint: Please log in as the user.",
+        ),
+        (
+            "dd: error writing '/x': No space left on device\n3+0 records in\n2+0 records out\n"
+            "2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.01 s, 200 MB/s",
+            "dd: error writing '/x': No space left on device",
+        ),
+    ],
+)
+def test_a_program_that_failed_is_quoted_by_its_last_words(said: str, headline: str) -> None:
+    what = ended_with("it failed", said)
+    assert what == f"it failed: {headline}"
+    assert in_one_line(str(ToolError(what, evidence=said))) == what
+    assert all(line.strip() in str(ToolError(what, evidence=said)) for line in said.splitlines())
+
+
+def test_a_program_that_failed_without_a_word_is_not_quoted() -> None:
+    assert ended_with("it failed", " \n") == "it failed"
+    assert str(ToolError("it failed: why", evidence="why\n")) == "it failed: why", "not the same line twice"
 
 
 def test_the_docstring_draws_every_class_with_its_exit_code() -> None:

@@ -62,6 +62,13 @@ def test_a_single_caveat_says_what_was_seen_and_several_of_a_kind_are_counted() 
     assert two.splitlines()[-1].endswith("(2 cells)")
 
 
+def test_of_errors_in_several_cells_the_first_says_why() -> None:
+    """Defect: three cells failed for one reason, and the last lines of the terminal did not say it."""
+    why = "1 of its 4 trials gave no figure: the preparation failed: filebench has no workload x"
+    failed = [caveat(code="failed-trials", severity="error", subject=name, message=why) for name in ("a/w", "b/w")]
+    assert f"error: Failed trials (2 cells): a/w: {why}" in answer_text(SWEEP, [comparison()], failed)
+
+
 def test_the_worst_caveats_come_first() -> None:
     caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
     words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]

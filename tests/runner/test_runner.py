@@ -357,7 +357,7 @@ def test_one_that_fails_as_often_as_it_may_sets_its_cell_aside_and_no_other() ->
     run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=3, retries=2), box, journal, Silent())
     first, *_ = journal.trials
     assert (first.status, first.attempts, first.set_aside) == ("failed", 3, True)
-    assert first.reason.startswith("dd was killed by SIGKILL (the last of 3 attempts)\n")
+    assert first.reason.startswith("dd was killed by SIGKILL: Killed (the last of 3 attempts)")
     own, others = ([trial for trial in journal.trials if (trial.cell == first.cell) == mine] for mine in (True, False))
     assert [trial.status for trial in own] == ["failed", "skipped", "skipped"]
     assert {trial.reason for trial in own[1:]} == {

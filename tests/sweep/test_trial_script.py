@@ -17,6 +17,7 @@ from mountlab.analysis.memory_use import filled
 from mountlab.box.care import resource
 from mountlab.box.containment import CGROUPS
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
+from mountlab.core.errors import in_one_line
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.made import made
@@ -206,6 +207,32 @@ def test_a_preparation_that_fails_is_told_and_nothing_is_measured(machine: Machi
     assert reason.startswith("the preparation failed: ")
     assert "no-such-program" in reason
     assert left(machine) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("none", None, "filebench has no workload none on this box; those that it has are in {share}/workloads"),
+        (
+            "odd",
+            'define fileset name=x,path=/tmp\nsystem "rm x"\n',
+            "filebench's own workload odd would work outside of our directory, or run a command: "
+            'define fileset name=x,path=/tmp;system "rm x";',
+        ),
+    ],
+)
+def test_why_an_installed_workload_cannot_be_run_is_in_the_line_of_the_terminal(
+    machine: Machine, name: str, text: str | None, why: str
+) -> None:
+    """Defect: the line began in the middle of a word, since only the end of the reason was kept."""
+    machine.program("filebench", "#!/bin/sh\nexit 1\n")
+    share = machine.programs.parent / "share" / "filebench"
+    (share / "workloads").mkdir(parents=True, exist_ok=True)
+    if text is not None:
+        (share / "workloads" / f"{name}.f").write_text(text)
+    entry = {"tool": "filebench", "installed": name, "space": "1MiB", "runtime": "1s"}
+    _, status, reason = machine.trial(opened(machine, workloads={"f": entry}).trials[0])
+    assert (status, in_one_line(reason)) == ("failed", f"the preparation failed: {why.format(share=share)}")
 
 
 def test_warming_that_fails_is_told_and_nothing_is_measured(machine: Machine) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from mountlab.box.facts import gather_script, parse_sections
-from mountlab.core.errors import ParameterError, TrialError
+from mountlab.checks.outcome import Ended, judge
+from mountlab.core.errors import ParameterError, TrialError, in_one_line
 from mountlab.core.model import Program, Workload
 from mountlab.core.options import read_value
 from mountlab.runner.conformance import tools as conformance
@@ -134,6 +135,17 @@ def test_every_tool_keeps_the_rules_of_trials(rule: Rule[conformance.ToolCase], 
     rule(case(tool, number))
 
 
+@each_example
+@pytest.mark.parametrize("status", [1, 127, 137])
+def test_a_tool_that_failed_is_quoted_by_the_last_line_of_its_errors(tool: Tool, number: int, status: int) -> None:
+    """Defect: the terminal showed the first line: a warning, where the last had the reason."""
+    said = {"stdout": b"", "stderr": b"a warning of no weight\nand this is why\n", "exit_status": f"{status}".encode()}
+    ended = Ended(exit_status=0, archive=b"", said="")
+    outcome = judge(workload(tool, number), said, ended, timeout_s=9.0, parse=tool.parse)
+    assert in_one_line(outcome.reason).endswith(": and this is why"), outcome.reason
+    assert "    | a warning of no weight\n    | and this is why" in outcome.reason
+
+
 def test_two_tools_are_as_the_rules_expect_of_them() -> None:
     """What is allowed to a tool that says so is not allowed to the others."""
     assert {name for name, tool in TOOLS.items() if not {"elapsed", "bytes"} & {*tool.gives}} == TELLS_NO_AMOUNT
@@ -217,6 +229,7 @@ GOLDEN: dict[str, list[Golden]] = {
         ),
         ("version", "mybench -V", {}, ['version: sh -c sha256sum "$(command -v "$1")" checksum =>', "version: => -V"]),
         ("ok_status", "0 3", {}, ["fails at: 3 =>"]),
+        ("owner", "postgres", {}, ["owner: => postgres"]),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "warm", {"prepare": "mkdir {directory}/sub"}, ["cache: => warm"]),
     ],
@@ -411,6 +424,7 @@ def parts_of(command: Command) -> dict[str, list[str]]:
         "prepare": [word for argv in command.prepare for word in argv],
         "fill": [word for argv in command.fill for word in argv],
         "cache": [command.cache or ""],
+        "owner": [command.owner],
         **own,
     }
 

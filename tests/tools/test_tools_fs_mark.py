@@ -392,6 +392,6 @@ def test_a_failure_says_why_and_not_only_what_came_of_it() -> None:
     with pytest.raises(ToolError, match="fs_mark failed with exit status 1") as caught:
         FS_MARK.parse(workload(), output)
     assert [line.split(":")[0][:23] for line in caught.value.evidence.splitlines()] == [
-        "Insufficient free space",
         "fopen failed to open",
+        "Insufficient free space",
     ]

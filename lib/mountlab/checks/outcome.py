@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from mountlab.box.containment import changed, spoilt
 from mountlab.core.errors import (
     KERNEL,
+    LONGEST_PART,
     FigureError,
     MountChanged,
     ParseError,
@@ -25,6 +26,7 @@ from mountlab.core.errors import (
     TransientError,
     TrialError,
     ValueRefused,
+    ended_with,
     in_one_line,
 )
 from mountlab.core.model import Status, Trial, Workload
@@ -155,9 +157,9 @@ def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, p
 
 def _check_script(files: Files, ended: Ended) -> None:
     if ended.exit_status:
-        said = f"the trial's script failed with exit status {ended.exit_status}: {ended.said.strip()[-300:]}"
-        killed = ended.exit_status - 128 in _SIGNALS
-        raise TransientError(said) if killed else PlaceError(said)
+        what = ended_with(f"the trial's script failed with exit status {ended.exit_status}", ended.said)
+        kind = TransientError if ended.exit_status - 128 in _SIGNALS else PlaceError
+        raise kind(what, evidence=ended.said[-LONGEST_PART:])
     lacking = [line for line in ended.said.splitlines() if line.startswith("mountlab: ")]
     if lacking:
         raise PlaceError(
@@ -191,7 +193,8 @@ def _largest(files: Files) -> list[tuple[str, bytes]]:
 
 def _check_preparation(files: Files) -> None:
     if "unprepared" in files:
-        raise ToolError("the preparation failed: " + _text(files, "unprepared"))
+        said = files["unprepared"].decode(errors="replace")
+        raise ToolError(ended_with("the preparation failed", said), evidence=said)
 
 
 def _check_trace(files: Files) -> None:
@@ -214,12 +217,15 @@ def _check_end(workload: Workload, files: Files, timeout_s: float, parse: Parse)
     try:
         parse(workload, output)
     except TrialError as error:
-        signal = _SIGNALS.get(output.exit_status - 128)
-        if signal:
-            raise TransientError(f"{workload.tool} was killed by {signal}", evidence=output.stderr[-2000:]) from error
+        said = output.stderr[-LONGEST_PART:]
+        if signal := _SIGNALS.get(output.exit_status - 128):
+            what = ended_with(f"{workload.tool} was killed by {signal}", said)
+            raise TransientError(what, evidence=said) from error
         if output.exit_status in _NOT_STARTED:
-            how = _NOT_STARTED[output.exit_status]
-            raise ToolError(f"a program of {workload.tool} {how}", evidence=output.stderr[-2000:]) from error
+            what = ended_with(f"a program of {workload.tool} {_NOT_STARTED[output.exit_status]}", said)
+            raise ToolError(what, evidence=said) from error
+        if output.exit_status:
+            error.what = ended_with(error.what, error.evidence)
         raise
 
 

@@ -40,6 +40,7 @@ An error says what happened, where, what was got, what is allowed and what to do
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from mountlab.core.text import visible
@@ -82,8 +83,9 @@ class MountlabError(Exception):
     def __str__(self) -> str:
         parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
         lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
-        if self.evidence:
-            lines += ["  it said:"] + [f"    | {line}" for line in _ends(self.evidence.strip().splitlines())]
+        said = self.evidence.strip().splitlines()
+        if said and not (len(said) == 1 and self.what.endswith(f": {said[0]}")):
+            lines += ["  it said:"] + [f"    | {line}" for line in _ends(said)]
         return visible("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
@@ -233,15 +235,40 @@ class MountlabWarning(UserWarning):
     """Something that a person should know, and that does not stop what goes on."""
 
 
+_ONLY_A_HINT = re.compile(r"\bhint:|^(try|see|usage)\b|for more information", re.IGNORECASE)
+_COUNTS_OF_DD = re.compile(r"\d+\+\d+ records (in|out)|\d+ bytes .*copied|\d+ bytes? .*, \d")
+"""dd prints them after its reason."""
+_LONGEST_WORDS = 300
+"""Characters of a line that a program prints, in a headline."""
+
+
+def ended_with(what: str, said: str) -> str:
+    """Return a headline for a program that failed: what happened, and the last line that the program printed.
+
+    A program ends with its reason, after progress and warnings. A last line that is only a hint takes the line before
+    it along: `Try 'tar --help' for more information.`
+    """
+    last = _last_words(said.splitlines())
+    return f"{what}: {last}" if last else what
+
+
+def _last_words(said: Iterable[str]) -> str:
+    lines = [line.strip() for line in said if line.strip() and not _COUNTS_OF_DD.match(line)]
+    number = 2 if lines and _ONLY_A_HINT.search(lines[-1]) else 1
+    return "; ".join(line[-_LONGEST_WORDS:] for line in lines[-number:])
+
+
 def in_one_line(text: str) -> str:
     """Return the text of an error for a place with room for a line: what happened, and what tells most of its evidence:
-    a refusal of our own scripts, else its first line and the last that the kernel logged. What the kernel logged would
-    not do alone: it may be of another device of the box."""
+    a refusal of our own scripts, else its first line, unless the headline quotes the last, and the last that the
+    kernel logged. What the kernel logged would not do alone: it may be of another device of the box."""
     lines = text.splitlines() or [""]
     said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
     refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]
     kernel = said.index(KERNEL) if KERNEL in said else len(said)
-    best = "; ".join(refused[:1] or [*said[:kernel][:1], *said[kernel + 1 :][-1:]])
+    last = _last_words(said[:kernel])
+    first = [] if last and f": {last}" in lines[0] else said[:kernel][:1]
+    best = "; ".join(refused[:1] or [*first, *said[kernel + 1 :][-1:]])
     return f"{lines[0]} ({best})" if best else lines[0]
 
 

@@ -82,13 +82,15 @@ def _verdict(each: Comparison, smallest_effect: float) -> str:
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
-    """Errors and warnings, a single one with what was seen; the notes in one line. The report has the rest."""
+    """Errors and warnings, a single one and the first error with what was seen; the notes in one line. The report has
+    the rest."""
     if not caveats:
         yield "No caveats."
     groups = grouped(caveats)
     for group in groups:
         if group.severity != "note":
-            seen = f": {group.first_sentence}" if len(group.caveats) == 1 else ""
-            yield f"{group.severity}: {group.heading}{seen}"
+            first = f"{group.caveats[0].subject}: " if len(group.caveats) > 1 else ""
+            told = not first or group.severity == "error"
+            yield f"{group.severity}: {group.heading}{f': {first}{group.first_sentence}' if told else ''}"
     if notes := [group.heading for group in groups if group.severity == "note"]:
         yield f"{counted(len(notes), 'note')}: {', '.join(notes)}"

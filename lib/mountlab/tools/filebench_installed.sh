@@ -14,7 +14,7 @@ fi
 body=$(sed -e 's/#.*//' -e 's/[[:space:]]*$//' "$workloads/$1.f" | grep -v -E -e '^$' \
     -e '^[[:space:]]*set[[:space:]]+\$dir[[:space:]]*=' -e '^[[:space:]]*(run|psrun|echo|version)([[:space:]]|$)')
 odd=$(printf '%s\n' "$body" | grep -E -e '/' -e '\.\.' -e '(^|[^A-Za-z_-])system([^A-Za-z_-]|$)' \
-    -e 'path=($|[^$]|\$[^d]|\$d[^i]|\$di[^r]|\$dir[A-Za-z0-9_])' | head -n 3)
+    -e 'path=($|[^$]|\$[^d]|\$d[^i]|\$di[^r]|\$dir[A-Za-z0-9_])' | head -n 3 | tr '\n' ';')
 if [ -n "$odd" ]; then
     echo "filebench's own workload $1 would work outside of our directory, or run a command: $odd"
     exit 1

@@ -330,9 +330,9 @@ def _check_rows(report: FsMarkReport, line: int) -> None:
 
 
 def _said(output: ToolOutput) -> str:
-    """Its complaints: on stdout stands why, on stderr only what came of it."""
+    """Its complaints, the reason last: on stdout stands why, on stderr only what came of it."""
     complaints = [line for line in output.stdout.splitlines() if _COMPLAINT.match(line)]
-    lines = [*complaints, *output.stderr.splitlines()]
+    lines = [*output.stderr.splitlines(), *complaints]
     return "\n".join(lines or output.stdout.strip().splitlines()[-2:])
 
 
