@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mountlab.box.connection import timed_out
 from mountlab.box.containment import ask_argv
-from mountlab.box.survey import DAX, survey
+from mountlab.box.survey import DAX, _help_command, survey
 from mountlab.box.testing import ReplayBox
-from mountlab.core.errors import UnsafeError
+from mountlab.core.errors import BoxTimeout, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems.base import script_argv
 from mountlab.tools import TOOLS
@@ -71,6 +72,22 @@ def test_the_device_below_an_overlay_is_asked_as_well() -> None:
 def test_memory_is_no_block_device() -> None:
     facts = surveyed(box(), p={"type": "pmfs", "device": "memory", "size": "1GiB"}, d={"type": "dir"})
     assert (facts["devices"], facts["device_ids"], facts["room"]) == ({}, {}, {"d": 5})
+
+
+def test_a_slow_program_has_time_for_each_option_and_one_that_hangs_names_the_next_step() -> None:
+    """Defect: on an emulated processor fio starts for a second and more, and is started for each option."""
+    entry = {"tool": "fio", "rw": "read", "size": "1MiB", "direct": True}
+    swept = sweep(filesystems={"d": {"type": "dir"}}, workloads={"w": entry}).sweep
+    argv = _help_command(TOOLS["fio"], swept)
+    slow = ReplayBox(BOX).answer(argv).answer(ask_argv(), "pid_namespace\t\n")
+    survey(swept, slow, FACTS)
+    starts = 1 + len(argv) - 4 + 4  # the list, each option, each engine that has some of its own
+    assert slow.calls[0].timeout_s >= 10 * starts
+    with pytest.raises(BoxTimeout) as raised:
+        survey(swept, ReplayBox(BOX).fail(argv, timed_out(argv, 9.0, "box b", b"fio: slow")), FACTS)
+    assert raised.value.what.startswith("the box's fio did not list its options in ")
+    assert "`fio --version`" in raised.value.next_step
+    assert (raised.value.where, raised.value.evidence) == ("box b", "fio: slow")
 
 
 def test_the_guard_looks_as_root() -> None:

@@ -198,6 +198,7 @@ def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) ->
         f"a command on the box did not end in {timeout_s:g} s and was stopped",
         where=where,
         got=shown(argv),
+        next_step="run it on the box by hand, and see what it waits for",
         evidence=said.decode("utf-8", "replace"),
     )
 

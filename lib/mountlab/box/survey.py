@@ -9,7 +9,7 @@ from typing import Any
 from mountlab.box.connection import BoxConnection
 from mountlab.box.containment import NAMESPACES, ask_argv, offered
 from mountlab.box.tracing import tracing_facts
-from mountlab.core.errors import CommandError, PlanError, UnsafeError
+from mountlab.core.errors import BoxTimeout, CommandError, PlanError, UnsafeError
 from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.core.units import KIB
 from mountlab.filesystems import FAMILIES
@@ -27,6 +27,9 @@ df -P -k "$1"
 """
 DAX = 'cat "/sys/class/block/$(basename "$(readlink -f "$1")")/queue/dax"'
 """Whether the processor addresses a device like memory: 1 or 0; a partition does not tell."""
+HELP_S, HELP_OF_OPTION_S = 120.0, 20.0
+"""How long the help of a tool may take, and each option more. On an emulated processor fio starts in seconds, and is
+started for each option."""
 IN_MEMORY = ("tmpfs", "ramfs")
 USABLE = 0.9
 """The part of a device that a workload may write; the rest is for the file system's own."""
@@ -139,9 +142,26 @@ def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, An
         if not tool.box_help:
             continue
         if tool.name not in helps:
-            done = connection.run(_help_command(tool, sweep), root=_root(facts))
-            helps[tool.name] = done.text + done.error_text
+            helps[tool.name] = _help_of(tool, _help_command(tool, sweep), connection, facts)
         tool.check_help(workload.options, helps[tool.name], where=f"workloads.{workload.name}")
+
+
+def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts: Mapping[str, Any]) -> str:
+    """Return what the box's own program says of its options. Raises BoxTimeout where it says nothing in time."""
+    limit_s = HELP_S + HELP_OF_OPTION_S * len(argv)
+    try:
+        done = connection.run(argv, root=_root(facts), timeout_s=limit_s)
+    except BoxTimeout as error:
+        raise BoxTimeout(
+            f"the box's {tool.name} did not list its options in {limit_s:g} s",
+            where=error.where,
+            got=error.got,
+            allowed=f"{HELP_S:g} s, and {HELP_OF_OPTION_S:g} s for each option that the sweep gives it",
+            next_step=f"see on the box whether `{tool.name} --version` answers; one that hangs does so in trials. If "
+            "it is only slow, end what keeps the processors busy (`top`), and run again",
+            evidence=error.evidence,
+        ) from error
+    return done.text + done.error_text
 
 
 def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
