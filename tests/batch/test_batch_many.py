@@ -44,8 +44,10 @@ class Fake:
     def look_around(self) -> dict[str, WorkerStatus]:
         return self.statuses
 
-    def gone(self) -> list[str]:
-        return []
+    left: dict[str, float] = field(default_factory=dict)
+
+    def gone(self) -> dict[str, float]:
+        return self.left
 
     def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
         return () if self.here or "this machine" not in machines else None
@@ -157,6 +159,15 @@ def test_what_a_box_cannot_do_by_its_plan_is_not_begun(run: Callable[..., Any]) 
     assert states(view) == {"01-tour-r1": "failed", "02-tour-r2": "done"}
     assert view.outcomes["01-tour-r1"].reason == "the box lacks fio"
     assert "do-01-tour-r1-r1" not in fake.given
+
+
+def test_a_worker_that_did_not_answer_is_not_called_gone(run: Callable[..., Any], capsys: Any) -> None:
+    """Defect: of a worker that was busy it was said that it is gone."""
+    run(["r1", "r2"], Fake(answering(), left={"tcp://busy": 300.0, "tcp://dead": 0.0}))
+    said = capsys.readouterr().err
+    silent = "worker tcp://busy did not answer the scheduler for 300 s, and was given up: it may only be busy"
+    assert f"{silent}; what it was doing goes on at another" in said
+    assert "worker tcp://dead is gone; what it was doing goes on at another" in said
 
 
 def test_a_machine_that_another_task_has_is_waited_for(run: Callable[..., Any], capsys: Any) -> None:

@@ -5,8 +5,10 @@ The scheduler and its worker are real, in this process; only the work is made up
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -141,9 +143,9 @@ def test_workers_say_what_they_see_and_who_is_not_fit_gets_nothing(here: Cluster
     monkeypatch.setattr(cluster.socket, "gethostname", lambda: "elsewhere")
     assert other.fit((cluster.HERE,)) is None
     other.statuses["tcp://gone"] = WorkerStatus("h", "")
-    assert other.gone() == []
+    assert other.gone() == {}
     monkeypatch.setattr(Cluster, "workers", {})
-    assert other.gone() == [worker]
+    assert other.gone() == {worker: 0.0}
 
 
 def test_a_task_whose_workers_are_all_gone_is_given_to_others(here: Cluster, tmp_path: Path) -> None:
@@ -160,6 +162,66 @@ def test_a_task_whose_client_is_gone_stops_by_itself(here: Cluster, tmp_path: Pa
     here._given.pop("x").future.release()
     wait_until("its end", lambda: "x-" in (tmp_path / "log").read_text())
     assert list(here.ended(0.0)) == []
+
+
+KEEPS_BUSY = """
+import ctypes, sys
+from functools import partial
+from mountlab.batch import cluster
+def compute(seconds, asked):
+    ctypes.PyDLL(None).sleep(seconds)  # holds the interpreter's lock: nothing else in the process runs
+    return "done"
+def end(engine, name, seconds):
+    engine.gone()
+    engine.give("x", partial(compute, seconds), machines=())
+    for _ in range(8 * seconds):
+        answers, left = dict(engine.ended(0.25)), engine.gone()
+        if answers or left:
+            return print(name, answers, *left.values())
+if __name__ == "__main__":
+    from distributed import LocalCluster
+    with cluster.opened(None, str, threads=2) as here:
+        end(here, "here:", 7)
+    with LocalCluster(n_workers=1, processes=True, dashboard_address="127.0.0.1:0") as there:
+        with cluster.opened(there.scheduler_address, str, threads=1) as engine:
+            engine.look_around()
+            end(engine, "there:", 12)
+"""
+
+
+@pytest.mark.long
+def test_a_worker_that_is_busy_is_not_gone() -> None:
+    """Defect: a worker that computed for five minutes was given up, and the one of this process never came back."""
+    short = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}
+    done = subprocess.run(
+        [sys.executable, "-c", KEEPS_BUSY], capture_output=True, text=True, check=False, env=short, timeout=120
+    )
+    assert done.stdout.splitlines() == ["here: {'x': 'done'}", "there: {} 5.0"], done.stderr
+
+
+async def give_up(dask_scheduler: Any) -> None:
+    """As if no worker had given a sign of life for a long time."""
+    dask_scheduler.worker_ttl = 5.0
+    for state in dask_scheduler.workers.values():
+        state.last_seen = 0.0
+    await dask_scheduler.check_worker_ttl()
+
+
+def test_of_a_worker_that_did_not_answer_it_is_known_for_how_long() -> None:
+    with cluster.opened(None, fit, threads=1) as engine:
+        (worker,) = engine.workers
+        assert engine.gone() == {}
+        engine.client.run_on_scheduler(give_up)
+        assert engine.gone() == {worker: 5.0}
+        assert engine.gone() == {}
+
+
+def test_a_cluster_of_this_process_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with cluster.opened(None, fit, threads=1) as engine:
+        assert engine.workers
+        assert len(list(tmp_path.rglob("dask-scratch-space"))) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nobody_outside_hears_the_scheduler_of_this_process(here: Cluster) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import queue
 import socket
+import tempfile
 import time
 import uuid
 import warnings
@@ -190,11 +191,22 @@ class Cluster:
                 del self._looks[address]
                 self.statuses[address] = _status(future)
 
-    def gone(self) -> list[str]:
-        """Return the workers that have left since this was asked last: what they did the scheduler gives to others."""
+    def gone(self) -> dict[str, float]:
+        """Return the workers that have left since this was asked last: what they did the scheduler gives to others.
+
+        The value is for how many seconds a worker had not answered when the scheduler gave it up: it may only be busy.
+        It is 0 for a worker whose connection ended.
+        """
         there = set(self.workers)
         left, self._known = sorted(self._known - there), there
-        return left
+        given_up = self._given_up() if left else {}
+        return {worker: given_up.get(worker, 0.0) for worker in left}
+
+    def _given_up(self) -> dict[str, float]:
+        """Return the workers that the scheduler ever gave up, to the seconds without an answer."""
+        events = [event for _, event in self.client.get_events("scheduler")]
+        late = [event for event in events if event.get("action") == "worker-ttl-timed-out"]
+        return {worker: float(event["ttl"]) for event in late for worker in event["workers"]}
 
     def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
         """Return the workers that may have a task; () for any, None where none of those that are there may."""
@@ -293,9 +305,18 @@ def opened(address: str | None, unfit: Callable[[], str], *, threads: int) -> It
 
 @contextmanager
 def _own(threads: int) -> Iterator[Client]:
-    """A scheduler and one worker in this process. It serves no pages, and listens on this machine only."""
-    quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    with dask.config.set(quiet), _started(threads) as here, Client(here, set_as_default=False) as client:
+    """A scheduler and one worker in this process. It serves no pages, listens on this machine only, and leaves no file.
+
+    The worker lives as long as the scheduler: one that is busy or was suspended for minutes is never given up, since
+    no process would start another.
+    """
+    settings: dict[str, Any] = {"scheduler.http.routes": [], "worker.http.routes": [], "scheduler.worker-ttl": None}
+    with (
+        tempfile.TemporaryDirectory(prefix="mountlab-dask-") as scratch,
+        dask.config.set({f"distributed.{key}": value for key, value in settings.items()}, temporary_directory=scratch),
+        _started(threads) as here,
+        Client(here, set_as_default=False) as client,
+    ):
         yield client
 
 

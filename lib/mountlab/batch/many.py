@@ -163,8 +163,9 @@ class _Many:
             self.watch.say("the scheduler has no worker yet; waiting for one")
 
     def say_news(self, engine: Cluster) -> None:
-        for worker in engine.gone():
-            self.watch.say(f"worker {worker} is gone; what it was doing goes on at another")
+        for worker, silent_s in engine.gone().items():
+            busy = f"did not answer the scheduler for {silent_s:g} s, and was given up: it may only be busy"
+            self.watch.say(f"worker {worker} {busy if silent_s else 'is gone'}; what it was doing goes on at another")
         for worker, status in engine.statuses.items():
             if status.why and worker not in self.unfit_said:
                 self.unfit_said.add(worker)

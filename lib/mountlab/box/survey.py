@@ -147,7 +147,7 @@ def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, An
 
 
 def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts: Mapping[str, Any]) -> str:
-    """Return what the box's own program says of its options. Raises BoxTimeout where it says nothing in time."""
+    """Return how the box's own program describes its options. Raises BoxTimeout where that takes too long."""
     limit_s = HELP_S + HELP_OF_OPTION_S * len(argv)
     try:
         done = connection.run(argv, root=_root(facts), timeout_s=limit_s)

@@ -90,7 +90,7 @@ def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
     for group in groups:
         if group.severity != "note":
             first = f"{group.caveats[0].subject}: " if len(group.caveats) > 1 else ""
-            told = not first or group.severity == "error"
-            yield f"{group.severity}: {group.heading}{f': {first}{group.first_sentence}' if told else ''}"
+            explained = not first or group.severity == "error"
+            yield f"{group.severity}: {group.heading}{f': {first}{group.first_sentence}' if explained else ''}"
     if notes := [group.heading for group in groups if group.severity == "note"]:
         yield f"{counted(len(notes), 'note')}: {', '.join(notes)}"

@@ -49,7 +49,7 @@ class Command:
     """The name of a long log beside its output, which is compressed before it is brought back."""
     timeout_s: float = 600.0
     owner: str = ""
-    """The account that its directory is given to; '' for whoever runs it."""
+    """The account that its directory is given to; '' for the user who runs it."""
     seed: int | None = None
     """What it draws random offsets, sizes and data from; None: it takes no seed, or the sweep gives one."""
 
