@@ -92,6 +92,27 @@ def test_the_same_within_a_bound_is_held_against_the_interval(low: float, high: 
     assert agreement(theirs(claim="same", within=0.1), ours, smallest_effect=0.02) == told
 
 
+@every_row(
+    ("low", "high", "held"),
+    [(0.97, 1.04, "agrees"), (0.82, 0.88, "undecided"), (0.60, 0.70, "contradicts"), (7.0, 8.0, "contradicts")],
+)
+def test_figures_that_a_study_calls_the_same_claim_no_ratio(low: float, high: float, held: str) -> None:
+    """Defect: 6.5 and 7.2 GB/s, of one trial each, were a claim of 0.90; the study said that they hardly differ."""
+    row = theirs(candidate_value=6.5e9, baseline_value=7.2e9, unit="B/s", claim="same", within=0.15)
+    assert math.isnan(row.ratio)
+    ours = comparison(ratio=math.sqrt(low * high), low=low, high=high, verdict="undecided")
+    assert agreement(row, ours, smallest_effect=0.02) == held
+    assert claim_text(row) == "the same within 15\u00a0%"
+
+
+def test_study_b_claims_that_its_read_hardly_differs() -> None:
+    write, read = paths.load_published(("b-tmpfs-cloud",))
+    assert (write.claim, round(write.ratio, 1)) == (None, 7.1)
+    assert (read.claim, read.candidate_value, read.baseline_value) == ("same", 6.5e9, 7.2e9)
+    assert read.within
+    assert 1 / (1 + read.within) < read.candidate_value / read.baseline_value, "its own figures are within the bound"
+
+
 def test_what_was_not_measured_and_what_has_no_interval() -> None:
     assert agreement(theirs(claim="faster"), None, smallest_effect=0.02) == "not measured"
     alone = comparison(low=math.nan, high=math.nan, n=1, verdict="undecided")
@@ -220,6 +241,7 @@ def test_the_sentence_counts() -> None:
         ({}, "neither"),
         ({"candidate_value": 6.0}, "some of the figures"),
         ({**FIGURES, "claim": "faster"}, "both"),
+        ({"candidate_value": 6.0, "claim": "same"}, "some of the figures"),
         ({"claim": "much faster"}, "'faster', 'slower' or 'same'"),
         ({"claim": "faster", "within": 0.1}, "only `claim: same` has a bound"),
         ({"claim": "same", "within": 2.0}, "less than 1"),

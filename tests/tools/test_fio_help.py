@@ -148,8 +148,9 @@ def test_the_command_is_given_the_names_of_the_options_of_its_workloads() -> Non
 @pytest.mark.slow
 @pytest.mark.requires_program("fio")
 def test_the_fio_that_is_installed_here_answers_in_the_same_form() -> None:
-    argv = (*Fio.box_help[:-1], "rw", "rwmixread", "ioengine")
+    argv = (*Fio.box_help[:-1], "cache", "rw", "rwmixread", "ioengine", "jobs")
     text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    assert "No such command" not in text, "what Mountlab itself takes is not asked for"
     known = read_help(text)
     assert known is not None
     assert known.described["rwmixread"].high == 100

@@ -185,7 +185,7 @@ class PublishedFigure:
     label: str = ""
     """Which row of the metric it is, where there are several."""
     claim: Claim | None = None
-    """What was concluded, where no figures were published; `same` means within `within`."""
+    """What was concluded, where no figures were published, or that the two are the same: within `within`."""
     within: float | None = None
     """Of the claim `same`: how far from 1 the ratio may be."""
     says: str = ""
@@ -195,5 +195,5 @@ class PublishedFigure:
 
     @property
     def ratio(self) -> float:
-        """NaN where only a conclusion was published."""
-        return self.candidate_value / self.baseline_value
+        """NaN where a conclusion is what was published: of a claim that two are the same the figures claim no ratio."""
+        return math.nan if self.claim else self.candidate_value / self.baseline_value

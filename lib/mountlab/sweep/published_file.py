@@ -17,7 +17,10 @@ SMALLEST_FIGURE, LARGEST_FIGURE = 1e-30, 1e30
 
 
 class PublishedRow(File):
-    """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none."""
+    """One pair of published figures, `candidate_value` and `baseline_value`; or a `claim`, where there were none.
+
+    A study that prints figures and concludes that they do not differ has both: ours is then held against `claim: same`.
+    """
 
     what: str
     """What was compared, in a few words."""
@@ -42,7 +45,7 @@ class PublishedRow(File):
     unit: str | None = None
     """Of both figures, as published."""
     claim: Claim | None = None
-    """What was concluded, where no figures were published."""
+    """What was concluded: where no figures were published, or that the two are the same."""
     within: Annotated[float, AS_SHARE, Field(gt=0, lt=1)] | None = None
     """Of the claim `same`: by how much the two may differ."""
     says: str = ""
@@ -82,13 +85,14 @@ def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
 
 def _check_claim(row: PublishedRow, where: str) -> None:
     figures = [row.candidate_value, row.baseline_value, row.unit]
-    given = sum(each is not None for each in figures)
-    if (row.claim is None and given < len(figures)) or (row.claim is not None and given):
+    given = sum(figure is not None for figure in figures)
+    partly, neither = 0 < given < len(figures), not given and row.claim is None
+    if partly or neither or (given and row.claim in ("faster", "slower")):
         raise ParameterError(
             "a row has published figures or a claim",
             where=where,
-            got="both" if row.claim else "neither" if not given else "some of the figures",
-            allowed="candidate_value, baseline_value and unit; or claim: faster, slower or same",
+            got="some of the figures" if partly else "neither" if neither else "both",
+            allowed="candidate_value, baseline_value and unit; or claim: faster, slower or same; both with claim: same",
         )
     if row.within is not None and row.claim != "same":
         raise ParameterError("only `claim: same` has a bound", where=f"{where}: within", got=f"claim: {row.claim}")

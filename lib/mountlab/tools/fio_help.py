@@ -11,10 +11,11 @@ from mountlab.tools.fio_options import numbers
 
 SCRIPT = """
 fio --cmdhelp=all
-for name; do echo "option $name"; fio --cmdhelp="$name"; done
+for name; do case $name in cache | jobs) ;; *) echo "option $name"; fio --cmdhelp="$name" ;; esac; done
 for engine in libaio io_uring mmap pvsync2; do echo "engine $engine"; fio --enghelp=$engine; done
 """
-"""Prints the list of all options, what the named ones take, and the options of those engines that have any."""
+"""Prints the list of all options, what the named ones take, and the options of those engines that have any. `cache` and
+`jobs` are Mountlab's own."""
 FEWEST = 50
 """A list of fewer options is none of fio's."""
 _LISTED = re.compile(r" *([a-z][a-z0-9_]*) *: ")
