@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import yaml
+from mountlab.core import disk
 from mountlab.core.errors import PlanError
 from mountlab.core.units import GIB
 from mountlab.results import paths
 from mountlab.results.paths import load_sweep
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.tools.pg_test_fsync import measurements, read_report
 from project.test_sweep_files import BOX, facts
 from rows import every_row
 
@@ -147,6 +149,15 @@ def test_study_c_mounts_and_flushes_as_it_wrote() -> None:
     command = one(plan, "methods")
     assert (command[0].rpartition("/")[2], command[1:4]) == ("pg_test_fsync", ("-s", C_SECONDS, "-f"))
     assert {t.cell.filesystem.name for t in trials(plan, "methods") if not t.skip} == {*C_MOUNTS, "disk"}
+
+
+def test_every_row_of_study_c_is_measured_and_so_is_the_one_without_a_figure() -> None:
+    """pg_test_fsync writes and closes in both orders; of the second no figure was published."""
+    recorded = (disk.ROOT / "tests/data/pg_test_fsync/ramfs.stdout").read_text()
+    measured = {row.label for row in measurements(read_report(recorded)) if row.metric == "sync_rate"}
+    published = {row.label for row in paths.load_published(("c-memory-fsync",))}
+    assert published < measured
+    assert "descriptor: write, close, fsync" in measured - published
 
 
 # --- D: tuning ext4 ---------------------------------------------------------------------------------------------------
