@@ -203,9 +203,12 @@ class Cluster:
         return {worker: given_up.get(worker, 0.0) for worker in left}
 
     def _given_up(self) -> dict[str, float]:
-        """Return the workers that the scheduler ever gave up, to the seconds without an answer."""
-        events = [event for _, event in self.client.get_events("scheduler")]
-        late = [event for event in events if event.get("action") == "worker-ttl-timed-out"]
+        """Return the workers that the scheduler gave up, to the seconds without an answer; none where it is gone."""
+        try:
+            events = self.client.get_events("scheduler")
+        except OSError:
+            return {}
+        late = [event for _, event in events if event.get("action") == "worker-ttl-timed-out"]
         return {worker: float(event["ttl"]) for event in late for worker in event["workers"]}
 
     def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:

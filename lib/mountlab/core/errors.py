@@ -236,7 +236,7 @@ class MountlabWarning(UserWarning):
 
 
 _ONLY_A_HINT = re.compile(r"\bhint:|^(try|see|usage)\b|for more information", re.IGNORECASE)
-_COUNTS_OF_DD = re.compile(r"\d+\+\d+ records (in|out)|\d+ bytes .*copied|\d+ bytes? .*, \d")
+_COUNTS_OF_DD = re.compile(r"\d+\+\d+ records (in|out)|\d+ bytes .*copied")
 """dd prints them after its reason."""
 _LONGEST_WORDS = 300
 """Characters of a line that a program prints, in a headline."""
