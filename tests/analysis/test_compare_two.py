@@ -307,6 +307,19 @@ def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     }
 
 
+def test_measured_runs_that_were_asked_for_other_work_have_a_caveat_that_names_it() -> None:
+    b = run("b", seed=2)
+    first, *others = b.sweep.workloads
+    other = replace(first, options={**first.options, "count": 8, "flags": "sync"})
+    b.sweep = replace(b.sweep, workloads=(other, *others))
+    found = compare_runs(run("a"), b)
+    unequal = [each for each in found.caveats if each.code == "unequal-work"]
+    assert {each.subject for each in unequal} == {f"{name}/{first.label}" for name in ("ext4", "tmpfs", "ramfs")}
+    assert unequal[0].message.startswith(f"the runs differ in count ({first.options['count']} in A, 8 in B). ")
+    assert f"workload {first.label}: flags: not given in A, sync in B" in compare.comparison_text(found)
+    assert "unequal work" in compare.cell_by_cell(found).text
+
+
 @pytest.mark.slow
 def test_more_than_one_respect_is_a_caveat() -> None:
     found = compared(kernel="6.19.1", cpu_model="Xeon")

@@ -373,6 +373,21 @@ def test_the_text_says_in_what_the_two_sides_differ() -> None:
     assert gate_json(gate)["differs"] == ["system", "machine"]
 
 
+def test_options_that_differ_between_the_sides_are_said_with_their_values_in_every_form() -> None:
+    after = run("after")
+    first, *others = after.sweep.workloads
+    other = replace(first, options={**first.options, "count": 8})
+    after.sweep = replace(after.sweep, workloads=(other, *others))
+    gate = judge([after], [run("before")], margin=0.05)
+    line = f"workload {first.label}: count: {first.options['count']} in the baseline, 8 in the change"
+    for form in (gate_text(gate), gate_markdown(gate).replace("\\", ""), gate_junit(gate).decode()):
+        assert line in form
+    assert gate_json(gate)["options"] == [line]
+    unequal = f"the runs differ in count ({first.options['count']} in the baseline, 8 in the change)"
+    assert f"warning: Unequal work (3 cells): {unequal}" in gate_text(gate)
+    assert {each["code"] for each in gate_json(gate)["caveats"]} == {"unequal-work"}
+
+
 # ── the verb ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -711,16 +711,31 @@ def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     findings = find_caveats(build(imported))
     assert findings.passed == [
         "altered",
+        "logs-differ",
         "failed-trials",
         "excluded",
         "few-operations",
         "figures-missing",
+        "unequal-work",
         "too-short",
         "too-few",
         "noisy",
         "rounded",
     ], "a check that looked at nothing has not passed"
     assert findings.not_checked["cache-served"] == "the figures are from logs made elsewhere, which do not tell it"
+
+
+def test_logs_that_do_not_all_state_the_same_options_have_a_caveat_that_lists_them() -> None:
+    values = {"ext4": ("4",), "tmpfs": ("1", "not stated")}
+    options = {"numjobs": {"stated": 3, "values": values}, "bs": {"stated": 3, "values": {"ext4": ("4KiB",)}}}
+    stated = {"r": {"outputs": 3, "options": options, "filesystems": ("ext4", "tmpfs")}}
+    imported = replace(make(), imported=True)
+    caveat = the_only("logs-differ", build(imported, facts={"stated": stated}))
+    assert (caveat.severity, caveat.scope) == ("warning", "run")
+    lines = "numjobs: 4 in ext4, 1 or not stated in tmpfs; bs: 4KiB in ext4, not stated in tmpfs."
+    assert f"do not all state the same options. They differ in this: {lines}" in caveat.message
+    del options["numjobs"], options["bs"]
+    assert found("logs-differ", build(imported, facts={"stated": stated})) == []
 
 
 def test_trials_by_hand_are_a_note_and_a_comparison_of_them_is_a_warning() -> None:

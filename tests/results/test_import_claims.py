@@ -248,8 +248,8 @@ def test_logs_of_one_cell_may_differ_in_how_long_they_ran_and_in_how_fio_prints_
 def test_file_systems_whose_logs_state_different_options_have_a_caveat(tmp_path: Path) -> None:
     files = {"ext4.json": log(FIO), "tmpfs.json": log("fio/psync-randread-buffered.jsonplus")}
     run = bring(tmp_path, files, tool="fio", files="{filesystem}.json", baseline="ext4")
-    told = [each.message for each in run.caveats if each.code == "imported"]
-    assert any("fio: direct (ext4: 1; tmpfs: 0)" in text for text in told)
+    (told,) = [each.message for each in run.caveats if each.code == "logs-differ"]
+    assert "direct: 1 in ext4, 0 in tmpfs" in told
 
 
 # --- what is confirmed ------------------------------------------------------------------------------------------------
@@ -431,8 +431,9 @@ def test_fio_s_job_options_mean_to_us_what_they_mean_to_fio(options: dict[str, s
 
 
 @pytest.mark.parametrize("text", ["10%", "${SIZE}", "(4*1024)k"])
-def test_an_option_that_cannot_be_read_is_not_stated(text: str) -> None:
-    assert "size" not in json_of({"size": text})
+def test_an_option_that_cannot_be_read_contradicts_no_import(text: str) -> None:
+    found = json_of({"size": text})["size"]
+    assert (found.value, found.vague) == (text, True)
 
 
 def test_jobs_of_one_log_that_differ_state_both(tmp_path: Path) -> None:

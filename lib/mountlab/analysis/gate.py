@@ -15,7 +15,13 @@ from typing import Literal
 
 import numpy as np
 
-from mountlab.analysis.compare.differences import caveats_of, differences, known_areas
+from mountlab.analysis.compare.differences import (
+    caveats_of,
+    differences,
+    known_areas,
+    option_texts,
+    unequal_work,
+)
 from mountlab.analysis.compare.figures import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of, source
 from mountlab.analysis.run_view import ComparedRun
@@ -102,6 +108,10 @@ class Gate:
     judged: tuple[Judged, ...]
     differs: tuple[str, ...]
     """In what the first runs of the two sides are known to differ."""
+    options: tuple[str, ...]
+    """The options of workloads in which any of the runs differ, with their values."""
+    unequal: tuple[Caveat, ...]
+    """The cells in which the runs did not do the same work, and why."""
     looks: Looks
     """How often the question may be asked."""
     counted: tuple[int, int]
@@ -166,14 +176,25 @@ def judge(
     found = _against(present, runs, change, baseline, margin, looks, spreads)
     judged = [_one(figure, found, place, spreads[place]) for place, figure in enumerate(present)]
     judged += [each for each in without if each]
-    common = common_cells(baseline[0].sweep, change[0].sweep)
-    differs = known_areas(differences(baseline[0], change[:1], [common]))
+    common = [common_cells(runs[0].sweep, other.sweep) for other in runs[1:]]
+    differs = known_areas(differences(baseline[0], change[:1], [common[len(baseline) - 1]]))
+    names, every = _side_names(baseline, change), differences(runs[0], runs[1:], common)
+    unequal = tuple(unequal_work(runs, names, every, common))
     sides, ordered = (tuple(change), tuple(baseline)), tuple(sorted(judged, key=_worst_first))
     said = source(differ, [one for own in spreads for one in own]) if _unit(*sides) == "block" else _BY_RUNS
-    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), looks, found.counted, found.left_out, said)
+    options, counts = tuple(option_texts(every, names)), (found.counted, found.left_out)
+    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), options, unequal, looks, *counts, said)
 
 
 _BY_RUNS = "How much runs differ is measured by the runs themselves, in each figure."
+
+
+def _side_names(baseline: Sequence[ComparedRun], change: Sequence[ComparedRun]) -> list[str]:
+    """Return a name for each run: 'the baseline', or 'run 2 of the baseline' where a side has several."""
+    sides = (("the baseline", baseline), ("the change", change))
+    return [
+        f"run {place} of {side}" if len(runs) > 1 else side for side, runs in sides for place in range(1, len(runs) + 1)
+    ]
 
 
 def _began(run: ComparedRun) -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from mountlab.analysis.run_view import Measured
+from mountlab.checks.stated_facts import KEY
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.shown import Several
@@ -84,9 +85,16 @@ class _Renamed:
             **frames,
             **lists,
             "sweep": self._sweep(run.sweep),
+            "info": self._info(run.info),
             "censored": {self._cells.get(cell, cell): blocks for cell, blocks in run.censored.items()},
             "answer_metrics": {self._labels.get(label, label): own for label, own in answers.items()},
         }
+
+    def _info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what imported logs state, too, under the labels that the workloads have now."""
+        facts = info.get("facts", {})
+        stated = {self._labels.get(label, label): own for label, own in (facts.get(KEY) or {}).items()}
+        return {**info, "facts": {**facts, KEY: stated}} if stated else info
 
     def _sweep(self, sweep: Sweep) -> Sweep:
         workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)

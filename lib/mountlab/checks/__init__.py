@@ -26,6 +26,7 @@ from mountlab.checks import (
     record,
     shape,
     sides,
+    work,
 )
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
@@ -51,6 +52,7 @@ _OF_TRIALS = (
     *data.CHECKS,
     *options.CHECKS,
     *sides.CHECKS,
+    *work.CHECKS,
 )
 _OF_BOX_AND_FIGURES = (
     *machine.CHECKS,
@@ -74,10 +76,16 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
         "warning", "Two runs differ in more than one respect.",
         "Change one thing at a time.",
         "The runs differ in two or more respects."),
+    "unequal-work": CaveatKind(
+        "warning", "Two runs did not do the same work, so that a ratio is not of what was to be compared alone.",
+        "Compare runs of equal work, or say that the work differs wherever you show the ratio.",
+        "The runs differ in a duration, an amount, the number of jobs or the engine of a workload. Or trials of two "
+        "runs measured neither for the same time nor for the same amount (5 % or more apart), and one of the runs is "
+        "imported."),
     "sides-alike": CaveatKind(
         "note", "Nothing that was kept differs between two runs.",
         "Take the ratios for how much a run differs from its repetition.",
-        "The runs differ in no respect that was kept."),
+        "The runs differ in no respect that was kept, and none is imported."),
     "few-runs": CaveatKind(
         "note", "So few runs say little about the spread between runs.",
         "Run it five times or more.",
@@ -108,7 +116,7 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
         "Repeat the sweep on one box, and compare its runs, to learn how much that is.",
         "Each box was measured in one run."),
     "imported": CaveatKind(
-        "warning", "One of them was imported: what differs is not known.",
+        "warning", "One of them was imported: of its box it is not known what differs.",
         "Measure both with Mountlab before you decide.",
         "One of the runs is imported."),
     "unfinished": CaveatKind(
@@ -119,8 +127,8 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
 """Code of a caveat to its text about compared runs: compare_runs, compare_many and across raise them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
-    "altered", "imported", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few", "noisy",
-    "too-short", "rounded", "outlier", "two-modes",
+    "altered", "imported", "logs-differ", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few",
+    "noisy", "too-short", "rounded", "outlier", "two-modes", "unequal-work",
 )  # fmt: skip
 """The checks that need no more than what a log tells."""
 ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"

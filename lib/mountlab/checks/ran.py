@@ -353,8 +353,7 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """Logs that were made elsewhere.
 
     The figures are from logs made elsewhere, whose caches, device and order are not known. The message names the
-    options that no log states. A further caveat says where the logs of two file systems state different options under
-    one workload.
+    options that no log states.
     """
     if not sweep.imported:
         return
@@ -364,10 +363,20 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
         "Mountlab before you decide."
     )
-    for text in stated_facts.differing(known or {}):
+
+
+def logs_differ(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """Imported logs of one workload that do not all state the same options.
+
+    The logs of one workload state different values of an option, or only some of them state it. The message lists each
+    such option with its values, and the version of the tool where that differs.
+    """
+    known = stated_facts.read(facts) if sweep.imported else None
+    if differing := stated_facts.differing(known or {}):
         yield Doubt.of_run(
-            f"the logs of the file systems state different options under {text}. A ratio between these file systems is "
-            "of both together: compare logs with the same option, or give each a workload of its own."
+            "the logs of a workload do not all state the same options. They differ in this: "
+            f"{'; '.join(differing)}. A figure or ratio of them is of all together: compare logs with the same "
+            "options, or give each a workload of its own."
         )
 
 
@@ -381,6 +390,7 @@ def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> s
 
 CHECKS = (
     standing("imported", imported, "Measure with Mountlab before you decide."),
+    standing("logs-differ", logs_differ, "Compare logs with the same options, or give each a workload of its own."),
     Check(
         "failed-trials",
         failed_trials,

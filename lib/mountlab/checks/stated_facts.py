@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from mountlab.core.model import Scalar
+from mountlab.core.numbers import first_few, listed
+from mountlab.core.units import format_bytes
+from mountlab.tools import TOOLS
+
 KEY = "stated"
 """Under `facts` of a run.json. Runs that an earlier version imported have none."""
+NOT_STATED, NOT_GIVEN = "not stated", "not given"
+"""In the place of the value of an option: logs do not state it, the sweep of a measured run does not give it."""
+VERSION = "version"
+"""That of the tool, which stands among its options: of another version they may mean something else."""
+WITHOUT_EFFECT = frozenset({"group_reporting", "log_avg_msec", "installed"})
+"""Options whose difference is none of the I/O: which figures are printed, and what `workload` says, too."""
+_OF_A_LOG = frozenset({"randseed", "random_generator"})
+"""Options that repeats of one workload are expected to have each their own value of."""
+_MOST_NAMED, _LONGEST = 3, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,20 +35,12 @@ class OptionOfLogs:
     stated: int = 0
     """Outputs that state it."""
     values: Mapping[str, tuple[str, ...]]
-    """File system to the values that its logs state."""
+    """File system to the values that its logs state, with 'not stated' where some do not; without those that state
+    none."""
 
-    @property
-    def shown(self) -> str:
-        """'4KiB', or 'ext4: 1; tmpfs: 0' where the logs of the file systems differ; 'not stated'."""
-        stated = {name: ", ".join(each) for name, each in self.values.items()}
-        if len(set(stated.values())) > 1:
-            return "; ".join(f"{name}: {text}" for name, text in stated.items())
-        return next(iter(stated.values()), "not stated")
-
-    @property
-    def differs(self) -> bool:
-        """Whether the logs of one file system state something else than those of another."""
-        return len(set(map(frozenset, self.values.values()))) > 1
+    def of(self, filesystem: str) -> str:
+        """'4KiB'; '30 s or 60 s' where the logs of one file system differ; 'not stated'."""
+        return " or ".join(self.values.get(filesystem, ())) or NOT_STATED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +50,33 @@ class WorkloadOfLogs:
     outputs: int
     """Outputs of its logs."""
     options: Mapping[str, OptionOfLogs]
+    filesystems: tuple[str, ...] = ()
+    """Those that have an output with figures; () in runs that an earlier version imported."""
+
+    def shown(self, option: str, filesystems: Sequence[str] = ()) -> str:
+        """'4KiB', or '1 in ext4, not stated in tmpfs' where the logs differ; of these file systems, or of all."""
+        one = self.options[option]
+        return by_value((name, one.of(name)) for name in filesystems or self.filesystems or one.values)
+
+    def differing(self, filesystems: Sequence[str] = ()) -> Iterator[str]:
+        """Yield the options that the logs of these file systems, or of all, state differently, or that only some do."""
+        for name, one in self.options.items():
+            values = [frozenset(one.values.get(fs, ())) for fs in filesystems or self.filesystems or one.values]
+            among_repeats = name not in _OF_A_LOG and any(len(each) > 1 for each in values)
+            if (len(set(values)) > 1 or among_repeats) and name not in WITHOUT_EFFECT:
+                yield name
+
+
+def by_value(values: Iterable[tuple[str, str]]) -> str:
+    """Return '4 in ext4, 1 in tmpfs', or '4 in ext4 and xfs; 1 in tmpfs', for pairs of a side and its value; '4' where
+    all have it."""
+    found: dict[str, list[str]] = {}
+    for side, value in values:
+        found.setdefault(value, []).append(side)
+    if len(found) < 2:
+        return next(iter(found), NOT_STATED)
+    between = ", " if len(found) == sum(map(len, found.values())) else "; "
+    return between.join(f"{value} in {listed(sides)}" for value, sides in found.items())
 
 
 _READ = TypeAdapter(dict[str, WorkloadOfLogs])
@@ -62,9 +95,25 @@ def unconfirmed(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
     return list(dict.fromkeys(name for name, option in each if option.claimed is not None and not option.stated))
 
 
-def differing(known: Mapping[str, WorkloadOfLogs]) -> Iterator[str]:
-    """Yield 'fio rw=read: direct (ext4: 1; tmpfs: 0)' for options in which the logs of file systems differ."""
+def differing(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
+    """Return 'numjobs: 4 in ext4, 1 in tmpfs' for options in which the logs of a workload differ; behind the workloads
+    where these are not all."""
+    found: dict[str, list[str]] = {}
     for label, own in known.items():
-        for name, option in own.options.items():
-            if option.differs:
-                yield f"{label}: {name} ({option.shown})"
+        for name in own.differing():
+            found.setdefault(f"{name}: {own.shown(name)}", []).append(label)
+    return [
+        text if len(labels) == len(known) else f"{first_few(labels, _MOST_NAMED)}: {text}"
+        for text, labels in found.items()
+    ]
+
+
+def value_text(tool: str, option: str, value: Scalar) -> str:
+    """Return the value of an option as people read it; one text for what has two spellings."""
+    known = TOOLS[tool].options.get(option)
+    if option == "rw" and value == "readwrite":
+        return "rw"
+    is_size = known.kind == "size" if known else option.endswith("size") or option.startswith("offset")
+    if isinstance(value, str) or not (is_size or (known and known.kind == "duration")):
+        return str(value)[:_LONGEST]
+    return format_bytes(round(value)) if is_size else f"{value:g} s"

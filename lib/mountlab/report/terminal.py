@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mountlab.analysis import load_curve, verdicts
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import extension_words
+from mountlab.checks import extension_words, stated_facts
 from mountlab.checks.caveats import grouped
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
@@ -17,11 +17,16 @@ from mountlab.core.objectives import objective_text
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import capacity_sentences
 
+_MOST = 6
+"""Cells whose unequal work is shown in a line each."""
+
 
 def run_answer(run: RunView) -> str:
     """Return the answer of a run; of a run that searched for capacities, these stand before the comparisons."""
     found = load_curve.searches(run) if run.sweep.searches else []
-    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found)
+    known = stated_facts.read(run.info.get("facts", {})) or {}
+    differing = stated_facts.differing(known)
+    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found, differing=differing)
 
 
 def answer_text(
@@ -30,12 +35,14 @@ def answer_text(
     caveats: Sequence[Caveat],
     *,
     searches: Sequence[CellSearch] = (),
+    differing: Sequence[str] = (),
 ) -> str:
     """Question, one row a search (capacity and interval), one row a comparison (ratio to the baseline, 95 % interval,
-    verdict), then the caveats, worst first."""
+    verdict), the options in which imported logs differ, then the caveats, worst first."""
     question = " ".join(sweep.question.split())
     found = [*_capacities(sweep, searches), ""] if searches else []
-    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *_caveats(caveats)])
+    options = ["Options in which the logs differ, or that only some state:", *differing, ""] if differing else []
+    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *options, *_caveats(caveats)])
 
 
 def _capacities(sweep: Sweep, searches: Sequence[CellSearch]) -> Iterator[str]:
@@ -92,5 +99,9 @@ def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
             first = f"{group.caveats[0].subject}: " if len(group.caveats) > 1 else ""
             explained = not first or group.severity == "error"
             yield f"{group.severity}: {group.heading}{f': {first}{group.first_sentence}' if explained else ''}"
+            if first and group.code == "unequal-work":  # it says what each ratio above is of
+                yield from (f"  {each.subject}: {grouped([each])[0].first_sentence}" for each in group.caveats[:_MOST])
+                left = len(group.caveats) - _MOST
+                yield from [f"  and {counted(left, 'more cell')}, in the report"] if left > 0 else []
     if notes := [group.heading for group in groups if group.severity == "note"]:
         yield f"{counted(len(notes), 'note')}: {', '.join(notes)}"

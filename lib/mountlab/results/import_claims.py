@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.checks.stated_facts import OptionOfLogs, WorkloadOfLogs
+from mountlab.checks.stated_facts import NOT_STATED, OptionOfLogs, WorkloadOfLogs, value_text
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Scalar
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import first_few
 from mountlab.core.options import read_value
-from mountlab.core.units import format_bytes
 from mountlab.results.import_file import ImportFile, LogFile
 from mountlab.results.import_levels import MAIN, normal, readings
 from mountlab.tools import TOOLS
@@ -67,7 +66,9 @@ def check(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> None:
         for each in logs
         for claim in claims(file, each.log, where)
         for output in each.outputs
-        if claim.option in output and not any(map(output[claim.option].fits, claim.values))
+        if claim.option in output
+        and not output[claim.option].vague
+        and not any(map(output[claim.option].fits, claim.values))
     ]
     if found:
         raise _contradiction(found)
@@ -124,11 +125,15 @@ def _cells(logs: Iterable[CheckedLog]) -> dict[tuple[str, str], list[tuple[LogFi
 def _check_alike(cell: Sequence[tuple[LogFile, Stated]]) -> None:
     first: dict[str, tuple[LogFile, Stated]] = {}
     for log, stated in cell:
-        if stated.computed or stated.option in MAY_DIFFER:
+        if stated.computed or stated.vague or stated.option in MAY_DIFFER or not _is_modelled(log, stated.option):
             continue
         other, one = first.setdefault(stated.option, (log, stated))
         if not one.agrees(stated):
             raise _unlike(other, one, log, stated)
+
+
+def _is_modelled(log: LogFile, option: str) -> bool:
+    return option in TOOLS[log.workload.tool].options
 
 
 def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> ParameterError:
@@ -146,15 +151,7 @@ def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> Param
 
 
 def _shown(stated: Stated, tool: str) -> str:
-    return f"{stated.option}={_value(stated.option, tool, stated.value)}"
-
-
-def _value(option: str, tool: str, value: Scalar) -> str:
-    """Return a value as people read it."""
-    kind = TOOLS[tool].options[option].kind
-    if isinstance(value, str) or kind not in ("size", "duration"):
-        return str(value)
-    return format_bytes(round(value)) if kind == "size" else f"{value:g} s"
+    return f"{stated.option}={value_text(tool, stated.option, stated.value)}"
 
 
 # --- what was confirmed -----------------------------------------------------------------------------------------------
@@ -170,16 +167,29 @@ def confirmed(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> di
 
 def _confirmed(file: ImportFile, logs: Sequence[CheckedLog], where: str) -> WorkloadOfLogs:
     said = {claim.option: claim.text for each in logs for claim in claims(file, each.log, where)}
-    stated = [
-        (each.log, one) for each in logs for output in each.outputs for one in output.values() if not one.computed
-    ]
-    options = {}
-    for name in dict.fromkeys([*said, *(one.option for _, one in stated)]):
-        values: dict[str, tuple[str, ...]] = {}
-        for log, one in stated:
-            if one.option == name:
-                shown = _value(name, log.workload.tool, one.value)
-                values[log.filesystem] = tuple(dict.fromkeys((*values.get(log.filesystem, ()), shown)))
-        number = sum(one.option == name for _, one in stated)
-        options[name] = OptionOfLogs(claimed=said.get(name), stated=number, values=values)
-    return WorkloadOfLogs(outputs=sum(len(each.outputs) for each in logs), options=options)
+    outputs = [(each.log, output) for each in logs for output in each.outputs]
+    names = dict.fromkeys([*said, *(name for _, output in outputs for name in output)])
+    return WorkloadOfLogs(
+        outputs=len(outputs),
+        options={name: _option(name, said.get(name), outputs) for name in names},
+        filesystems=tuple(dict.fromkeys(log.filesystem for log, _ in outputs)),
+    )
+
+
+def _option(name: str, claimed: str | None, outputs: Sequence[tuple[LogFile, Mapping[str, Stated]]]) -> OptionOfLogs:
+    """Return what logs state of one option: what agrees, but for how it is rounded, has one text."""
+    texts: list[tuple[Stated, str]] = []
+    values: dict[str, tuple[str, ...]] = {}
+    number = 0
+    for log, output in outputs:
+        one = output.get(name)
+        if one and one.computed and name in MAY_DIFFER:
+            continue  # how long it took is a figure, and compared as one
+        text = next((text for other, text in texts if one and (other.agrees(one) or one.agrees(other))), None)
+        if one and text is None:
+            text = value_text(log.workload.tool, name, one.value)
+            texts.append((one, text))
+        values[log.filesystem] = tuple(dict.fromkeys((*values.get(log.filesystem, ()), text or NOT_STATED)))
+        number += bool(one and not (one.computed or one.vague))
+    stated = {fs: each for fs, each in values.items() if set(each) != {NOT_STATED}}
+    return OptionOfLogs(claimed=claimed, stated=number, values=stated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 from mountlab.box.facts import FACTS
 from mountlab.checks import stated_facts
+from mountlab.checks.stated_facts import VERSION
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, StoreError
 from mountlab.core.model import Box, Measurement, Sweep, Trial
@@ -42,6 +44,12 @@ class _Read:
     stated: tuple[Mapping[str, Stated], ...]
     """What each output states about its own options."""
 
+    @property
+    def stated_beside_figures(self) -> tuple[Mapping[str, Stated], ...]:
+        """The same of the outputs that have figures."""
+        pairs = zip(self.outputs, self.stated, strict=False)  # a file that cannot be read states nothing at all
+        return tuple(each for output, each in pairs if not output.problem)
+
 
 def import_file(path: Path, *, results: Path = RESULTS) -> Path:
     """Import what a YAML file describes, of logs in its own directory and below it: their text is kept in the run.
@@ -65,10 +73,10 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
     files = {name: path for source in sources(file) for name, path in found(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
-    checked = [CheckedLog(read.log, read.stated) for read in reads]
-    import_claims.check(file, checked, where=where)
+    import_claims.check(file, [CheckedLog(read.log, read.stated) for read in reads], where=where)
     sweep = _sweep(whole, reads, where)
-    confirmed = import_claims.confirmed(file, checked, where=where)
+    whole_logs = [CheckedLog(read.log, read.stated_beside_figures) for read in reads]
+    confirmed = import_claims.confirmed(file, whole_logs, where=where)
     known = {"programs": _programs(reads), stated_facts.KEY: {name: asdict(own) for name, own in confirmed.items()}}
     run = ImportedRun(
         sweep=sweep,
@@ -135,8 +143,16 @@ def _stated(tool: str, text: str, outputs: Sequence[Output]) -> Iterator[Mapping
     same."""
     whole = read_log(tool, text) if any(output.problem for output in outputs) else outputs
     for output, alone in zip(outputs, whole, strict=True):
-        found = stated(tool, alone)
+        found = {**stated(tool, alone), **_version(alone)}
         yield {name: each for name, each in found.items() if not (output.problem and name == "count")}
+
+
+def _version(output: Output) -> dict[str, Stated]:
+    """Return the version of the tool as one more thing that an output states."""
+    version = output.form.partition(" of ")[2] or output.form
+    if output.problem or not re.search(r"\d", version):
+        return {}
+    return {VERSION: Stated(option=VERSION, value=version, text=version, line=output.part.line)}
 
 
 def _sweep(whole: Layout, reads: list[_Read], where: str) -> Sweep:

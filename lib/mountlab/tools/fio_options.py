@@ -69,7 +69,7 @@ _DURATIONS = tuple(name for name, option in OPTIONS.items() if option.kind == "d
 _OURS = "Mountlab sets it, so that fio works in its own directory only"
 _PATHS = "it would make fio read, write or run something outside its own directory"
 _GROWS = "the plan could not tell how much space it takes: give size and numjobs"
-_ALIASES = {
+ALIASES = {
     "readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "blockalign": "ba", "blocksize_range": "bsrange",
     "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch", "timeout": "runtime",
     "iodepth_batch_complete": "iodepth_batch_complete_min", "nr_files": "nrfiles", "ratemin": "rate_min",
@@ -89,7 +89,7 @@ RESERVED: Mapping[str, str] = {
     **dict.fromkeys(
         ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"
     ),
-    **{alias: f"write {name}" for alias, name in _ALIASES.items()},
+    **{alias: f"write {name}" for alias, name in ALIASES.items()},
     "ioscheduler": "it would leave another scheduler on the box",
     "create_only": "Mountlab uses it to lay out files before a read is measured",
     "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",

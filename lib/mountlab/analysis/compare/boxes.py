@@ -17,7 +17,7 @@ import pandas as pd
 from mountlab.analysis.cells import by_block, counted, log_ratios
 from mountlab.analysis.compare import figures, frames
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
-from mountlab.analysis.compare.differences import Difference, caveats_of, differences
+from mountlab.analysis.compare.differences import Difference, caveats_of, differences, unequal_work
 from mountlab.analysis.run_view import Measured, RunView
 from mountlab.analysis.same_cells import aligned
 from mountlab.analysis.verdicts import cell_id, together
@@ -144,7 +144,7 @@ def across_boxes(runs: Sequence[RunView], missing: Mapping[str, str] | None = No
         differences=tuple(each for each in found if each.what != "box"),  # their names differ: that is the factor
         level=level,
         smallest_effect=smallest,
-        caveats=tuple(_caveats(measured, boxes, shared, absent)),
+        caveats=(*_caveats(measured, boxes, shared, absent), *unequal_work(measured, boxes, found, common)),
         missing=absent,
     )
 

@@ -8,13 +8,17 @@ from typing import Any
 
 from mountlab.analysis.box_facts import AREAS, by_area, is_detail
 from mountlab.analysis.run_view import ComparedRun
+from mountlab.checks import stated_facts, work
 from mountlab.checks.base import of_run
+from mountlab.checks.stated_facts import NOT_GIVEN, NOT_STATED, VERSION, WITHOUT_EFFECT, by_value, value_text
 from mountlab.core.fact_words import words_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.sweep import plan_text
 from mountlab.sweep.feasible import needed_programs
 
+WORKLOAD = "workload "
+"""What the area of the options of a workload begins with."""
 _NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict")
 
 
@@ -73,7 +77,8 @@ def _of_two(a: ComparedRun, b: ComparedRun, common: Sequence[Cell]) -> Iterator[
         yield from _of_mappings(f"file system {name}", *(_asked(fs) for fs in both))
         yield from _of_mappings(f"options of {name} in effect", *(_in_effect(each, name) for each in (a, b)))
     for label in dict.fromkeys(cell.workload.label for cell in common):
-        yield from _of_mappings(f"workload {label}", *(_of_workload(each.sweep, label) for each in (a, b)))
+        names = [cell.filesystem.name for cell in common if cell.workload.label == label]
+        yield from _of_mappings(f"{WORKLOAD}{label}", *_of_workloads(a, b, label, names))
     yield from _of_mappings("design", *(_design(each.sweep) for each in (a, b)))
 
 
@@ -119,9 +124,29 @@ def _asked(fs: Filesystem) -> dict[str, Any]:
     return {field.name: getattr(fs, field.name) for field in fields(fs) if field.name != "name"}
 
 
-def _of_workload(sweep: Sweep, label: str) -> dict[str, Any]:
-    workload = next(each for each in sweep.workloads if each.label == label)
-    return {**workload.options, "precondition": workload.precondition}
+def _of_workloads(a: ComparedRun, b: ComparedRun, label: str, filesystems: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the options of a workload in both runs, as people read them, and the word for one that a run lacks; of
+    imported logs, what they state themselves counts before the words of the import."""
+    sides = [_of_workload(run, label, filesystems) for run in (a, b)]
+    imported = [run.sweep.imported for run in (a, b)]
+    names = dict.fromkeys(name for side in sides for name in side)
+    if any(imported):
+        names = {name: None for name in names if name not in WITHOUT_EFFECT}
+        if not all(imported):  # the programs of the box have the version
+            names.pop(VERSION, None)
+    lacking = [NOT_STATED if each else NOT_GIVEN for each in imported]
+    return [{name: side.get(name, word) for name in names} for side, word in zip(sides, lacking, strict=True)]
+
+
+def _of_workload(run: ComparedRun, label: str, filesystems: Sequence[str]) -> dict[str, Any]:
+    workload = next(each for each in run.sweep.workloads if each.label == label)
+    options = {name: value_text(workload.tool, name, value) for name, value in workload.options.items()}
+    found = {**options, **({"precondition": workload.precondition} if workload.precondition else {})}
+    stated = (stated_facts.read(run.info.get("facts", {})) or {}).get(label)
+    if stated:
+        named = [name for name, one in stated.options.items() if any(fs in one.values for fs in filesystems)]
+        found |= {name: stated.shown(name, filesystems) for name in named}
+    return found
 
 
 def _in_effect(run: ComparedRun, filesystem: str) -> dict[str, Any]:
@@ -152,6 +177,43 @@ def sides_differ(found: Sequence[Difference], *, runs: str, so: str) -> Iterator
         )
 
 
+def option_texts(found: Iterable[Difference], names: Sequence[str]) -> Iterator[str]:
+    """Yield 'workload fio: runtime: 30 s in A, 60 s in B' for each option of a workload that is not the same."""
+    for each in found:
+        if each.area.startswith(WORKLOAD):
+            yield f"{each.area}: {each.what}: {_by_run(each, names)}"
+
+
+def _by_run(difference: Difference, names: Sequence[str]) -> str:
+    return by_value(zip(names, map(str, difference.values), strict=True))
+
+
+def unequal_work(
+    runs: Sequence[ComparedRun], names: Sequence[str], found: Sequence[Difference], common: Sequence[Sequence[Cell]]
+) -> Iterator[Caveat]:
+    """Yield each cell in which the runs did not do the same work: the options in which they differ, and whether the
+    trials of the first and of another run measured neither as long nor as much."""
+    reasons: dict[str, dict[str, Difference]] = {}
+    for each in found:
+        reasons.setdefault(each.area, {})[each.what] = each
+    by_cell: dict[str, list[str]] = {}
+    for cell in (cell for own in common for cell in own):
+        own = reasons.get(f"{WORKLOAD}{cell.workload.label}", {})
+        unequal = work.unequal({name: each.values for name, each in own.items()})
+        by_cell[cell.id] = [f"{name} ({_by_run(own[name], names)})" for name in unequal]
+    for other, name, cells in zip(runs[1:], names[1:], common, strict=True):
+        imported = runs[0].sweep.imported or other.sweep.imported
+        if doubtful := [cell.id for cell in cells if imported or work.ends_by_either(cell.workload)]:
+            ours, theirs = (work.extents(run.measurements) for run in (other, runs[0]))
+            for cell_id in doubtful:
+                apart = work.apart(ours, theirs, cell_id, cell_id)
+                by_cell[cell_id] += [f"{text} in {name} against {names[0]}" for text in apart]
+    for cell_id, texts in by_cell.items():
+        if texts:
+            message = f"the runs differ in {', '.join(texts)}. {work.ADVICE}"
+            yield replace(of_run("unequal-work", "warning", message), scope="cell", subject=cell_id)
+
+
 def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
     """Yield what weakens a run that is compared: that it is imported or unfinished, its own warnings about these
     cells."""
@@ -159,7 +221,8 @@ def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[
         yield of_run(
             "imported",
             "warning",
-            f"{name} was imported: of its box and its options nothing is known, nor what of them differs.",
+            f"{name} was imported: of its box nothing is known, nor what of it differs. Of its options only that is "
+            "known which its logs state.",
         )
     if run.info.get("status", "complete") != "complete":
         yield of_run(

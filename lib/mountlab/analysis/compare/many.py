@@ -14,7 +14,7 @@ from typing import Any
 from mountlab.analysis import verdicts
 from mountlab.analysis.compare import figures, frames
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
-from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ
+from mountlab.analysis.compare.differences import Difference, caveats_of, differences, sides_differ, unequal_work
 from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigure
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
 from mountlab.analysis.compare.run_spread import RunsDiffer, source
@@ -157,6 +157,7 @@ def _caveats(
     runs: Sequence[AnsweredRun], names: Sequence[str], common: Sequence[Sequence[Cell]], found: Sequence[Difference]
 ) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="the runs", so="What differs from run to run may come of any of them.")
+    yield from unequal_work(runs, names, found, common)
     yield of_run(
         "runs-not-paired",
         "warning",

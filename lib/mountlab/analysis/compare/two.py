@@ -11,7 +11,14 @@ from typing import Any
 
 from mountlab.analysis.compare import frames
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
-from mountlab.analysis.compare.differences import Difference, caveats_of, differences, known_areas, sides_differ
+from mountlab.analysis.compare.differences import (
+    Difference,
+    caveats_of,
+    differences,
+    known_areas,
+    sides_differ,
+    unequal_work,
+)
 from mountlab.analysis.compare.figures import common_cells, level_of, smallest_effect_of
 from mountlab.analysis.compare.ratios import CellRatio, ratios_to_first
 from mountlab.analysis.compare.run_spread import RunsDiffer, source
@@ -109,7 +116,8 @@ def _figure_row(each: CellRatio) -> dict[str, Any]:
 
 def _caveats(a: AnsweredRun, b: AnsweredRun, common: Sequence[Cell], found: Sequence[Difference]) -> Iterator[Caveat]:
     yield from sides_differ(found, runs="A and B", so="A ratio is about all of them together.")
-    if not known_areas(found):
+    yield from unequal_work((a, b), ("A", "B"), found, [common])
+    if not known_areas(found) and not (a.sweep.imported or b.sweep.imported):
         yield of_run(
             "sides-alike",
             "note",

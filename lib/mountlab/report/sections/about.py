@@ -88,7 +88,7 @@ def _stated(run: RunView) -> Text:
     """Return the options of imported logs: what the import says, and what the logs state."""
     known = stated_facts.read(run.info.get("facts", {})) or {}
     rows = [
-        [label, name, each.claimed or "", each.shown, f"{each.stated} of {own.outputs}"]
+        [label, name, each.claimed or "", own.shown(name), f"{each.stated} of {own.outputs}"]
         for label, own in known.items()
         for name, each in own.options.items()
     ]

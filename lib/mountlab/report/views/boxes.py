@@ -10,6 +10,7 @@ from typing import Any
 
 from mountlab.analysis import verdicts
 from mountlab.analysis.compare.boxes import Across, RatioOverBoxes
+from mountlab.analysis.compare.differences import option_texts
 from mountlab.analysis.compare.figures import CellOverRuns
 from mountlab.core import numbers
 from mountlab.core.json import plain
@@ -128,6 +129,9 @@ def _lines(across: Across) -> Iterator[str]:
     yield ""
     yield from sentences(across)
     yield ""
+    options = [*option_texts(across.differences, across.boxes), *side_by_side.unequal_lines(across.caveats)]
+    if options:
+        yield from (*options, "")
     head = ("ratio", *across.boxes, "over boxes", "", "further box")
     yield from side_by_side.columns(head, map(_ratio_row, across.ratios))
     yield ""

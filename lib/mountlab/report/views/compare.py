@@ -18,7 +18,6 @@ from mountlab.analysis.compare.run_spread import below
 from mountlab.analysis.compare.two import RunComparison
 from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
-from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Comparison
 from mountlab.core.json import plain
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
@@ -159,7 +158,7 @@ def _difference_line(compared: RunComparison) -> str:
     by_area: dict[str, dict[str, None]] = {}
     for each in compared.differences:
         if each.known:
-            by_area.setdefault(each.area, {})[fact_name(each.what)] = None
+            by_area.setdefault(each.area, {})[difference_name(replace(each, part=""))] = None
     named = [f"{area} ({', '.join(names)})" for area, names in by_area.items()]
     return f"{'; '.join(named)}." if named else "nothing that was kept."
 

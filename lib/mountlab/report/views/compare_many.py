@@ -110,6 +110,8 @@ def _lines(many: ManyRuns) -> Iterator[str]:
         what = f"{each.area}: {difference_name(each)}"
         yield f"{'differs' if not i else '':12} {what}: {_values_in_line(many, each)}"
     yield ""
+    if unequal := side_by_side.unequal_lines(many.caveats):
+        yield from (*unequal, "")
     head = ("cell", "metric", *many.names, "between", "within", "p")
     yield from side_by_side.columns(head, map(_row, many.cells))
 

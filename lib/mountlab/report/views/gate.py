@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
@@ -14,6 +15,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
+from mountlab.report.views.side_by_side import unequal_lines
 from mountlab.stats import power
 
 RUNS_A_SIDE = 3
@@ -160,7 +162,8 @@ def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
 
 
 def _differs(gate: Gate) -> list[str]:
-    return [f"The two sides differ in {numbers.listed(list(gate.differs))}."] if gate.differs else []
+    areas = [f"The two sides differ in {numbers.listed(list(gate.differs))}."] if gate.differs else []
+    return [*areas, *gate.options, *unequal_lines(gate.unequal)]
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:
@@ -179,6 +182,8 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "change": _names(gate.change),
         "baseline": _names(gate.baseline),
         "differs": list(gate.differs),
+        "options": list(gate.options),
+        "caveats": [asdict(each) for each in gate.unequal],
         "figures": [plain(_figure_json(each)) for each in gate.judged],
     }
 
@@ -248,6 +253,7 @@ def gate_junit(gate: Gate) -> bytes:
         "looks": gate.looks,
         "error": _error(gate),
         "runs_differ": gate.runs_differ,
+        "options": "; ".join(gate.options),
         "change": ", ".join(_names(gate.change)),
         "baseline": ", ".join(_names(gate.baseline)),
     }

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mountlab.analysis import verdicts
 from mountlab.analysis.compare.boxes import Across, RatioOverBoxes, box_of
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
-from mountlab.analysis.compare.differences import Difference, known_areas
+from mountlab.analysis.compare.differences import WORKLOAD, Difference, known_areas
 from mountlab.analysis.compare.figures import CellOverRuns, differs
 from mountlab.analysis.compare.many import ManyRuns
 from mountlab.analysis.compare.ratios import CellRatio
@@ -143,8 +143,15 @@ def how_many_differ(beyond: Sequence[object], of: str) -> str:
 
 
 def difference_name(difference: Difference) -> str:
-    """Return a fact, one of its values, or a key of the parameters as people read it."""
-    return fact_name(difference.what, difference.part)
+    """Return a fact, one of its values, or a key of the parameters as people read it; an option as its tool has it."""
+    is_option = difference.area.startswith(WORKLOAD)
+    return difference.what if is_option else fact_name(difference.what, difference.part)
+
+
+def unequal_lines(found: Iterable[Caveat]) -> list[str]:
+    """Return what the terminal shows of runs that did not do the same work: the caveat of the first cell."""
+    unequal = [each for each in found if each.code == "unequal-work"]
+    return [f"{group.severity}: {group.heading}: {group.caveats[0].message}" for group in grouped(unequal)]
 
 
 def difference_values(difference: Difference) -> list[str]:

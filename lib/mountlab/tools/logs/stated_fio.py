@@ -8,17 +8,30 @@ from typing import Any
 
 from mountlab.core.model import Measurement, Scalar
 from mountlab.tools import fio_report
-from mountlab.tools.fio_options import OPTIONS, fio_bytes, fio_seconds
+from mountlab.tools.fio_options import ALIASES, OPTIONS, fio_bytes, fio_seconds
 from mountlab.tools.logs import fio_json
 from mountlab.tools.logs.base import Output
 from mountlab.tools.logs.statement import Stated, words
 
-_NAMES = {"readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "timeout": "runtime"}
 _INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 """Options of fio's that say the opposite of another."""
-_NOT_STATED = ("jobs", "cache", "bs", "rw")
-"""Options of Mountlab's own, and those that are read in their own way."""
+_PASSED_OVER = frozenset(
+    {
+        *_INVERSE, "jobs", "cache", "name", "description", "filename", "directory", "filename_format", "opendir",
+        "unlink", "new_group", "unified_rw_reporting", "kb_base", "unit_base", "per_job_logs", "bwavgtime",
+        "iopsavgtime", "log_offset", "log_unix_epoch", "log_alternate_epoch", "log_compression",
+        "log_store_compressed", "percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles",
+        "significant_figures",
+    }
+)  # fmt: skip
+"""Options that are read as their opposite, that only Mountlab has, and that say where the files lie, which is what is
+compared, or how figures are named, counted and printed."""
+_LOGS = re.compile(r"(write_\w+_log|log_hist_msec|log_hist_coarseness|log_max_value|log_window_value)\Z")
+_TIMES = ("startdelay", "steadystate_duration", "steadystate_ramp_time")
+"""Options that are seconds to fio and that Mountlab does not model."""
 _DEFAULT_BS = "4k"
+_LEFT_OPEN = "not given"
+"""In the place of a value, for a job that does not give the option where others do."""
 _DIRECTIONS = {"read": (0,), "write": (1,), "rw": (0, 1), "trim": (2,), "trimwrite": (1, 2)}
 """Places of reads, writes and trims in `bs=4k,8k,16k`, by pattern; the same of random ones."""
 _ROUNDING = 0.02
@@ -30,10 +43,11 @@ def fio(output: Output) -> Iterator[Stated]:
     found = {each.option: each for each in _header(text)}
     start = fio_json.brace(text) if output.part.form == "json" else None
     if start is not None:
-        found |= {each.option: each for each in _json(text, start)}
+        found |= {each.option: each for each in _json(text, start) if not (each.vague and each.option in found)}
     yield from found.values()
     for each in _computed(output.measurements):
-        if each.option not in found and not {"bssplit", "bsrange"} & found.keys():
+        vague = each.option not in found or found[each.option].vague
+        if vague and not {"bssplit", "bsrange"} & found.keys():
             yield each
 
 
@@ -48,18 +62,21 @@ def _json(text: str, start: int) -> Iterator[Stated]:
     common = shared if isinstance(shared, dict) else {}
     whole = [_named({**common, **job.get("job options", {})}) for job in jobs if isinstance(job, dict)]
     for option in dict.fromkeys(name for job in whole for name in (*job, *_implied(job))):
-        values = [value for job in whole if (value := _value(option, job)) is not None]
-        if values and len(values) == len(whole):
-            yield _of_jobs(option, values, text, start)
+        if option not in _PASSED_OVER and not _LOGS.match(option):
+            yield _of_jobs(option, whole, text, start)
+    clones = {str(job.get("groupid")) for job in jobs} if len(jobs) > 1 and "client_stats" not in report else {}
+    if len(clones) == 1 and all(job == whole[0] for job in whole) and "numjobs" not in whole[0]:
+        words = f"{len(jobs)} entries of one job"
+        yield Stated(option="numjobs", value=len(jobs), text=words, line=text.count("\n", 0, start) + 1, computed=True)
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, str]:
     """Return options by the names that Mountlab has for them."""
-    return {_NAMES.get(name, name): str(value).strip() for name, value in options.items()}
+    return {ALIASES.get(name, name): str(value).strip() for name, value in options.items()}
 
 
 def _implied(job: Mapping[str, str]) -> Iterator[str]:
-    if {"bsrange", "bssplit", "blocksize_range"} & job.keys():
+    if {"bsrange", "bssplit"} & job.keys():
         yield "bs"
     yield from (ours for name, ours in _INVERSE.items() if name in job)
 
@@ -74,9 +91,17 @@ def _value(option: str, job: Mapping[str, str]) -> Scalar | None:
         if _INVERSE[name] == option and name in job:
             number = _flag(job[name], "")
             return None if number is None else whole - number
-    if option not in OPTIONS or option not in job or option in _NOT_STATED:
+    if option not in job:
         return None
+    if option not in OPTIONS:
+        return _unmodelled(option, job[option])
     return _READ.get(OPTIONS[option].kind, _as_text)(job[option], job.get("kb_base", ""))
+
+
+def _unmodelled(option: str, text: str) -> Scalar:
+    """Return the value of an option that Mountlab does not model: one number for '4k' and '4096', else its words."""
+    number = fio_seconds(text) if option in _TIMES else _flag(text, "")
+    return text if number is None else number
 
 
 def _pattern(text: str) -> str:
@@ -87,7 +112,7 @@ def _pattern(text: str) -> str:
 
 def _blocks(job: Mapping[str, str]) -> Scalar | None:
     """Return the size of each I/O; a text where there are several."""
-    for mix in ("bssplit", "bsrange", "blocksize_range"):
+    for mix in ("bssplit", "bsrange"):
         if mix in job:
             sizes = [fio_bytes(word, job.get("kb_base", "")) for word in job[mix].split("-")]
             same = sizes[0] if mix != "bssplit" and len(set(sizes)) == 1 else None
@@ -127,16 +152,20 @@ _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
 """Kind of an option to what reads its text, with kb_base beside it."""
 
 
-def _of_jobs(option: str, values: Sequence[Scalar], text: str, start: int) -> Stated:
-    """Return the value of all jobs, with the words and the place of the first of them."""
+def _of_jobs(option: str, jobs: Sequence[Mapping[str, str]], text: str, start: int) -> Stated:
+    """Return the value of all jobs, with the words and the place of the first of them. Where some jobs leave it open,
+    or give it unreadably, no single value is that of the log."""
+    values = [_value(option, job) for job in jobs]
+    shown = [job.get(option, _LEFT_OPEN) if value is None else value for job, value in zip(jobs, values, strict=True)]
+    words, line = f"{option}: {shown[0]}", 1
     blocks = "|".join(re.escape(f'"{name} options"') for name in ("global", "job"))
-    names = [option, *(name for name, ours in _NAMES.items() if ours == option), "bssplit", "bsrange", *_INVERSE]
+    names = [option, *(name for name, ours in ALIASES.items() if ours == option), "bssplit", "bsrange", *_INVERSE]
     for name in names:
         pattern = rf'(?:{blocks})\s*:\s*\{{[^{{}}]*?("{name}"\s*:\s*"[^"\n]*")'
         if match := re.compile(pattern).search(text, start):
-            line = text.count("\n", 0, match.start(1)) + 1
-            return Stated(option=option, value=_together(values), text=" ".join(match[1].split()), line=line)
-    return Stated(option=option, value=_together(values), text=f"{option}: {values[0]}", line=1)
+            words, line = " ".join(match[1].split()), text.count("\n", 0, match.start(1)) + 1
+            break
+    return Stated(option=option, value=_together(shown), text=words, line=line, vague=None in values)
 
 
 # --- human text -------------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ class Stated:
     """How far the value may be off: the log rounds it."""
     also: tuple[Scalar, ...] = ()
     """Further values that the log allows, where it states less than the option says."""
+    vague: bool = False
+    """Whether no single value can be held against it: '10%' of a size, or one that only some of several jobs give."""
     computed: bool = False
     """Whether it follows from figures: then it may differ a little from log to log."""
 
