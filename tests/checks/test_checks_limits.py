@@ -56,6 +56,32 @@ def test_a_limit_near_to_what_a_trial_takes_is_foreseen(limit: str, foreseen: bo
     assert (("warning", "timed-out") in codes) == foreseen
 
 
+# --- job files -------------------------------------------------------------------------------------------------------
+
+
+@every_row(
+    ("text", "severity", "words"),
+    [
+        ("[a]\nrw=read\nsize=1m\ndirectory=/x\n", "note", "line 4: directory=/x is dropped: "),
+        ("[a]\nrw=read\nfilename=/dev/sdb\n", "warning", "line 1: size=1073741824 is added: "),
+    ],
+)
+def test_what_of_a_job_file_fio_does_not_get_as_it_is_is_said_before_and_after(
+    text: str, severity: str, words: str
+) -> None:
+    sweep = make(workloads={"own": {"tool": "fio", "jobs": text}})
+    (before,) = [each for each in foresee(sweep, {}) if each.code == "job-file-changed"]
+    caveat = the_only("job-file-changed", build(make(), sweep=sweep))
+    assert (before, caveat.severity, caveat.scope) == (caveat, severity, "run")
+    assert caveat.message.startswith("Of the job file of own: ")
+    assert words in caveat.message
+
+
+def test_a_job_file_that_fio_gets_as_it_is_raises_nothing() -> None:
+    sweep = make(workloads={"own": {"tool": "fio", "jobs": "[a]\nrw=read\nsize=1m\n"}})
+    assert found("job-file-changed", build(make(), sweep=sweep)) == []
+
+
 # --- file systems that are made once ----------------------------------------------------------------------------------
 
 TWO = {"ext4": {"type": "ext4", "image": "1GiB"}, "tmpfs": {"type": "tmpfs", "size": "1GiB"}}

@@ -28,9 +28,9 @@ def declared(commands: Sequence[Any]) -> list[str]:
 
 @pytest.mark.parametrize(("room", "beside"), [(cli, {"shared"}), (box, set[str]()), (sweep, set[str]())])
 def test_a_file_is_named_as_its_command(room: ModuleType, beside: set[str]) -> None:
-    """`import` is a word of Python's, so its file has a _ behind it."""
+    """`import` is a word of Python's, so its file has a _ behind it; and a name of Python's has no -."""
     names = [command.__name__.rpartition(".")[2] for command in room.COMMANDS]
-    assert [name.removesuffix("_") for name in names] == declared(room.COMMANDS)
+    assert [name.removesuffix("_").replace("_", "-") for name in names] == declared(room.COMMANDS)
     entries = {path.stem for path in Path(str(room.__file__)).parent.iterdir()} - {"__init__", "__pycache__"}
     assert entries == {*names, *beside}
 
@@ -67,7 +67,7 @@ def test_a_narrow_terminal_cuts_no_text(capsys: pytest.CaptureFixture[str], monk
 @pytest.mark.parametrize(("name", "room"), [("box", box), ("sweep", sweep)])
 def test_a_verb_with_verbs_below_it_shows_them(name: str, room: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name]) == 0
-    assert re.findall(r"^    ([a-z]+)  +\S", capsys.readouterr().out, re.MULTILINE) == declared(room.COMMANDS)
+    assert re.findall(r"^    ([a-z-]+)\s\s+\S", capsys.readouterr().out, re.MULTILINE) == declared(room.COMMANDS)
 
 
 def test_the_reference_has_the_verbs_in_the_order_of_the_help() -> None:

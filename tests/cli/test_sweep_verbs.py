@@ -1,4 +1,4 @@
-"""`mountlab sweep list | new | check` and `mountlab box list`: what there is, without a box."""
+"""`mountlab sweep list | new | import-job | check` and `mountlab box list`: what there is, without a box."""
 
 from __future__ import annotations
 
@@ -108,6 +108,89 @@ def test_check_refuses_what_a_run_would_refuse(
 ) -> None:
     assert main(["sweep", "check", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+JOB_FILE = """\
+[global]
+directory=/mnt/x
+filename=/dev/sdb
+group_reporting
+[readers]
+rw=randread
+size=${SIZE}
+numjobs=4
+"""
+
+
+def test_a_sweep_is_written_from_a_job_file_and_is_valid(
+    params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my jobs.fio").write_text(JOB_FILE)
+    assert main(["sweep", "import-job", str(tmp_path / "my jobs.fio"), "--var", "SIZE=40m"]) == 0
+    said = capsys.readouterr().out
+    assert "written: " in said
+    assert "changed: line 2: directory=/mnt/x is dropped: each trial has a directory of its own" in said
+    assert "changed: line 3: filename=/dev/sdb becomes filename=sdb: " in said
+    assert "needs:   40MiB on each file system" in said, "four clones share one file"
+    assert "then: mountlab sweep check my-jobs" in said
+    text = (params / "sweeps" / "my-jobs.yml").read_text()
+    assert "size=40m   # was size=${SIZE}: the values of its variables" in text
+    assert "image: 256MiB" in text
+    assert main(["sweep", "check", "my-jobs"]) == 0
+    assert "changed" not in capsys.readouterr().out
+    sweep = paths.load_sweep("my-jobs").sweep
+    plan = make_plan(sweep, Box(name="local", host=""), FACTS, run_id="r1", owner="me", seed=1)
+    assert not plan.skipped
+
+
+def test_a_job_file_that_is_pasted_into_a_sweep_is_valid_and_its_changes_are_shown(
+    params: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pasted = JOB_FILE.replace("${SIZE}", "40m").replace("\n", "\n      ")
+    entry = f"workloads:\n  read:\n    tool: fio\n    jobs: |\n      {pasted}\n"
+    (params / "sweeps" / "pasted.yml").write_text(re.sub("workloads: .*\nexclude: .*\n", entry, TINY))
+    assert main(["sweep", "check", "pasted"]) == 0
+    assert "changed      read: line 2: directory=/mnt/x is dropped: " in capsys.readouterr().out
+
+
+def test_a_job_file_with_what_only_its_author_knows_is_refused_with_its_text(
+    params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.fio").write_text(JOB_FILE + "fill_device=1\n")
+    assert main(["sweep", "import-job", str(tmp_path / "a.fio")]) == 2
+    heard = capsys.readouterr()
+    assert "# refused: not a value for a job file; allowed: " in heard.out
+    assert "filename=sdb   # was filename=/dev/sdb" in heard.out
+    assert "a.fio, line 7" in heard.err
+    assert "--var SIZE=..." in heard.err
+    assert "a.fio, line 9" in heard.err
+    assert not (params / "sweeps" / "a.yml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--name", "tiny"], "the sweep is there already"),
+        (["--name", "../x"], "a name may hold letters"),
+        (["--var", "SIZE"], "not a value of a variable"),
+        (["--var", "SIZE=1m", "--size", "4"], "a number with its unit"),
+    ],
+)
+def test_arguments_of_an_import_that_cannot_be_are_refused(
+    arguments: list[str], words: str, params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.fio").write_text(JOB_FILE)
+    before = sorted(params.rglob("*"))
+    assert main(["sweep", "import-job", str(tmp_path / "a.fio"), *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert sorted(params.rglob("*")) == before
+
+
+def test_a_job_file_that_is_not_there_is_named(params: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "import-job", "gone.fio"]) == 2
+    heard = capsys.readouterr().err
+    assert "no such job file" in heard
+    assert "gone.fio" in heard
 
 
 def test_boxes_are_listed_with_the_way_to_them(params: Path, capsys: pytest.CaptureFixture[str]) -> None:

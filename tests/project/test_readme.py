@@ -39,6 +39,11 @@ COVERED_BY = [
     (r"(\.venv/bin/)?mountlab box (check|prepare|clean) \S+", "tests/live/test_box_verbs.py", '"prepare"'),
     (r"\.venv/bin/mountlab box list", "tests/cli/test_sweep_verbs.py", 'main(["box", "list"'),
     (r"\.venv/bin/mountlab sweep new \S+", "tests/cli/test_sweep_verbs.py", 'main(["sweep", "new"'),
+    (
+        r"\.venv/bin/mountlab sweep import-job \S+( --\w+ \S+)*",
+        "tests/cli/test_sweep_verbs.py",
+        'main(["sweep", "import-job"',
+    ),
     (r"\.venv/bin/mountlab sweep check \S+", "tests/cli/test_sweep_verbs.py", 'main(["sweep", "check"'),
     (r"(\.venv/bin/)?mountlab fstab \S+ \S+", "tests/filesystems/test_fstab.py", '"fstab"'),
     (

@@ -377,7 +377,6 @@ def test_the_files_of_dd_are_not_for_a_sweep_to_name(option: str) -> None:
         ({"tool": "fio", "rw": "read"}, "fio needs size", "size"),
         ({**FIO, "time_based": True}, "time_based without a runtime never ends", "runtime"),
         ({**FIO, "time_based": True, "runtime": "0s"}, "time_based without a runtime never ends", "runtime"),
-        ({**FIO, "ramp_time": "1s"}, "ramp_time needs time_based", "ramp_time"),
     ],
 )
 def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], what: str, where: str) -> None:

@@ -155,7 +155,7 @@ def test_the_fio_that_is_installed_here_answers_in_the_same_form() -> None:
     assert known is not None
     assert known.described["rwmixread"].high == 100
     assert "randread" in known.described["rw"].values
-    assert known.names >= {*OPTIONS} - {"cache", "jobs"}
+    assert known.names >= {*OPTIONS} - {"cache", "jobs", "variables"}
     assert set(ENGINES) & {*known.described["ioengine"].values} >= {"psync", "sync", "mmap"}
     assert known.engines["io_uring"] | known.engines["libaio"]
 

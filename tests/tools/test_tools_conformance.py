@@ -364,6 +364,12 @@ GOLDEN: dict[str, list[Golden]] = {
                 "refill_buffers=1 rw=write size=67108864 fsync=1",
             ],
         ),
+        (
+            "variables",
+            {"COUNT": 9},
+            {"jobs": "[log]\nfsync=${COUNT}\n", "variables": {"COUNT": 8}},
+            ["jobs.fio: fsync=8 => fsync=9"],
+        ),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "as_is", {}, ["argv: => --invalidate=0", "cache: => as_is"]),
         ("cache", "warm", {"rw": "read"}, ["argv: => --invalidate=0", "cache: => warm"]),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Doubt, Evidence
+from mountlab.checks.base import Check, Doubt, Evidence, Facts, standing
 from mountlab.core.findings import Severity
+from mountlab.core.model import Sweep
 from mountlab.filesystems.read_back import became, ineffective
+from mountlab.tools.fio_jobs import change_words, read_jobs, takes_usual_size
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:
@@ -44,6 +46,20 @@ def invisible_options(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
+def job_file_changed(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+    """Lines of a job file that fio gets in another form, or does not get.
+
+    Mountlab drops or maps a line of `jobs`, or adds one. A warning where it chooses a size because the file has none.
+    """
+    for workload in () if sweep.imported else {each.name: each for each in sweep.workloads}.values():
+        changes = read_jobs(workload.options).changes if workload.tool == "fio" else ()
+        if changes:
+            yield Doubt.of_run(
+                f"Of the job file of {workload.name}: {'. '.join(change_words(changes))}.",
+                severity="warning" if takes_usual_size(changes) else "note",
+            )
+
+
 CHECKS = (
     Check(
         "option-not-in-effect",
@@ -56,5 +72,12 @@ CHECKS = (
         invisible_options,
         "Nothing, if the kernel's documentation says that the option has an effect: it was accepted at least.",
         severities=("note",),
+    ),
+    standing(
+        "job-file-changed",
+        job_file_changed,
+        "Nothing, if the lines do what you mean; a size beside `jobs` is yours. "
+        "`mountlab sweep import-job FILE` writes them down.",
+        severities=("note", "warning"),
     ),
 )

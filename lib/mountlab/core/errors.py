@@ -3,6 +3,7 @@
     MountlabError                 exit code
     ├── InputError                2   what was asked cannot be: mend the file or the command line
     │   ├── ParameterError        2   a key or value of a parameter file
+    │   │   └── ParameterErrors   2   several of one file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
     │   ├── PluginError           2   a part of an installed plug-in that cannot be used
     │   ├── NonConforming         2   a part that does not keep a rule of its conformance suite
@@ -41,7 +42,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mountlab.core.text import visible
 
@@ -133,6 +134,30 @@ class InputError(MountlabError):
 
 
 class ParameterError(InputError): ...
+
+
+class ParameterErrors(ParameterError):
+    """Several errors of one file, in its order. Its own parts are those of the first."""
+
+    def __init__(self, errors: Sequence[ParameterError]) -> None:
+        first = errors[0]
+        parts = {"where": first.where, "got": first.got, "allowed": first.allowed, "next_step": first.next_step}
+        super().__init__(first.what, **parts, evidence=first.evidence)
+        self.errors = [one for error in errors for one in all_of(error)]
+
+    def __str__(self) -> str:
+        return "\nerror: ".join(map(str, self.errors))
+
+
+def all_of(error: ParameterError) -> list[ParameterError]:
+    """Return the errors that one stands for."""
+    return error.errors if isinstance(error, ParameterErrors) else [error]
+
+
+def raise_all(errors: Sequence[ParameterError]) -> None:
+    """Raise these errors as one, where there are any."""
+    if errors:
+        raise ParameterErrors(errors) if len(errors) > 1 else errors[0]
 
 
 class PlanError(InputError): ...

@@ -62,11 +62,11 @@ def resolved_below(directory: Path, name: str, where: str) -> Path:
 
 
 def read_below(directory: Path, name: str, where: str) -> str:
-    """Return the text of a file that a parameter file names. Raises StoreError for a name that leads elsewhere, for
-    what is no plain file, and for what is too large or no text."""
+    """Return the text of a file that a parameter file names, with the ends of lines that YAML reads. Raises StoreError
+    for a name that leads elsewhere, for what is no plain file, and for what is too large or no text."""
     path = resolved_below(directory, name, where)
     try:
-        return read_plain(path, LARGEST_NAMED).decode("utf-8")
+        return read_plain(path, LARGEST_NAMED).decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         raise StoreError(
             "no such file named by the sweep",

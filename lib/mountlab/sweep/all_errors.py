@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from mountlab.core.errors import ParameterError
+from mountlab.core.errors import ParameterError, all_of, raise_all
 from mountlab.core.safe_yaml import Raw, parse_yaml
 
 Path = tuple[str, ...]
@@ -27,19 +27,6 @@ _OF_A_VALUE = ("unknown ", "wrong ", "a number with its unit", "a size ")
 """How errors begin that depend on no other key of the same entry."""
 
 
-class ParameterErrors(ParameterError):
-    """Several errors of one file, in its order. Its own parts are those of the first."""
-
-    def __init__(self, errors: list[ParameterError]) -> None:
-        first = errors[0]
-        parts = {"where": first.where, "got": first.got, "allowed": first.allowed, "next_step": first.next_step}
-        super().__init__(first.what, **parts, evidence=first.evidence)
-        self.errors = errors
-
-    def __str__(self) -> str:
-        return "\nerror: ".join(map(str, self.errors))
-
-
 def read_all(text: str, read: Callable[[Raw], Read], *, where: str, overrides: Mapping[str, Any] | None = None) -> Read:
     """Return what `read` makes of a YAML file's mapping. Raises ParameterError for its error, which then has a line and
     a column, or ParameterErrors for several. `overrides`: by dotted key, what `read` puts in the place of values of the
@@ -48,9 +35,7 @@ def read_all(text: str, read: Callable[[Raw], Read], *, where: str, overrides: M
     try:
         return read(raw)
     except ParameterError as first:
-        errors = _Search(text, raw, read, where, overrides or {}).errors(first)
-        if len(errors) > 1:
-            raise ParameterErrors(errors) from first
+        raise_all(_Search(text, raw, read, where, overrides or {}).errors(first))
         raise
 
 
@@ -72,7 +57,7 @@ class _Search:
         for _ in range(MOST_ERRORS):
             path = self._path(error)
             if not found or (path and self._is_its_own(error, path)):
-                found.append((self._placed(error, path), error))
+                found += [(self._placed(each, path), each) for each in all_of(error)]
             if not path or not self._remove(self._gone_with(error, path)):
                 break
             try:

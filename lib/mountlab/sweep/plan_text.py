@@ -18,7 +18,7 @@ from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
-from mountlab.tools import data_lines
+from mountlab.tools import data_lines, remark_lines
 from mountlab.tools.precondition import WINDOW
 
 _MOST_NAMED = 4
@@ -176,6 +176,7 @@ def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
         yield f"diagnostic   {cells * design.explain}: {cells} cells x {design.explain} blocks, never counted"
     yield from _labelled("blocks", ending_texts(sweep))
     yield from _labelled("data", data_lines(sweep.workloads))
+    yield from _labelled("changed", remark_lines(sweep.workloads))
     yield "\ncells (each workload on these file systems):"
     for label, on in _filesystems_by_workload(sweep).items():
         yield f"  {label}: {', '.join(on)}"

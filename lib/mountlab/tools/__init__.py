@@ -36,3 +36,9 @@ def data_lines(workloads: Iterable[Workload]) -> list[str]:
     for each in workloads:
         names.setdefault((each.tool, written(each).text), []).append(each.name)
     return [f"{tool} ({', '.join(dict.fromkeys(own))}): {text}" for (tool, text), own in names.items()]
+
+
+def remark_lines(workloads: Iterable[Workload]) -> list[str]:
+    """Return what is not run as the texts of these workloads have it, each with the name of its workload."""
+    lines = (f"{each.name}: {remark}" for each in workloads for remark in TOOLS[each.tool].remarks(each))
+    return list(dict.fromkeys(lines))

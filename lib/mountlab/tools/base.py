@@ -172,6 +172,10 @@ class Tool(Protocol):
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Return the metrics that an answer is about when the sweep names none."""
 
+    def remarks(self, workload: Workload) -> tuple[str, ...]:
+        """Return what the program gets that is not as the text of the workload has it, and why."""
+        return ()
+
     def manner(self, workload: Workload) -> Manner:
         """Return how the workload does its I/O, as far as its options say."""
         return Manner()

@@ -6,18 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mountlab.core.errors import ParseError, ToolError
+from mountlab.core.errors import ParameterError, ParseError, ToolError, all_of, raise_all
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Search, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step
 from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_open_loop, fio_options, fio_report, fio_seeds, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
-from mountlab.tools.fio_jobs import Job, job_file, jobs_of
+from mountlab.tools.fio_jobs import Job, change_words, end_on_device, extent, job_file, jobs_of, layout_of, read_jobs
 from mountlab.tools.fio_options import READS, WRITES
 from mountlab.tools.fio_report import FILE, JobEntry
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
+PLACES = ("filename", "filename_format", "offset")
+"""Options for which fio gets others on a device."""
 
 
 class Fio(Tool):
@@ -66,12 +68,17 @@ class Fio(Tool):
             fio_help.check_options(given, known, where=place)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        jobs = jobs_of(options, where=where)
-        for job in jobs:
+        read = read_jobs(options, where=where)
+        problems = [*read.problems]
+        for job in read.jobs:
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
-            self.check_given(job.options, fio_options.NEEDED, where=place)
-            fio_options.check_job(job.options, where=place)
-        check_cache(options, reads=_reads(jobs), where=where)
+            try:
+                self.check_given(job.options, fio_options.NEEDED, where=place)
+                fio_options.check_job(job.options, where=place)
+            except ParameterError as error:
+                problems += all_of(error)
+        raise_all(problems)
+        check_cache(options, reads=_reads(read.jobs), where=where)
 
     def check_open_loop(self, options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
         return fio_open_loop.check(options, where=where)
@@ -117,13 +124,16 @@ class Fio(Tool):
         asked = _asked(workload, entries)
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, report.get("global options") or {})
-            _check_amount(job, clones, entry)
+            _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
         phases = [job.phase for job, _ in asked]
         return fio_report.measurements(entries, phases=phases, disks=report.get("disk_util"))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         """Return the space for the files: one a job, on every client; on a device all jobs use the same part."""
         return _extent(jobs_of(workload.options), target) * max(1, len(workload.clients))
+
+    def remarks(self, workload: Workload) -> tuple[str, ...]:
+        return tuple(change_words(read_jobs(workload.options).changes))
 
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)
@@ -162,16 +172,14 @@ def _reads(jobs: Sequence[Job]) -> bool:
 
 
 def _extent(jobs: Sequence[Job], target: Target) -> int:
-    sizes = [int(job.options["size"]) for job in jobs]
-    if target.kind == "device":
-        return max(sizes)
-    return sum(size * job.clones for size, job in zip(sizes, jobs, strict=True))
+    return max(map(end_on_device, jobs)) if target.kind == "device" else extent(jobs)
 
 
 def _expected_s(job: Job) -> float:
     options = job.options
     fixed = int(options.get("io_size") or options["size"]) * job.clones / GUESSED_BYTES_PER_S
-    return float(options.get("ramp_time", 0)) + float(options.get("runtime", fixed))
+    delay = fio_options.fio_seconds(str(options.get("startdelay", 0))) or 0.0
+    return delay + float(options.get("ramp_time", 0)) + float(options.get("runtime", fixed))
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -271,7 +279,14 @@ def _window_ms(jobs: Sequence[Job]) -> int:
 
 
 def _grouped(options: Mapping[str, Scalar]) -> bool:
-    return bool(options.get("group_reporting", 1))
+    """Return whether the clones of a job are reported together. `exitall` ends all jobs of a group of fio's, and groups
+    for reports would be smaller."""
+    return bool(options.get("group_reporting", 1)) and not _exits(options)
+
+
+def _exits(options: Mapping[str, Scalar]) -> bool:
+    """Return whether the first job that is done ends the others that run."""
+    return any(fio_options.is_on(job.options, "exitall") for job in jobs_of(options))
 
 
 def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target) -> dict[str, str]:
@@ -282,7 +297,7 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
     asked = {**where, **_common(options, jobs, output, target), **invalidate}
     run = job_file(jobs, asked, target.seed, grouped=grouped)
     files = {f"{output}/{JOB_FILE}": run}
-    readers = tuple(job for job in jobs if job.options["rw"] in READS)
+    readers = layout_of(jobs)
     if target.kind != "files" or not readers:
         return files
     seed = fio_seeds.layout_of(target.seed)
@@ -308,12 +323,15 @@ def _prepare(
 
 
 def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...], ...]:
-    options, names = job.options, [f"{directory}/{job.name}.{clone}.0" for clone in range(job.clones)]
+    options = job.options
+    own = str(options["filename"]).split(":") if "filename" in options else []
+    names = [f"{directory}/{name}" for name in own or (f"{job.name}.{clone}.0" for clone in range(job.clones))]
     made = ("truncate", "-s", str(options["size"]), *names)
     if options["rw"] not in READS:
         return (made,)
-    fill = ("fio", f"--name={job.name}", f"--directory={directory}", "--rw=write", f"--size={options['size']}")
-    more = (f"--numjobs={job.clones}", "--ioengine=mmap", f"--bs={options['bs']}", *_seeded(seed))
+    shared = (f"--filename={options['filename']}",) if own else ()
+    fill = ("fio", f"--name={job.name}", f"--directory={directory}", *shared, "--rw=write", f"--size={options['size']}")
+    more = (f"--numjobs={1 if own else job.clones}", "--ioengine=mmap", f"--bs={options['bs']}", *_seeded(seed))
     return made, (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 
@@ -357,7 +375,7 @@ def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[
         phases = [job.phase for job, _ in asked]
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, {})
-            _check_amount(job, clones, entry)
+            _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
     fio_clients.check_sum(report, (entry for entries in found.values() for entry in entries))
     return fio_clients.measurements(found, phases)
 
@@ -382,7 +400,7 @@ def _check_echo(job: Job, entry: JobEntry, common: Mapping[str, Any]) -> None:
     """What fio says it was asked must be what we asked."""
     echoed = {**common, **entry["job options"]}
     for name, asked in fio_options.arguments(job.options):
-        if name in echoed and not fio_options.same(name, asked, str(echoed[name])):
+        if name in echoed and name not in PLACES and not fio_options.same(name, asked, str(echoed[name])):
             raise ToolError(
                 "fio did not run what was asked",
                 where=f"{FILE}: job options.{name}",
@@ -391,7 +409,7 @@ def _check_echo(job: Job, entry: JobEntry, common: Mapping[str, Any]) -> None:
             )
 
 
-def _check_amount(job: Job, clones: int, entry: JobEntry) -> None:
+def _check_amount(job: Job, clones: int, entry: JobEntry, *, ended_by_another: bool) -> None:
     """A killed fio leaves a whole report with error 0: the work done, or the time spent, must be what was asked."""
     moved, runtime_s = fio_report.moved(entry), fio_report.runtime_s(entry)
     if not moved:
@@ -401,7 +419,9 @@ def _check_amount(job: Job, clones: int, entry: JobEntry) -> None:
     steady = entry.get("steadystate")
     attained = isinstance(steady, dict) and steady.get("attained") == 1 and "steadystate" in job.options
     time_based = job.options.get("time_based")
-    if runtime_s >= 0.99 * asked_s or (moved >= asked and not time_based) or attained:
+    # What is moved during a ramp is not counted, and another job may end this one: no amount can be expected.
+    is_open = ("ramp_time" in job.options and not time_based) or ended_by_another
+    if runtime_s >= 0.99 * asked_s or (moved >= asked and not time_based) or attained or is_open:
         return
     amount = f"{asked:.0f} B"
     raise ToolError(

@@ -14,8 +14,7 @@ from typing import Any
 from mountlab.core.errors import ParameterError, ToolError
 from mountlab.core.model import ClientEndpoint, Measurement, Scalar
 from mountlab.tools import fio_report, fio_seeds
-from mountlab.tools.fio_jobs import Job, client_job_file
-from mountlab.tools.fio_options import READS
+from mountlab.tools.fio_jobs import Job, client_job_file, layout_of
 from mountlab.tools.fio_report import FILE, JobEntry
 
 DROP, WARM = "drop", "warm"
@@ -61,7 +60,7 @@ def ask(endpoints: Sequence[ClientEndpoint], output: str, kind: str, *more: str)
 def prepare(endpoints: Sequence[ClientEndpoint], jobs: Sequence[Job], output: str) -> tuple[Argv, ...]:
     """Return a directory for each client; and what is to be read is laid out."""
     made = ("mkdir", *(endpoint.same_directory for endpoint in endpoints))
-    return (made, ask(endpoints, output, LAYOUT)) if _readers(jobs) else (made,)
+    return (made, ask(endpoints, output, LAYOUT)) if layout_of(jobs) else (made,)
 
 
 def files(
@@ -72,7 +71,7 @@ def files(
     for endpoint in endpoints:
         own = {**common, "directory": endpoint.directory, "unique_filename": "0"}
         found[_file(endpoint, output, MEASURED)] = client_job_file(jobs, own, endpoint.seed, grouped=grouped)
-        if readers := _readers(jobs):
+        if readers := layout_of(jobs):
             layout, seed = {**own, "create_only": "1"}, fio_seeds.layout_of(endpoint.seed)
             found[_file(endpoint, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
         for script in (DROP, WARM):
@@ -82,10 +81,6 @@ def files(
 
 def _file(endpoint: ClientEndpoint, output: str, kind: str) -> str:
     return f"{output}/{endpoint.client}-{kind}.fio"
-
-
-def _readers(jobs: Sequence[Job]) -> tuple[Job, ...]:
-    return tuple(job for job in jobs if job.options["rw"] in READS)
 
 
 def _by_script(script: str, directory: str) -> str:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from mountlab.core.errors import ParameterError
+from mountlab.core.errors import ParameterError, did_you_mean, raise_all
 from mountlab.core.model import Scalar
-from mountlab.core.options import Option, read_value
+from mountlab.core.numbers import counted
+from mountlab.core.units import GIB
 from mountlab.tools import fio_seeds
-from mountlab.tools.fio_options import OPTIONS, RESERVED, arguments, fio_bytes, fio_seconds
+from mountlab.tools.fio_grammar import JobLine, is_global, read_lines, safe_name
+from mountlab.tools.fio_options import OPTIONS, READS, WRITES, arguments, file_count, fio_seconds, is_on
+from mountlab.tools.fio_rules import BESIDE, Ruling, rule
 
 OWN_NAME = "mountlab"
-BESIDE = ("jobs", "cache", "group_reporting", "log_avg_msec")
-"""What is asked of all jobs together, beside the text."""
-_SECTION = re.compile(r"\[([A-Za-z0-9_][A-Za-z0-9_.-]{0,39})\]\Z")
-_BLANK = re.compile(r"\s*([;#].*)?\Z")
-_NOT_IN_TEXT = {
-    **RESERVED,
-    **dict.fromkeys(BESIDE, "write it beside `jobs`, in the sweep"),
-    "new_group": "Mountlab reports each job for itself",
-    "wait_for": "write stonewall, so that all figures together are of a known time",
-    "startdelay": "all figures together would be of no known time",
-    "include": "write the whole text here",
-}
+USUAL_SIZE = GIB
+"""Bytes of a job that has no size: one for a whole device, or for files that are there already."""
+KEYWORDS = ("pagesize", "mb_memory", "ncpus")
+"""Words behind '$' for which fio takes numbers of the box."""
+_DATA = ("refill_buffers", "zero_buffers", "buffer_pattern", "buffer_compress_percentage", "dedupe_percentage")
+_MOST_SHOWN = 4
+"""Changes with the same reason that are shown one by one."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,87 @@ class Job:
         return int(self.options["numjobs"])
 
 
+@dataclass(frozen=True)
+class JobChange:
+    """What fio gets in the place of a line of a job file."""
+
+    line: int
+    was: str
+    """'' for an option that is added to a section, whose first line it has."""
+    now: str
+    """'' for a line that is dropped."""
+    why: str
+
+    @property
+    def words(self) -> str:
+        """'line 4: bs=4k-8k becomes bs=4096,8192'."""
+        becomes = f"{self.was} becomes {self.now}" if self.was and self.now else ""
+        return f"line {self.line}: " + (becomes or (f"{self.now} is added" if self.now else f"{self.was} is dropped"))
+
+
+@dataclass(frozen=True)
+class JobText:
+    """A job file as Mountlab reads it."""
+
+    jobs: tuple[Job, ...]
+    changes: tuple[JobChange, ...]
+    problems: tuple[ParameterError, ...]
+    """In the order of the file."""
+
+
 def jobs_of(options: Mapping[str, Scalar], *, where: str = "jobs") -> tuple[Job, ...]:
-    """Return the jobs of a workload. Raises ParameterError with the line of a text that is no job file of ours."""
+    """Return the jobs of a workload. Raises ParameterError for a text that is no job file of ours: one for each of its
+    lines that is wrong."""
+    read = read_jobs(options, where=where)
+    raise_all(read.problems)
+    return read.jobs
+
+
+def read_jobs(
+    options: Mapping[str, Scalar],
+    *,
+    where: str = "jobs",
+    values: Mapping[str, str] | None = None,
+    usual_size: int = USUAL_SIZE,
+) -> JobText:
+    """Return the jobs of a workload, what is changed of its text, and what is wrong with it. `values`: of the variables
+    in the text, beside those that the workload has. `usual_size`: bytes of a job for which no size is given."""
     own = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
-        return (Job(OWN_NAME, own),)
+        problems = unused_variables(json.loads(str(options.get("variables", "{}"))), "", f"{where}.variables")
+        return JobText((Job(OWN_NAME, own),), (), tuple(problems))
+    given = json.loads(str(options.get("variables", "{}")))
+    reader = _Reader(own, f"{where}.jobs", {**_texts(given), **(values or {})}, usual_size)
     _check_plain(own, where)
-    jobs = list(_sections(str(options["jobs"]).removeprefix("\ufeff"), own, f"{where}.jobs"))
-    if not jobs:
-        raise ParameterError(
-            "the job file names no job",
-            where=f"{where}.jobs",
-            got=repr(options["jobs"])[:60],
-            allowed="sections such as [log], each with options such as rw=write",
+    reader.read(str(options["jobs"]))
+    reader.problems += unused_variables(given, str(options["jobs"]), f"{where}.variables")
+    if not reader.jobs and not reader.problems:
+        reader.problems.append(
+            ParameterError(
+                "the job file names no job",
+                where=f"{where}.jobs",
+                got=repr(options["jobs"])[:60],
+                allowed="sections such as [log], each with options such as rw=write",
+            )
         )
-    return tuple(_in_phases(jobs))
+    jobs = tuple(_in_phases(reader.jobs))
+    wrong = (*reader.problems, *_of_times(jobs, f"{where}.jobs"))
+    return JobText(jobs, tuple(sorted(reader.changes, key=lambda change: change.line)), wrong)
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}
+
+
+def unused_variables(values: Mapping[str, object], text: str, where: str) -> list[ParameterError]:
+    """Return an error for each variable with a value that the text does not have."""
+    names = dict.fromkeys(name for pair in re.findall(r"\$\{(\w+)\}|\$(\w+)", text) for name in pair if name)
+    what, allowed = "the job file has no such variable", ", ".join(names) or "none: it has no variables"
+    return [
+        ParameterError(what, where=where, got=name, allowed=allowed, next_step=did_you_mean(name, names))
+        for name in values
+        if name not in names
+    ]
 
 
 def _check_plain(own: Mapping[str, Scalar], where: str) -> None:
@@ -68,88 +134,143 @@ def _check_plain(own: Mapping[str, Scalar], where: str) -> None:
             )
 
 
-def _in_phases(jobs: list[Job]) -> Iterator[Job]:
-    phase = 0
-    for number, job in enumerate(jobs):
-        phase += bool(number and job.options.get("stonewall"))
-        yield replace(job, phase=phase)
+@dataclass
+class _Reader:
+    """Reads a job file line by line."""
 
+    beside: Mapping[str, Scalar]
+    """Options of the sweep beside the text, which hold for every section."""
+    where: str
+    values: Mapping[str, str]
+    """Of the variables in the text."""
+    usual_size: int
+    jobs: list[Job] = field(default_factory=list)
+    changes: list[JobChange] = field(default_factory=list)
+    problems: list[ParameterError] = field(default_factory=list)
 
-def _sections(text: str, own: Mapping[str, Scalar], where: str) -> Iterator[Job]:
-    """Yield each named section with the options that hold for it: those beside the text, global ones, its own."""
-    common, current = dict(own), dict[str, Scalar]()
-    name, seen = "", set[str]()
-    for number, line in enumerate(text.splitlines(), start=1):
-        place = f"{where}, line {number}"
-        if _BLANK.match(line):
-            continue
-        if line.lstrip().startswith("["):
-            if name not in ("", "global"):
-                yield Job(name, current)
-            name = _name(line.strip(), seen, place)
-            current = common if name == "global" else dict(common)
-            continue
+    def __post_init__(self) -> None:
+        self.common, self.current = dict(self.beside), dict[str, Scalar]()
+        self.common_given, self.given = set[str](), set[str]()
+        self.section: JobLine | None = None
+        self.names, self.files = dict[str, str](), dict[str, str]()
+
+    def read(self, text: str) -> None:
+        for line in read_lines(text):
+            place = f"{self.where}, line {line.number}"
+            try:
+                if line.text.startswith("["):
+                    self._end()
+                    self._begin(line, place)
+                elif self.section is None:
+                    raise ParameterError("an option before the first section", where=place, got=line.text[:60])
+                else:
+                    self._take(line, place)
+            except ParameterError as error:
+                self.problems.append(error)
+        self._end()
+        if self.section and not self.jobs and "rw" in self.common_given:
+            self._add(self.section, f"[{OWN_NAME}]", "a job with the global options: the file names none")
+            self.section = replace(self.section, value=OWN_NAME)
+            self.current, self.given = dict(self.common), self.common_given
+            self._end()
+
+    def _begin(self, line: JobLine, place: str) -> None:
+        name = line.value or ""
+        self.section = line
+        self.current = self.common if is_global(name) else dict(self.common)
+        self.given = self.common_given if is_global(name) else {*self.common_given}
         if not name:
-            raise ParameterError("an option before the first section", where=place, got=line.strip()[:60])
-        key, value = _option(line.strip(), place)
-        _check_once(key, value, own, place)
-        current[key] = value
-    if name not in ("", "global"):
-        yield Job(name, current)
+            raise ParameterError("a section without a name", where=place, got=line.text[:60], allowed="[NAME]")
+
+    def _take(self, line: JobLine, place: str) -> None:
+        filled = with_values(line, self.values)
+        ruling = rule(filled, place)
+        if ruling.name == "filename":
+            ruling = self._of_files(str(ruling.value))
+        if ruling.name == "wait_for":
+            ruling = replace(ruling, value=self.names.get(str(ruling.value), ruling.value))
+        if ruling.name:
+            _check_once(ruling.name, ruling.value, self.beside, place)
+            self._set(ruling.name, ruling.value)
+        now, why = f"{ruling.name}={_text(ruling.value)}" if ruling.name else "", ruling.why
+        if not why:  # the text of its author says the same
+            now = f"{ruling.name}={filled.value or 1}"
+            why = "the values of its variables" if filled != line else ""
+            why = why or (f"another name of {ruling.name}" if ruling.name != line.key else "")
+        if why:
+            self.changes.append(JobChange(line.number, line.text, now, why))
+
+    def _set(self, name: str, value: Scalar) -> None:
+        self.current[name] = value
+        self.given.add(name)
+        if name == "rw":
+            self.current["rw"], _, count = str(value).partition(":")
+            self.current.pop("rw_count", None)
+            self.current.update({"rw_count": count} if count else {})
+
+    def _of_files(self, text: str) -> Ruling:
+        """Return names of files in our own directory: what was one file to several jobs stays one."""
+        paths = text.replace("\\:", "-").split(":")
+        for path in paths:
+            self.files.setdefault(path, safe_name(path.rpartition("/")[2], {*self.files.values()}))
+        names = ":".join(self.files[path] for path in paths)
+        why = "files of that name in the directory of the trial, which stand for any device or path"
+        return Ruling("filename", names, "" if names == text else why)
+
+    def _end(self) -> None:
+        if self.section is None or is_global(self.section.value or "") or not self.section.value:
+            return
+        line, self.section = self.section, None
+        name, before = line.value or "", [job.name for job in self.jobs]
+        safe = safe_name(name, {*before}, usual="job")
+        if safe != name:
+            self._add(line, f"[{safe}]", "a name of its own for each job, which names its files and figures", line.text)
+        if name in self.names and not {"filename", "filename_format"} & {*self.current}:
+            shared = f"{self.names[name]}.$jobnum.$filenum"
+            self._add(line, f"filename_format={shared}", "sections of one name share their files")
+            self.current["filename_format"] = shared
+        self.names.setdefault(name, safe)
+        self._complete(line)
+        self.jobs.append(Job(safe, self.current))
+
+    def _complete(self, line: JobLine) -> None:
+        """Give a job what fio takes where nothing is said, and a size."""
+        own = self.current
+        if "rw" not in own:
+            own["rw"] = "read"
+            self._add(line, "rw=read", "what fio does where nothing is said")
+        if own.get("time_based") and not own.get("runtime"):
+            own["time_based"] = 0
+            self._add(line, "time_based=0", "fio ignores time_based where no runtime is given")
+        if "size" not in own and "filesize" in own:
+            own["size"] = int(str(own["filesize"]).rpartition("-")[2]) * file_count(own)
+            self._add(line, f"size={own['size']}", "all files of it")
+        elif "size" not in own:
+            own["size"] = self.usual_size
+            why = "the file names no size, as for a whole device: give one beside `jobs`"
+            self._add(line, f"size={self.usual_size}", why)
+        if own["rw"] in WRITES and own.get("refill_buffers") and not self.given.intersection(_DATA):
+            self._add(line, "refill_buffers=1", "new data for each write, unless the file says what data")
+
+    def _add(self, line: JobLine, now: str, why: str, was: str = "") -> None:
+        self.changes.append(JobChange(line.number, was, now, why))
 
 
-def _name(line: str, seen: set[str], place: str) -> str:
-    match = _SECTION.match(line)
-    if not match or match[1] in seen:
-        raise ParameterError(
-            "not the name of a new job",
-            where=place,
-            got=repr(line)[:60],
-            allowed="[NAME], each once, of letters, digits, '_', '.' and '-'",
-        )
-    if match[1] != "global":
-        seen.add(match[1])
-    return match[1]
+def with_values(line: JobLine, values: Mapping[str, str]) -> JobLine:
+    """Return an option with the values of its variables."""
+    if line.value is None or not values:
+        return line
+    keywords = "|".join(name for name in KEYWORDS if name in values)
+    pattern = r"\$\{(\w+)\}" + (rf"|\$({keywords})" if keywords else "")
+    value = re.sub(pattern, lambda match: values.get(next(filter(None, match.groups())), match[0]), line.value)
+    return replace(line, value=value)
 
 
-def _option(line: str, place: str) -> tuple[str, Scalar]:
-    key, equals, text = (part.strip() for part in line.partition("="))
-    if not key:
-        raise ParameterError(
-            "a value without an option", where=place, got=line[:60], allowed="NAME=VALUE, or NAME alone"
-        )
-    if key.split(maxsplit=1)[0] == "include":
-        key = "include"
-    if key in _NOT_IN_TEXT:
-        raise ParameterError(
-            f"fio's option {key} is not for a job file to set", where=place, got=line[:60], allowed=_NOT_IN_TEXT[key]
-        )
-    if "$" in text or (equals and not text):
-        raise ParameterError(
-            "not a value for a job file", where=place, got=line[:60], allowed="NAME=VALUE, or NAME alone, without '$'"
-        )
-    return key, _value(key, text, OPTIONS.get(key, Option(kind="any")), place)
-
-
-def _value(key: str, text: str, option: Option, place: str) -> Scalar:
-    """In base units, from what fio reads in the text."""
-    found: Scalar | None = text or 1
-    if option.kind == "size":
-        found = fio_bytes(text)
-    elif option.kind == "duration":
-        found = fio_seconds(text)
-    elif option.kind in ("int", "flag"):
-        found = fio_bytes(text or "1")
-    if found is None or (option.kind == "flag" and found not in (0, 1)):
-        raise ParameterError(
-            f"fio's option {key} needs a plain value",
-            where=place,
-            got=repr(text)[:60],
-            allowed={"size": "bytes, such as 4k or 4096", "duration": "a time, such as 10s", "flag": "0 or 1"}.get(
-                option.kind, "a whole number"
-            ),
-        )
-    return read_value(found, option, where=place).value if option.kind == "choice" else found
+def _text(value: Scalar) -> str:
+    """Return a value as a job file has it; durations are in seconds."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}s" if value.is_integer() else f"{round(value * 1e6)}us"
 
 
 def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) -> None:
@@ -163,21 +284,129 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
         )
 
 
+def change_words(changes: Iterable[JobChange], *, most: int | None = _MOST_SHOWN) -> list[str]:
+    """Return one sentence for each reason: what fio gets in the place of the lines, and how many more there are."""
+    by_reason: dict[str, list[str]] = {}
+    for change in changes:
+        by_reason.setdefault(change.why, []).append(change.words)
+    left = {why: len(words) - len(words[:most]) for why, words in by_reason.items()}
+    return [
+        "; ".join(words[:most]) + (f"; and {counted(left[why], 'more line')}" if left[why] else "") + f": {why}"
+        for why, words in by_reason.items()
+    ]
+
+
+def takes_usual_size(changes: Iterable[JobChange]) -> bool:
+    """Return whether a job has a size that its file does not give."""
+    return any(not change.was and change.now == f"size={USUAL_SIZE}" for change in changes)
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def _in_phases(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Yield the jobs with their phases. One that waits for the last before it begins a phase, too."""
+    phase, previous = 0, list[Job]()
+    for job in jobs:
+        waits = previous and job.options.get("wait_for") == previous[-1].name
+        if previous and (is_on(job.options, "stonewall") or waits):
+            phase, previous = phase + 1, []
+        previous.append(replace(job, phase=phase))
+        yield previous[-1]
+
+
+def _of_times(jobs: tuple[Job, ...], where: str) -> Iterator[ParameterError]:
+    """Yield an error for each job that leaves open when it runs, beside the others: figures of all of them together
+    would be of no known time."""
+    for phase in sorted({job.phase for job in jobs}):
+        together, earlier = [job for job in jobs if job.phase == phase], [job for job in jobs if job.phase == phase - 1]
+        awaited = {str(job.options.get("wait_for", "")) for job in together}
+        delays = {fio_seconds(str(job.options.get("startdelay", 0))) for job in together}
+        if awaited != {""} and (len(awaited) > 1 or [*awaited] != [job.name for job in earlier]):
+            yield _open_time("wait_for", together, where, "stonewall, or one job that waits for the only one before it")
+        if None in delays or len(delays) > 1:
+            yield _open_time("startdelay", together, where, "one delay for all jobs that run at the same time")
+
+
+def _open_time(name: str, jobs: list[Job], where: str, allowed: str) -> ParameterError:
+    job = next(job for job in jobs if name in job.options)
+    return ParameterError(
+        f"{name} leaves open which jobs run at the same time",
+        where=f"{where}: [{job.name}].{name}",
+        got=str(job.options[name]),
+        allowed=allowed,
+    )
+
+
+# --- space ------------------------------------------------------------------------------------------------------------
+
+
+def extent(jobs: Iterable[Job]) -> int:
+    """Return the bytes of all files of jobs; those that several jobs, or clones, share are counted once."""
+    sizes: dict[str, int] = {}
+    for job in jobs:
+        for clone in range(job.clones):
+            for name, size in _files_of(job, clone):
+                sizes[name] = max(size, sizes.get(name, 0))
+    return sum(sizes.values())
+
+
+def end_on_device(job: Job) -> int:
+    """Return the end of what a job touches on a device, from the first byte that it may touch."""
+    return _start(job, job.clones - 1) + int(job.options["size"])
+
+
+def _start(job: Job, clone: int) -> int:
+    return int(job.options.get("offset", 0)) + int(job.options.get("offset_increment", 0)) * clone
+
+
+def _files_of(job: Job, clone: int) -> Iterator[tuple[str, int]]:
+    """Yield the bytes of the files of a clone, under a name that only those who share them have."""
+    options, files, start = job.options, file_count(job.options), _start(job, clone)
+    largest = int(str(options.get("filesize", 0)).rpartition("-")[2])
+    if "filename" in options:
+        size = largest or start + math.ceil(int(options["size"]) / files)
+        yield from ((name, size) for name in str(options["filename"]).split(":"))
+    else:
+        pattern = str(options.get("filename_format", "$jobname.$jobnum.$filenum"))
+        name = pattern.replace("$jobname", job.name).replace("$jobnum", str(clone))
+        yield name, largest * files or start * files + int(options["size"])
+
+
+# --- what is run ------------------------------------------------------------------------------------------------------
+
+
+def layout_of(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """Return the jobs that read, as what lays out their files takes them: none waits for another."""
+    readers = (job for job in jobs if job.options["rw"] in READS)
+    return tuple(replace(job, options=_without(job.options, ("wait_for", "startdelay"))) for job in readers)
+
+
+def _without(options: Mapping[str, Scalar], names: tuple[str, ...]) -> dict[str, Scalar]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
 def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
     """Return the text that is run: each job with all its options; its clones are reported together if `grouped`."""
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
-    return "\n".join([*lines, *_job_lines(jobs, {}, seed, grouped=grouped)]) + "\n"
+    return "\n".join([*lines, *_job_lines(jobs, common, seed, grouped=grouped, whole=False)]) + "\n"
 
 
 def client_job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
     """Return the same for one of several clients. Nothing is global: a report has one place for that."""
-    return "\n".join(_job_lines(jobs, common, seed, grouped=grouped)) + "\n"
+    return "\n".join(_job_lines(jobs, common, seed, grouped=grouped, whole=True)) + "\n"
 
 
-def _job_lines(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> Iterator[str]:
+def _job_lines(
+    jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool, whole: bool
+) -> Iterator[str]:
+    """Yield the lines of each job; `whole`: with what is common to all."""
     for number, job in enumerate(jobs):
         yield f"[{job.name}]"
         if grouped and number:
             yield "new_group=1"
-        own = {**common, **dict(arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
-        yield from (f"{name}={value}" for name, value in own.items())
+        own = {**dict(arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
+        if "filename" in common:  # a device, with the place at which it may be touched
+            own = {name: value for name, value in own.items() if name not in ("filename", "filename_format")}
+            own |= {"offset": str(int(common["offset"]) + int(own["offset"]))} if "offset" in own else {}
+        yield from (f"{name}={value}" for name, value in {**(common if whole else {}), **own}.items())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
-from mountlab.core.errors import ParameterError, did_you_mean
+from mountlab.core.errors import ParameterError, did_you_mean, raise_all
 from mountlab.core.model import Scalar
 from mountlab.core.options import Option
 from mountlab.core.units import KIB
@@ -50,15 +51,19 @@ OPTIONS: Mapping[str, Option] = {
         "bandwidth only, and more than 16 jobs, or several clients, have no log",
     ),
     "jobs": Option(kind="text", help="the text of a job file, for several jobs at once", file_key="job_file"),
+    "variables": Option(
+        kind="mapping",
+        help="values of the variables in the text of `jobs`: {SIZE: 1g} for ${SIZE}, {ncpus: 4} for $ncpus",
+    ),
     "cache": CACHE,
 }
 
 NEEDED = {"rw": "read, write, randread, ...", "size": "text with a unit, such as 256MiB"}
-_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z|hugepage-size\Z")
 _SIZE = re.compile(
     r"(?:(?P<hex>0x[0-9a-f]{1,16})|(?P<number>\d{1,18})(?P<unit>[kmgtp]?))(?P<suffix>i?b|i)?\Z", re.IGNORECASE
 )
-_TIME = re.compile(r"(\d{1,15})(d|h|m|s|sec|ms|msec|us|usec)?\Z", re.IGNORECASE)
+_TIME = re.compile(r"(\d{1,15})(d|h|m|s|ms|msec|us|usec)?\Z", re.IGNORECASE)
 _TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
 _SHARES = re.compile(r"([a-z_]+:)?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*\Z", re.IGNORECASE)
 """'4k/60:64k/40', the only values of fio's with a '/' that are no path."""
@@ -75,7 +80,10 @@ ALIASES = {
     "iodepth_batch_complete": "iodepth_batch_complete_min", "nr_files": "nrfiles", "ratemin": "rate_min",
     "ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "disable_bw": "disable_bw_measurement",
     "ss": "steadystate", "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time",
+    "ss_interval": "steadystate_check_interval", "mem_align": "iomem_align",
 }  # fmt: skip
+ALIASES: Mapping[str, str] = {**_ALIASES, "iomem": "mem", "fill_fs": "fill_device", "fileoffset": "offset"}
+"""Other names that fio has for an option."""
 _LEADING_OUT = (
     "filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client", "daemonize",
     "read_iolog", "write_iolog", "replay_redirect", "aux_path", "trigger", "trigger_file", "write_bw_log",
@@ -96,7 +104,7 @@ RESERVED: Mapping[str, str] = {
     "kb_base": "sizes have their units spelled out in a sweep",
     "stats": "a job without figures is no measurement",
     "wait_for": "it would wait for another job: give `jobs`, a text with several, and there write stonewall",
-    "exitall": "what the other jobs had done by then could not be checked against what was asked",
+    "exitall": "it would end other jobs: give `jobs`, a text with several, and write it there",
 }
 
 _NUMBERS = (
@@ -140,15 +148,15 @@ def numbers(text: str) -> bool:
 def waits(options: Mapping[str, Scalar]) -> bool:
     """Return whether each I/O of a job waits for its device, where there is one."""
     flushed = (str(options.get(name)) in ("1", "sync", "dsync") for name in ("fsync", "fdatasync", "sync"))
-    return _on(options, "direct") or any(flushed)
+    return is_on(options, "direct") or any(flushed)
 
 
 def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each option for fio itself, as text that it reads."""
-    mixed = "bssplit" in options or "bsrange" in options
+    mixed, counts = "bssplit" in options or "bsrange" in options, "rw_count" in options
     for name, value in options.items():
-        if name not in ("cache", "jobs", "group_reporting") and not (name == "bs" and mixed):
-            yield name, _argument(name, value)
+        if name not in ("cache", "jobs", "variables", "group_reporting", "rw_count") and not (name == "bs" and mixed):
+            yield name, _argument(name, value) + (f":{options['rw_count']}" if name == "rw" and counts else "")
 
 
 def _argument(name: str, value: Scalar) -> str:
@@ -177,8 +185,31 @@ def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
 
 
 def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
-    """Raise ParameterError where the options of one job do not make sense together, or are not for a sweep to give."""
-    _check_times(options, where)
+    """Raise ParameterError where the options of one job do not make sense together, or are not for a sweep to give: one
+    for each that is wrong."""
+    checks: list[Callable[[], None]] = [
+        lambda: _check_engine(str(options["ioengine"]), f"{where}.ioengine"),
+        lambda: _check_amount(options, where),
+        lambda: _check_split(str(options.get("bssplit", "4k/100")), f"{where}.bssplit"),
+        *(partial(_check_option, name, value, f"{where}.{name}") for name, value in options.items()),
+    ]
+    problems: list[ParameterError] = []
+    for check in checks:
+        try:
+            check()
+        except ParameterError as error:
+            problems.append(error)
+    raise_all(problems)
+
+
+def _check_amount(options: Mapping[str, Scalar], where: str) -> None:
+    if options.get("time_based") and not options.get("runtime"):
+        raise ParameterError(
+            "time_based without a runtime never ends",
+            where=f"{where}.runtime",
+            got="nothing",
+            allowed="text such as '60s'",
+        )
     if not options["numjobs"] or not options["bs"] or int(options["size"]) < blocks(options)[0]:
         raise ParameterError(
             "fio would do nothing",
@@ -186,18 +217,18 @@ def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
             got=f"numjobs {options['numjobs']}, size {options['size']}, bs {options['bs']}",
             allowed="one job or more, and a size of one block or more",
         )
-    for name, value in options.items():
-        _check_name(name, value, f"{where}.{name}")
-        _check_units(name, value, f"{where}.{name}")
-        if name in _NUMBERS and not numbers(_argument(name, value)):
-            raise ParameterError(
-                f"fio's option {name} needs a number",
-                where=f"{where}.{name}",
-                got=repr(value),
-                allowed="a whole number, as 100 or 4k; with commas one each for reads, writes and trims",
-            )
-    _check_split(str(options.get("bssplit", "4k/100")), f"{where}.bssplit")
-    _check_engine(str(options["ioengine"]), f"{where}.ioengine")
+
+
+def _check_option(name: str, value: Scalar, where: str) -> None:
+    _check_name(name, value, where)
+    _check_units(name, value, where)
+    if name in _NUMBERS and not numbers(_argument(name, value)):
+        raise ParameterError(
+            f"fio's option {name} needs a number",
+            where=where,
+            got=repr(value),
+            allowed="a whole number, as 100 or 4k; with commas one each for reads, writes and trims",
+        )
 
 
 def _check_units(name: str, value: Scalar, where: str) -> None:
@@ -233,24 +264,6 @@ def _check_split(text: str, where: str) -> None:
                 got=f"{each}: {total} %",
                 allowed="sizes above 0, and shares of 100 % or less together",
             )
-
-
-def _check_times(options: Mapping[str, Scalar], where: str) -> None:
-    if options.get("time_based") and not options.get("runtime"):
-        raise ParameterError(
-            "time_based without a runtime never ends",
-            where=f"{where}.runtime",
-            got="nothing",
-            allowed="text such as '60s'",
-        )
-    if options.get("ramp_time") and not options.get("time_based"):
-        # fio does not count what it moves during the ramp: without a set time no count can be expected.
-        raise ParameterError(
-            "ramp_time needs time_based",
-            where=f"{where}.ramp_time",
-            got="no time_based",
-            allowed="time_based: true, and a runtime",
-        )
 
 
 def _check_name(name: str, value: Scalar, where: str) -> None:
@@ -295,20 +308,28 @@ def _check_engine(engine: str, where: str) -> None:
             where=where,
             got=repr(engine),
             allowed=", ".join(ENGINES),
-            next_step=did_you_mean(engine, ENGINES),
+            next_step=did_you_mean(engine, ENGINES)
+            or "take one of these; for a job file `mountlab sweep import-job FILE --engine libaio` does so",
         )
 
 
 def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
     """Return the least that so many clones of a job move, where no time ends them."""
     smallest, largest = blocks(options)
-    files = _whole(options, "nrfiles")
-    each = int(options.get("io_size") or options["size"]) // files
+    files = file_count(options)
+    least = fio_bytes(str(options.get("filesize", "")).partition("-")[0])
+    size = int(options["size"]) if least is None else min(int(options["size"]), least * files)
+    each = int(options.get("io_size") or size) // files
     # fio gives every file the same whole number of blocks; of mixed sizes the last one may not fit any more.
     whole = each // largest * largest if smallest == largest else max(each - largest, smallest)
     total = whole * files * _whole(options, "loops")
     limit = fio_bytes(str(options.get("number_ios", ""))) or math.inf
     return min(total, limit * smallest) * clones
+
+
+def file_count(options: Mapping[str, Scalar]) -> int:
+    """Return the number of files of each clone of a job."""
+    return len(str(options["filename"]).split(":")) if "filename" in options else _whole(options, "nrfiles")
 
 
 def _whole(options: Mapping[str, Scalar], name: str) -> int:
@@ -324,15 +345,15 @@ def written(jobs: Sequence[Mapping[str, Scalar]]) -> Written:
 
 def _written(options: Mapping[str, Scalar]) -> Written:
     """Of one job, in the order in which fio looks at its options (fill_io_buffer)."""
-    reduced = [f"{name} {options[name]}" for name in _REDUCED if _on(options, name)]
+    reduced = [f"{name} {options[name]}" for name in _REDUCED if is_on(options, name)]
     if reduced:
         return Written(f"random data, reduced on purpose ({', '.join(reduced)})", True)
     for name, text in (("buffer_pattern", "one pattern again and again"), ("zero_buffers", "zeros")):
-        if name in options and _on(options, name):
+        if name in options and is_on(options, name):
             return Written(text, True)
-    if _on(options, "refill_buffers"):
+    if is_on(options, "refill_buffers"):
         return Written("random data, new for each write", False)
-    if _on(options, "scramble_buffers", "1"):
+    if is_on(options, "scramble_buffers", "1"):
         return Written("the same random data in each write, changed in a few bytes of each 512", False)
     return Written("the same random data in each write", True)
 
@@ -340,5 +361,6 @@ def _written(options: Mapping[str, Scalar]) -> Written:
 _REDUCED = ("buffer_compress_percentage", "dedupe_percentage")
 
 
-def _on(options: Mapping[str, Scalar], name: str, default: str = "0") -> bool:
+def is_on(options: Mapping[str, Scalar], name: str, default: str = "0") -> bool:
+    """Return whether a flag is on; `default`: what fio takes where nothing is said."""
     return str(options.get(name, default)) not in ("0", "False")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mountlab.cli.shared import verbs_below
-from mountlab.cli.sweep import check, list_, new
+from mountlab.cli.sweep import check, import_job, list_, new
 
-COMMANDS = (list_, new, check)
+COMMANDS = (list_, new, import_job, check)
 """In the order of the help."""
 
 
