@@ -74,15 +74,15 @@ _DURATIONS = tuple(name for name, option in OPTIONS.items() if option.kind == "d
 _OURS = "Mountlab sets it, so that fio works in its own directory only"
 _PATHS = "it would make fio read, write or run something outside its own directory"
 _GROWS = "the plan could not tell how much space it takes: give size and numjobs"
-ALIASES = {
+ALIASES: Mapping[str, str] = {
     "readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "blockalign": "ba", "blocksize_range": "bsrange",
     "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch", "timeout": "runtime",
     "iodepth_batch_complete": "iodepth_batch_complete_min", "nr_files": "nrfiles", "ratemin": "rate_min",
     "ratecycle": "rate_cycle", "wait_for_previous": "stonewall", "disable_bw": "disable_bw_measurement",
     "ss": "steadystate", "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time",
-    "ss_interval": "steadystate_check_interval", "mem_align": "iomem_align",
+    "ss_interval": "steadystate_check_interval", "mem_align": "iomem_align", "iomem": "mem", "fill_fs": "fill_device",
+    "fileoffset": "offset",
 }  # fmt: skip
-ALIASES: Mapping[str, str] = {**_ALIASES, "iomem": "mem", "fill_fs": "fill_device", "fileoffset": "offset"}
 """Other names that fio has for an option."""
 _LEADING_OUT = (
     "filename", "filename_format", "opendir", "exec_prerun", "exec_postrun", "include", "server", "client", "daemonize",
