@@ -189,7 +189,8 @@ def test_a_machine_of_a_data_centre(tmp_path: Path) -> None:
             f"{cpu}/cpu0/cpuidle/state1/name": "C1\n", f"{cpu}/cpu0/cpuidle/state1/latency": "1\n",
             f"{cpu}/cpu0/cpuidle/state2/name": "C6\n", f"{cpu}/cpu0/cpuidle/state2/latency": "133\n",
             f"{cpu}/cpu0/cpuidle/state0/disable": "0\n", f"{cpu}/cpu0/cpuidle/state1/disable": "0\n",
-            f"{cpu}/cpu0/cpuidle/state2/disable": "1\n",
+            f"{cpu}/cpu0/cpuidle/state2/disable": "1\n", f"{cpu}/cpu0/cpuidle/state0/residency": "0\n",
+            f"{cpu}/cpu0/cpuidle/state1/residency": "2\n", f"{cpu}/cpu0/cpuidle/state2/residency": "600\n",
             "sys/devices/system/node/online": "0-1\n", "proc/sys/kernel/numa_balancing": "1\n",
             "sys/block/nvme0n1/device/firmware_rev": "2.0.1 \n", "sys/block/nvme0n1/device/serial": "S4EVNX0M123456\n",
             "sys/block/nvme0n1/queue/read_ahead_kb": "128\n", "sys/block/nvme0n1/queue/wbt_lat_usec": "0\n",
@@ -209,10 +210,53 @@ def test_a_machine_of_a_data_centre(tmp_path: Path) -> None:
     assert frequency == {"driver": "intel_pstate", "mode": "active", "boost": "off", "highest_hz": 3_500_000_000}
     idle = machine.parse_idle(gathered(tmp_path, machine_scripts.IDLE))
     assert (idle["deepest"], idle["states"], idle["switched_off"]) == ("C1 (1 µs)", "POLL, C1", "C6")
+    assert machine.idle_states({"cpu_idle": idle}) == [
+        machine.IdleState("POLL", 0.0, 0.0), machine.IdleState("C1", 1e-6, 2e-6)
+    ]  # fmt: skip
     assert machine.parse_numa(gathered(tmp_path, machine_scripts.NUMA)) == {"nodes": 2, "balancing": "on"}
     disks = machine.parse_disks(gathered(tmp_path, machine_scripts.DISKS))
     disk = {"firmware": "2.0.1", "read_ahead_bytes": 128 * 1024, "writeback_throttling": "off"}
     assert disks == {"nvme0n1": disk}
+
+
+@pytest.mark.parametrize(("limit", "kept"), [("  2000000000", None), ("0", "0 µs"), (" 20", "20 µs")])
+def test_a_limit_of_the_latency_is_kept_where_somebody_asks_for_one(limit: str, kept: str | None) -> None:
+    assert machine.parse_idle(f"state0 name\tPOLL\nlimit\t{limit}\n").get("limit") == kept
+
+
+def test_drives_tell_their_temperature(tmp_path: Path) -> None:
+    """Of an NVMe drive and of a disk by drivetemp; other sensors are not asked, which may take long."""
+    nvme, disk, board = (f"sys/class/hwmon/hwmon{number}" for number in (1, 2, 3))
+    files(
+        tmp_path,
+        {
+            f"{nvme}/name": "nvme\n", f"{nvme}/temp1_max": "81850\n", f"{nvme}/temp1_crit": "84850\n",
+            f"{disk}/name": "drivetemp\n", f"{disk}/temp1_max": "60000\n", f"{board}/name": "coretemp\n",
+            f"{board}/temp1_max": "90000\n", "sys/devices/pci0/nvme/nvme0/model": "x\n",
+            "sys/devices/ata1/block/sda/size": "1\n", "sys/devices/board/name": "x\n",
+        },
+    )  # fmt: skip
+    for sensor, device in ((nvme, "pci0/nvme/nvme0"), (disk, "ata1"), (board, "board")):
+        (tmp_path / sensor / "device").symlink_to(tmp_path / "sys/devices" / device)
+    kept = machine.parse_sensors(gathered(tmp_path, machine_scripts.SENSORS))
+    for each in kept.values():
+        each.pop("log", None)
+    places = {drive: each.pop("file").removeprefix(f"{tmp_path}/") for drive, each in kept.items()}
+    assert kept == {"nvme0": {"warning_celsius": 81.85, "critical_celsius": 84.85}, "sda": {"warning_celsius": 60.0}}
+    assert places == {"nvme0": f"{nvme}/temp1_input", "sda": f"{disk}/temp1_input"}
+    assert machine.sensor_files({"drive_sensors": None}) == []
+
+
+def test_the_log_of_a_drive_is_asked_for_by_root_only(tmp_path: Path) -> None:
+    files(tmp_path, {"sys/class/hwmon/hwmon1/name": "nvme\n", "sys/devices/nvme0/model": "x\n", "nvme": "#!/bin/sh\n"})
+    (tmp_path / "sys/class/hwmon/hwmon1/device").symlink_to(tmp_path / "sys/devices/nvme0")
+    (tmp_path / "nvme").chmod(0o755)
+    printed = gathered(tmp_path, f"PATH={tmp_path}:$PATH\n{machine_scripts.SENSORS}")
+    kept = {"drive_sensors": machine.parse_sensors(printed)}
+    log = {"nvme0": ("nvme", "smart-log", "-o", "json", "/dev/nvme0")}
+    assert machine.drive_logs({**kept, "rights": "sudo"}) == log
+    assert machine.drive_logs({**kept, "rights": "none"}) == {}
+    assert machine.drive_logs({"rights": "root"}) == {}
 
 
 def test_memory_that_is_taken_back_and_swap(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from checks.test_checks import build, found, make, the_only
 from mountlab.analysis.cells import answer_metrics, measurement_frame
-from mountlab.checks import Evidence
+from mountlab.checks import CHECKS, Evidence
 from mountlab.checks.asked import part_of
 from mountlab.checks.rates import rates
 from mountlab.core.metrics import METRICS
@@ -60,6 +60,53 @@ def whole(iops: float, **more: Any) -> Figures:
 def said(code: str, evidence: Evidence) -> str:
     """The message of the only caveat, with plain spaces."""
     return str(the_only(code, evidence).message).replace("\u00a0", " ").replace("\u202f", " ")
+
+
+# --- processors that sleep between requests ---------------------------------------------------------------------------
+
+IDLE = {"times": "POLL 0/0 µs, C1 2/2 µs, C6 133/600 µs"}
+PAUSES = {"rate_iops": 300}
+
+
+def rarely(iops: float, workload: dict[str, Any], **facts: Any) -> Evidence:
+    """Reads of 100 µs in the middle, on a box with such idle states."""
+    return replace(ran(workload, whole(iops)), facts={"cpu_idle": IDLE, **facts})
+
+
+def test_a_rate_at_which_processors_sleep_deeply_is_noted_with_what_it_takes_to_wake() -> None:
+    """A public report: 64 us more at 300/s than at 6,000/s."""
+    caveat = the_only("deep-idle", rarely(300, PAUSES))
+    assert (caveat.severity, caveat.scope, caveat.subject, caveat.metrics) == ("note", "cell", "ext4/f", "read_latency")
+    message = said("deep-idle", rarely(300, PAUSES))
+    assert "a request comes every 3.33 ms" in message
+    assert "enter idle state C6. To leave it takes up to 133 µs; the median latency is 100 µs of a read" in message
+
+
+@every_row(
+    ("what", "raised", "iops", "workload", "facts"),
+    [
+        ("a rate at which they do not sleep so long", False, 6000, {"rate_iops": 6000}, {}),
+        ("a think time", True, 300, {"thinktime": 3000}, {}),
+        ("one request after another", False, 300, {}, {}),
+        ("the deep state switched off", False, 300, PAUSES, {"cpu_idle": {"times": "C1 2/2 µs", "switched_off": "C6"}}),
+        ("a limit that somebody holds", False, 300, PAUSES, {"cpu_idle": {**IDLE, "limit": "10 µs"}}),
+        ("a limit above it", True, 300, PAUSES, {"cpu_idle": {**IDLE, "limit": "200 µs"}}),
+        ("idle=poll", False, 300, PAUSES, {"kernel_command_line": {"idle": "poll"}}),
+        ("states that are not known", False, 300, PAUSES, {"cpu_idle": None}),
+        ("an earlier version, without times", False, 300, PAUSES, {"cpu_idle": {"deepest": "C6 (133 µs)"}}),
+        ("a machine of 1 µs", False, 300, PAUSES, {"cpu_idle": {"times": "POLL 0/0 µs, haltpoll idle 1/1 µs"}}),
+    ],
+)
+def test_states_that_are_left_out_or_matter_little_are_not(
+    what: str, raised: bool, iops: float, workload: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    assert bool(found("deep-idle", rarely(iops, workload, **facts))) == raised, what
+
+
+def test_a_box_that_does_not_tell_its_idle_states_has_not_passed() -> None:
+    blind = CHECKS["deep-idle"].blind
+    assert blind(rarely(300, PAUSES, cpu_idle=None)) == "the box does not tell its idle states (cpu_idle)"
+    assert blind(rarely(300, {}, cpu_idle=None)) is None, "nothing waits"
 
 
 # --- the rate ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from mountlab.checks import Evidence, find_caveats, foresee
 from mountlab.core.findings import OptionEvidence
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
+from rows import every_row
 
 
 def during(*changed: str, evidence: Evidence | None = None, **values: Any) -> Evidence:
@@ -309,9 +310,60 @@ def test_where_the_kernel_does_not_tell_the_check_has_not_passed() -> None:
 @pytest.mark.parametrize(("options", "severity"), [([], "warning"), (["discard"], "note")])
 def test_blocks_that_the_device_was_told_to_forget(options: list[str], severity: str) -> None:
     asked = quiet(make(filesystems={"ext4": {**EXT4, "options": options}}))
-    caveat = the_only("discards", during("t0002", evidence=asked, discarded={"254:0": 40 * MIB}))
+    caveat = the_only("discards", during("t0002", evidence=asked, discarded={"7:0": 40 * MIB, "254:0": 40 * MIB}))
     assert caveat.severity == severity
     assert "discarded up to 40.0 MiB (TRIM)" in caveat.message
+
+
+@every_row(
+    ("given", "said", "unsaid"),
+    [
+        ({"options": ["noatime", "discard"]}, "as the mount option discard asks. Compare with `nodiscard`", "fstrim"),
+        ({"in_effect": {"discard": "async"}}, "discard=async has it, which is in effect although", "fstrim"),
+        ({"in_effect": {"rw": ""}}, "no option to discard is in effect: a program trimmed it (fstrim", "nodiscard"),
+        ({}, "not known by what: the mount options in effect were not kept", "nodiscard"),
+        ({"below": True, "in_effect": {"discard": ""}}, "only below its loop device: the file system", "nodiscard"),
+    ],
+)
+def test_what_discards_is_named_by_what_the_cell_has(given: dict[str, Any], said: str, unsaid: str) -> None:
+    """Trap: an option was blamed that the cell did not have."""
+    the_sweep = make(filesystems={"ext4": {**EXT4, "options": given.get("options", [])}})
+    evidence = replace(quiet(), sweep=the_sweep)
+    if "in_effect" in given:
+        evidence = replace(evidence, in_effect={"ext4": given["in_effect"]})
+    discarded = {"254:0": 40 * MIB, **({} if given.get("below") else {"7:0": 40 * MIB})}
+    message = the_only("discards", during("t0002", evidence=evidence, discarded=discarded)).message
+    assert said in message
+    assert unsaid not in message
+
+
+def heated(celsius: float, **sensor: Any) -> Evidence:
+    """A drive below the trials, at this temperature in one of them."""
+    file = "/sys/class/hwmon/hwmon2/temp1_input"
+    facts = {**KNOWN, "drive_sensors": {"vda": {"file": file, **sensor}}}
+    return replace(during("t0002", celsius={file: celsius}), facts=facts)
+
+
+def test_a_drive_as_hot_as_where_it_warns() -> None:
+    caveat = the_only("drive-hot", heated(82.0, warning_celsius=81.85))
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
+    assert "in 1 of its 10 trials (t0002) drive vda was at up to 82 °C; it warns at 82 °C" in caveat.message
+
+
+def test_a_drive_that_counted_heat_or_slowed_itself_down() -> None:
+    caveat = the_only("drive-hot", during("t0003", drive_alarms={"vda": 2, "sdb": 1}))
+    assert "in 1 of its 10 trials (t0003) drive vda counted that it was too hot, or that it slowed itself down" in (
+        caveat.message
+    )
+    assert found("drive-hot", during(drive_alarms={"vda": 0, "sdb": 1})) == []
+
+
+def test_a_drive_that_stays_cooler_or_has_no_limit_or_is_another_is_not_hot() -> None:
+    assert found("drive-hot", heated(80.0, warning_celsius=81.85)) == []
+    assert found("drive-hot", heated(80.0)) == [], "it does not tell where it warns"
+    facts = {"drive_sensors": {"sdb": {"file": "/sys/class/hwmon/hwmon2/temp1_input", "warning_celsius": 30.0}}}
+    assert found("drive-hot", quiet(facts={**KNOWN, **facts})) == [], "not below the trials"
+    assert "hwmon" in find_caveats(during(celsius={})).not_checked["drive-hot"]
 
 
 def test_discards_on_other_devices_and_of_a_few_blocks_are_not_told() -> None:

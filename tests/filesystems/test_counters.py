@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mountlab.filesystems.counters import Around, around
+from mountlab.filesystems.counters import Around, Extents, around, client_file
 from mountlab.filesystems.evidence import DeviceBytes
 from rows import every_row
 
@@ -90,6 +90,46 @@ def test_memory_devices_and_heat_are_differences() -> None:
     assert seen.discarded == {"8:0": 2048 * 512}
     assert seen.traffic == {"8:0": DeviceBytes(8 * 512, 16 * 512)}
     assert seen.names == {"8:0": "sda"}
+
+
+def test_calls_extents_temperatures_and_caches_are_read_from_what_a_trial_leaves() -> None:
+    sensor = "/sys/class/hwmon/hwmon2/temp1_input"
+    extents = "files 2\nsize 1000\nhole 100\nunwritten 300\nwritten 600"
+    seen = changed(
+        before={**BEFORE, "io": "rchar: 100\nwchar: 50\nsyscr: 3", sensor: "45850", "/proc/vmstat": "nr_dirtied 7"},
+        after={**AFTER, "io": "rchar: 1100\nwchar: 60\nsyscr: 9", sensor: "43850", "/proc/vmstat": "nr_dirtied 17",
+               "extents": extents},
+    )  # fmt: skip
+    assert (seen.read_calls, seen.write_calls, seen.dirtied_pages) == (1000, 10, 10)
+    assert seen.celsius == {sensor: 45.85}
+    assert seen.extents == Extents(files=2, size=1000, hole=100, unwritten=300)
+    assert seen.extents.without_data == pytest.approx(0.4)
+    quiet = changed()
+    assert (quiet.read_calls, quiet.extents, quiet.celsius, quiet.cache) == (None, None, {}, None), "an earlier version"
+
+
+LOG = """{{
+  "critical_warning" : 0, "temperature" : 341, "avail_spare" : 100, "warning_temp_time" : {minutes},
+  "critical_comp_time" : 0, "thm_temp1_trans_count" : {times}, "thm_temp2_trans_count" : 0, "thm_temp1_total_time" : 77
+}}"""
+
+
+def test_a_drive_that_slowed_itself_down_is_told_by_its_log() -> None:
+    def logs(minutes: int, times: int) -> str:
+        return f"drive nvme0\n{LOG.format(minutes=minutes, times=times)}\ndrive nvme1\n{LOG.format(minutes=5, times=5)}"
+
+    seen = changed(before={**BEFORE, "drives": logs(3, 9)}, after={**AFTER, "drives": logs(4, 11)})
+    assert seen.drive_alarms == {"nvme0": 3, "nvme1": 0}
+    assert changed(before={**BEFORE, "drives": ""}, after={**AFTER, "drives": logs(4, 11)}).drive_alarms == {}
+    assert changed(after={**AFTER, "drives": "drive nvme0\nnvme: not permitted"}).drive_alarms == {}
+
+
+def test_what_each_client_made_of_its_cache_is_kept_by_its_name() -> None:
+    files = {"before.txt": snapshot(BEFORE), "after.txt": snapshot(AFTER), "cache": "fadvise\n"}
+    seen = around({**files, client_file("a-b"): "drop_caches\n", client_file("c"): "filled\n", "client-c-log": "x"})
+    assert seen is not None
+    assert seen.cache == "fadvise"
+    assert seen.clients == {"a-b": "drop_caches", "c": "filled"}
 
 
 def test_pressure_is_a_share_of_the_time() -> None:

@@ -52,7 +52,7 @@ def test_every_check_has_passed_or_raised_or_says_why_it_could_not_look(run: Run
     told = [*{each.code for each in run.caveats}, *run.checks_passed, *run.not_checked]
     assert sorted(told) == sorted(CHECKS)
     of_the_box = {"frequency-scaling", "throttled", "on-battery", "swap-in-use", "virtualised", "emulated"}
-    of_the_box |= {"debug-kernel", "memory-limited", "pages-taken", "memory-given-back"}
+    of_the_box |= {"debug-kernel", "memory-limited", "pages-taken", "memory-given-back", "drive-hot", "folios-differ"}
     of_few_trials = {"outlier", "two-modes", "drift", "step", "autocorrelated", "warm-up-too-short"}
     of_their_limits = {"implausible", "garbage-collection", "kernel-message", "control-failed"}
     assert set(run.not_checked) <= of_the_box | of_few_trials | of_their_limits, (

@@ -450,7 +450,7 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:25] == [
+    assert lines[:28] == [
         f"out={OUT}/t0001",
         f"directory={directory}",
         f"mountpoint={MNT}/tmpfs",
@@ -459,6 +459,8 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "cache=cold",
         "lazy=''",
         "direct=''",
+        "reads=''",
+        "sensors=''",
         "in_memory=yes",
         "helper=''",
         "cgroups=/sys/fs/cgroup",
@@ -475,9 +477,34 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "prepare() { :; }",
         "warm() { :; }",
         "load_program() { sh -c 'dd --version 2>/dev/null || dd --help' version dd; }",
+        "show_drives() { :; }",
         f'measured() {{ "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 '
         "conv=fdatasync; }",
     ]
+
+
+@every_row(
+    ("what", "workload", "reads"),
+    [
+        ("cold reads", {"tool": "dd", "direction": "read", "count": 8}, str(8 * 2**20)),
+        ("warm reads", {"tool": "dd", "direction": "read", "count": 8, "cache": "warm"}, "''"),
+        ("direct reads of what is cached", {"tool": "dd", "direction": "read", "count": 8, "cache": "as_is",
+                                            "iflag": "direct"}, str(8 * 2**20)),
+        ("writes", {"tool": "dd", "direction": "write", "count": 8}, "''"),
+        ("a benchmark that only writes", {"tool": "fs_mark", "count": 8, "file_size": "1KiB"}, "''"),
+    ],
+)  # fmt: skip
+def test_files_are_looked_at_only_where_a_device_should_deliver(
+    what: str, workload: dict[str, Any], reads: str
+) -> None:
+    assert f"reads={reads}" in script(plan(filesystems={"e": EXT4}, workloads={"w": workload})).splitlines(), what
+
+
+def test_drives_that_tell_their_heat_are_asked_around_a_trial() -> None:
+    drive = {"file": "/sys/class/hwmon/hwmon1/temp1_input", "log": "nvme smart-log -o json /dev/nvme0"}
+    lines = script(plan(facts={**FACTS, "drive_sensors": {"nvme0": drive}})).splitlines()
+    assert "sensors=/sys/class/hwmon/hwmon1/temp1_input" in lines
+    assert "show_drives() { echo drive nvme0 && nvme smart-log -o json /dev/nvme0; }" in lines
 
 
 def test_the_counters_are_sampled_where_the_box_can_and_the_sweep_does_not_forbid_it() -> None:

@@ -18,7 +18,8 @@ from mountlab.box.care import resource
 from mountlab.box.containment import CGROUPS
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
 from mountlab.core.errors import in_one_line
-from mountlab.filesystems.counters import around
+from mountlab.core.units import MIB
+from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.made import made
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
@@ -35,6 +36,10 @@ TICK = 0.01 + 1e-9
 """The uptime of a box is in hundredths of a second: a time between two of them is up to one less than what went by."""
 COUNTERS = {"before.txt", "after.txt", "started_ns", "ended_ns", "uptime"}
 ALWAYS = COUNTERS | {"contained_by", "exit_status", "stdout", "stderr", "st_dev", "prepare.log", "warm.log"}
+
+
+PROGRAMS = ("sh", "ls", "md5sum", "truncate")
+"""Of this machine, for workloads of the tool `command`."""
 
 
 class Machine:
@@ -65,7 +70,9 @@ class Machine:
             "design": {"repeats": 1, "drop_caches": False},
             **more,
         }
-        facts = {**FACTS, "mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        programs = {**FACTS["programs"], **{name: {} for name in PROGRAMS}}
+        roots = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
+        facts = {**FACTS, **roots, "programs": programs}
         return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
@@ -558,6 +565,74 @@ def test_where_direct_io_was_asked_for_the_files_are_looked_for_in_the_page_cach
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None
     assert (seen.resident_bytes is not None) == asked
+
+
+OWN = {"tool": "command", "argv": "md5sum {directory}/f", "space": "64MiB", "metrics": {"elapsed": {"from": "clock"}}}
+LAID_OUT = "truncate -s 64M {directory}/f"
+FILEFRAG = """#!/bin/sh
+cat <<'EOT'
+Filesystem type is: ef53
+File size of d/a is 67108864 (131072 blocks of 512 bytes)
+d/a: 0 extents found
+File size of d/b (is 3 (1 blocks of 2)) is 4194304 (8192 blocks of 512 bytes)
+ ext:     logical_offset:        physical_offset: length:   expected: flags:
+   0:        0..    2047:      45058..     47105:   2048:
+   1:     4096..    6143:      61442..     63489:   2048:      49154: shared
+   2:     6144..    9215:      63490..     66561:   3072:             last,unwritten,eof
+d/b: 2 extents found
+File size of d/c is 5 (2 block of 512 bytes)
+ ext:     logical_offset:        physical_offset: length:   expected: flags:
+   0:        0..       4:     308264..    308268:      5:             last,not_aligned,inline,eof
+d/c: 1 extent found
+File size of d/d is 1048576 (2048 blocks of 512 bytes)
+ ext:     logical_offset:        physical_offset: length:   expected: flags:
+   0:        0..    1023:          0..         0:      0:             unknown_loc,delalloc
+   1:     1024..    2047: 100000000..1000001023:   1024: 1234567890: last,encoded,eof
+d/d: 2 extents found
+EOT
+"""
+"""What filefrag of e2fsprogs 1.47 prints, with a file of a strange name, and one with blocks beyond its end."""
+
+
+def test_what_files_consist_of_is_summed_by_kind(machine: Machine) -> None:
+    machine.program("filefrag", FILEFRAG)
+    extents = extents_of(machine, opened(machine, workloads={"r": {**OWN, "prepare": LAID_OUT}}))
+    assert extents == Extents(
+        files=4, size=64 * MIB + 4 * MIB + 5 + MIB, hole=64 * MIB + MIB, unwritten=MIB, inline=5, delayed=MIB // 2,
+        compressed=MIB // 2,
+    )  # fmt: skip
+
+
+def test_without_filefrag_nothing_is_known_of_the_files(machine: Machine) -> None:
+    machine.program("filefrag", "#!/bin/sh\nexit 127\n")
+    assert extents_of(machine, opened(machine, workloads={"r": {**OWN, "prepare": LAID_OUT}})) is None
+
+
+def test_where_a_program_reads_next_to_nothing_nobody_looks_at_its_files(machine: Machine) -> None:
+    machine.program("filefrag", FILEFRAG)
+    own = {**OWN, "argv": "ls {directory}", "prepare": LAID_OUT}
+    plan = opened(machine, workloads={"r": own})
+    assert extents_of(machine, plan) is None
+
+
+def test_the_read_and_write_calls_of_the_tool_and_its_children_are_counted(machine: Machine) -> None:
+    own = {**OWN, "argv": "sh -c 'cat {directory}/f | cat > /dev/null'", "prepare": LAID_OUT}
+    files, status, _ = machine.trial(opened(machine, workloads={"r": own}).trials[0])
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert status == "ok"
+    assert seen is not None
+    assert seen.read_calls is not None
+    assert seen.write_calls is not None
+    assert 128 * MIB <= seen.read_calls < 130 * MIB, "the file, and the pipe; and the counters themselves"
+    assert 128 * MIB <= seen.write_calls < 129 * MIB
+
+
+def extents_of(machine: Machine, plan: Plan) -> Extents | None:
+    files, status, reason = machine.trial(plan.trials[0])
+    assert status == "ok", reason
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert seen is not None
+    return seen.extents
 
 
 def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(tmp_path: Path) -> None:

@@ -347,6 +347,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("security_modules", scripts.SECURITY, lambda text: text.split("\t")[-1]),
     Fact("session_limits", scripts.LIMITS, machine.parse_limits),
     Fact("disk_settings", scripts.DISKS, machine.parse_disks),
+    Fact("drive_sensors", scripts.SENSORS, machine.parse_sensors),
     Fact("sampling_shell", _SAMPLING),
 )  # fmt: skip
 """Every fact. `rights` and `programs` are added by `gather`."""

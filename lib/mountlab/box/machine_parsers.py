@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -117,18 +118,53 @@ def parse_idle(text: str) -> Values:
     """Driver and governor, the states in which a processor may wait, and the deepest one with the time to leave it."""
     said = dict(lines(text))
     count = sum(re.fullmatch(r"state\d+ name", name) is not None for name in said)
-    states = [tuple(said.get(f"state{n} {key}", "") for key in ("name", "latency", "disable")) for n in range(count)]
-    used = [(name, latency) for name, latency, off in states if off in ("", "0")]
+    keys = ("name", "latency", "disable", "residency")
+    states = [tuple(said.get(f"state{n} {key}", "") for key in keys) for n in range(count)]
+    used = [(name, latency, stay) for name, latency, off, stay in states if off in ("", "0")]
     deepest = f"{used[-1][0]} ({used[-1][1]} µs)" if used else None
+    times = [f"{name} {latency}/{stay} µs" for name, latency, stay in used if latency and stay]
+    limit = said.get("limit", "")
     return known(
         {
             "driver": said.get("current_driver"),
             "governor": said.get("current_governor") or said.get("current_governor_ro"),
             "deepest": deepest,
-            "states": ", ".join(name for name, _ in used),
-            "switched_off": ", ".join(name for name, _, off in states if off not in ("", "0")),
+            "states": ", ".join(name for name, _, _ in used),
+            "times": ", ".join(times),
+            "switched_off": ", ".join(name for name, _, off, _ in states if off not in ("", "0")),
+            "limit": f"{limit} µs" if limit.isdecimal() and int(limit) < _NO_LATENCY_LIMIT else None,
         }
     )
+
+
+US_PER_S = 1_000_000
+_NO_LATENCY_LIMIT = 2_000_000_000
+"""What /dev/cpu_dma_latency holds where no program asks for a limit (PM_QOS_CPU_LATENCY_DEFAULT_VALUE), in µs."""
+_IDLE_STATE = re.compile(r"(?P<name>[^,]+) (?P<exit>\d+)/(?P<stay>\d+) µs")
+
+
+@dataclass(frozen=True)
+class IdleState:
+    """A state in which a processor waits."""
+
+    name: str
+    exit_s: float
+    """How long it takes to leave it, at worst."""
+    stay_s: float
+    """How long it must last to be worth it: the kernel chooses it for a wait that it expects to be as long."""
+
+
+def idle_states(facts: Mapping[str, Any]) -> list[IdleState]:
+    """Return the idle states that a processor of the box may enter, with times; [] where they are not known."""
+    said = facts.get("cpu_idle") or {}
+    if (facts.get("kernel_command_line") or {}).get("idle") == "poll":
+        return []
+    limit = re.match(r"\d+", str(said.get("limit") or ""))
+    states = [
+        IdleState(match["name"].strip(), int(match["exit"]) / US_PER_S, int(match["stay"]) / US_PER_S)
+        for match in _IDLE_STATE.finditer(str(said.get("times") or ""))
+    ]
+    return [state for state in states if limit is None or state.exit_s <= int(limit[0]) / US_PER_S]
 
 
 def parse_smt(text: str) -> str:
@@ -345,6 +381,40 @@ def _disk_limits(found: Iterable[tuple[str, str]]) -> str:
 _THROTTLES = {
     f"blkio.throttle.{way}_{what}_device": f"{way[0]}{what}" for way in ("read", "write") for what in ("bps", "iops")
 }
+
+
+def parse_sensors(text: str) -> dict[str, Values]:
+    """{drive: the file with its temperature, and the temperatures at which it warns and is in danger, in °C}."""
+    found: dict[str, Values] = {}
+    for name, value in lines(text):
+        drive, _, file = name.partition("\t")
+        key, read = _OF_A_SENSOR.get(file, ("", str))
+        if key and value:
+            found.setdefault(drive, {})[key] = read(value)
+    return known(found)
+
+
+def _celsius(value: str) -> float:
+    return int(value) / 1000
+
+
+_OF_A_SENSOR: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "file": ("file", str),
+    "log": ("log", str),
+    "temp1_max": ("warning_celsius", _celsius),
+    "temp1_crit": ("critical_celsius", _celsius),
+}
+
+
+def sensor_files(facts: Mapping[str, Any]) -> list[str]:
+    """Return the files in which the box's drives tell their temperature."""
+    return [each["file"] for each in (facts.get("drive_sensors") or {}).values() if "file" in each]
+
+
+def drive_logs(facts: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return drive to the command that prints its log of health, where root may ask for it."""
+    drives = (facts.get("drive_sensors") or {}) if facts.get("rights") in ("root", "sudo") else {}
+    return {name: tuple(str(each["log"]).split()) for name, each in drives.items() if "log" in each}
 
 
 def parse_disks(text: str) -> dict[str, Values]:

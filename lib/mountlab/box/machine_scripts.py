@@ -87,7 +87,10 @@ IDLE = r"""
 cd /sys/devices/system/cpu && {
     values '' cpuidle/current_driver cpuidle/current_governor cpuidle/current_governor_ro
     for state in cpu0/cpuidle/state[0-9]*; do
-        values "${state##*/} " "$state/name" "$state/latency" "$state/disable"
+        values "${state##*/} " "$state/name" "$state/latency" "$state/disable" "$state/residency"
+        # What a program such as tuned holds the latency below: read only, which asks for no limit of our own.
+        [ "${state##*/}" != state0 ] || [ ! -r /dev/cpu_dma_latency ] ||
+            printf 'limit\t%s\n' "$(od -An -td4 -N4 /dev/cpu_dma_latency)"
     done
 }
 """
@@ -166,6 +169,21 @@ for disk in /sys/block/*; do
     [ "$count" -le 64 ] || break
     values "$name	" "$disk/device/firmware_rev" "$disk/device/rev" "$disk/queue/write_cache" \
         "$disk/queue/read_ahead_kb" "$disk/queue/nr_requests" "$disk/queue/wbt_lat_usec"
+done
+"""
+SENSORS = r"""
+for sensor in /sys/class/hwmon/hwmon[0-9]*; do
+    read -r kind <"$sensor/name" || continue
+    at=$(CDPATH='' cd -- "$sensor/device" && pwd -P) || continue
+    for drive in "$at" "$at"/nvme/nvme[0-9]* "$at"/block/*; do
+        case $kind:${drive##*/} in nvme:nvme[0-9]*|drivetemp:sd*) ;; *) continue ;; esac
+        printf '%s\tfile\t%s\n' "${drive##*/}" "$sensor/temp1_input"
+        case $kind:$(PATH=$PATH:/usr/sbin:/sbin; command -v nvme || command -v smartctl) in
+        nvme:*/nvme) printf '%s\tlog\tnvme smart-log -o json /dev/%s\n' "${drive##*/}" "${drive##*/}" ;;
+        nvme:*/smartctl) printf '%s\tlog\tsmartctl -j -A /dev/%s\n' "${drive##*/}" "${drive##*/}" ;;
+        esac
+        values "${drive##*/}	" "$sensor/temp1_max" "$sensor/temp1_crit"
+    done
 done
 """
 SECURITY = "values '' /sys/kernel/security/lsm"

@@ -23,6 +23,7 @@ from mountlab.checks import (
     machine,
     options,
     ran,
+    reads,
     record,
     shape,
     sides,
@@ -47,6 +48,7 @@ __all__ = [
 _OF_TRIALS = (
     *record.CHECKS,
     *ran.CHECKS,
+    *reads.CHECKS,
     *caches.CHECKS,
     *control.CHECKS,
     *data.CHECKS,

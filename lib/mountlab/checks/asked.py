@@ -42,6 +42,19 @@ def asks_direct(workload: Workload) -> bool:
     return bool(known) and all(each.direct for each in known)
 
 
+BY_CALLS = "calls"
+
+
+def device_reads(workload: Workload, cache: str) -> str:
+    """Return the most bytes that it reads in different places and that a device should deliver: past the page cache, or
+    from a cold one. '' where it reads nothing so, BY_CALLS where only its read calls can tell."""
+    known = streams(workload)
+    reads = [each for each in known if not each.writes]
+    if not known and cache != "warm":
+        return BY_CALLS
+    return str(holds_bytes(workload)) if reads and (cache == "cold" or all(each.direct for each in reads)) else ""
+
+
 def cache_state(workload: Workload, design: Design) -> str:
     """cold, warm or as_is: the page cache when the tool starts."""
     return str(workload.options.get("cache") or ("cold" if design.drop_caches else "as_is"))

@@ -58,6 +58,10 @@ class Evidence:
     """Workload label to the metrics that the answer is about."""
     options: list[OptionEvidence]
     facts: Facts
+    in_effect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """File system name to the mount options in effect, and their values."""
+    fstypes: Mapping[str, str] = field(default_factory=dict)
+    """File system name to the type that the kernel gives it."""
     around: Mapping[str, Around] = field(default_factory=dict)
     """Trial id to what else changed on the box while the tool ran."""
     series: Mapping[str, Sequence[Series]] = field(default_factory=dict)

@@ -44,29 +44,6 @@ IMPLAUSIBLE = 1.05
 # --- the page cache ---------------------------------------------------------------------------------------------------
 
 
-def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
-    """Reads that the page cache answered, by what the application read against what the devices delivered.
-
-    In some trial the least busy of the devices below delivered less than 90 % of the bytes that the tool read. A note
-    where `cache: warm` asked for it. A loop image has two devices: the loop device, and the one that holds the image.
-    """
-    for cell, shares in _shares(evidence, "read"):
-        if min(shares) < CACHED_BELOW:
-            asked = cell.workload.options.get("cache") == "warm"
-            yield Doubt.of_cell(
-                cell,
-                f"the page cache answered: the device delivered {_range(shares)} of the bytes read"
-                + (
-                    ", as the sweep asks with cache: warm. This is not the speed of the device."
-                    if asked
-                    else ". This is not the speed of the device: read more than the memory holds, or cold."
-                ),
-                severity="note" if asked else "warning",
-                metrics="read_",
-                asked=asked,
-            )
-
-
 def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
     """Writes that had not reached the device when the tool stopped its clock.
 
@@ -77,7 +54,7 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
         if min(shares) < CACHED_BELOW:
             yield Doubt.of_cell(
                 cell,
-                f"the device had taken {_range(shares)} of the bytes written when the tool finished: the rest was "
+                f"the device had taken {range_of(shares)} of the bytes written when the tool finished: the rest was "
                 f"still in the page cache or was overwritten there. {FLUSH}",
                 metrics=_of_side(evidence, cell, "write_"),
             )
@@ -99,7 +76,7 @@ def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
 def _shares(evidence: Evidence, side: Direction) -> Iterator[tuple[Cell, list[float]]]:
     """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
     for cell in evidence.sweep.cells:
-        shares = [each.device_bytes / each.tool_bytes for each in _moved(evidence, cell, side)]
+        shares = [each.share for each in moved_by(evidence, cell, side)]
         if shares:
             yield cell, shares
 
@@ -115,20 +92,26 @@ class Moved:
     tool_bytes: float
     """What the tool says that it moved."""
     device_bytes: int
-    """Of the least busy device of those on top of each other: what it did not see, a cache above it answered."""
+    """Of the least busy device of those on top of each other."""
+
+    @property
+    def share(self) -> float:
+        """What the device moved per byte of the tool."""
+        return self.device_bytes / self.tool_bytes
 
 
 def moved(evidence: Evidence) -> list[Moved]:
     """Of every counted trial on a device whose counters were kept, cells in the order of the sweep."""
-    return [each for cell in evidence.sweep.cells for side in SIDES for each in _moved(evidence, cell, side)]
+    return [each for cell in evidence.sweep.cells for side in SIDES for each in moved_by(evidence, cell, side)]
 
 
-def _moved(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
+def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
+    """Yield the same of one cell and direction."""
     for trial_id in evidence.counted.get(cell.id, ()):
         traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
         own = evidence.moved.get((trial_id, side))
         if own and chain and not traffic.keys().isdisjoint(chain):
-            yield Moved(trial_id, cell, side, own, _least(traffic, chain, side))
+            yield Moved(trial_id, cell, side, own, least_bytes(traffic, chain, side))
 
 
 def device_bytes(
@@ -142,7 +125,7 @@ def device_bytes(
     for trial_id, own in traffic.items():
         chain = chains.get(mounts.get(trial_id, ""), ())
         if not own.keys().isdisjoint(chain):
-            found[trial_id] = DeviceBytes(_least(own, chain, "read"), _least(own, chain, "write"))
+            found[trial_id] = DeviceBytes(least_bytes(own, chain, "read"), least_bytes(own, chain, "write"))
     return found
 
 
@@ -151,11 +134,13 @@ def bytes_of(moved: DeviceBytes, side: Direction) -> int:
     return moved.read if side == "read" else moved.written
 
 
-def _least(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
+def least_bytes(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
+    """Return what the least busy of these devices moved."""
     return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
 
 
-def _range(shares: list[float]) -> str:
+def range_of(shares: Sequence[float]) -> str:
+    """'5%', '5% to 80%'."""
     low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
     return low if low == high else f"{low} to {high}"
 
@@ -215,31 +200,56 @@ def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def direct_not_honoured(evidence: Evidence) -> Iterator[Doubt]:
-    """Direct I/O that went through the page cache all the same, by how much of its files is there afterwards.
+    """Direct I/O that went through the page cache all the same, by the mount option in effect, or by how much of its
+    files is there afterwards.
 
-    A quarter or more of the moved bytes was in the page cache afterwards (`fincore`), as on ext4 with `data=journal`. A
-    note on a file system in memory. Not judged below 8 MiB, and not where the cache was not emptied first.
+    ext4 with `data=journal` takes all direct I/O through the page cache. Or a quarter or more of the moved bytes was in
+    the page cache afterwards (`fincore`). A note on a file system in memory. The page cache is not looked at below
+    8 MiB, and not where it was not emptied first.
     """
     yield from direct_in_memory(evidence.sweep, evidence.facts)
-    for cell, trials in evidence.seen():
-        cold = cache_state(cell.workload, evidence.sweep.design) == "cold"
-        if not cold or not asks_direct(cell.workload) or in_memory(cell.filesystem):
+    for cell in evidence.sweep.cells:
+        if not asks_direct(cell.workload) or in_memory(cell.filesystem) or cell.id not in evidence.counted:
             continue
-        shares = [
-            each.resident_bytes / expected
-            for trial_id, each in trials
-            if each.resident_bytes is not None and (expected := _distinct(evidence, cell, trial_id)) >= TELLING_BYTES
-        ]
-        if shares and max(shares) >= CACHED_ABOVE:
+        journal, shares = journals_data(evidence, cell.filesystem.name), _resident_shares(evidence, cell)
+        resident = bool(shares) and max(shares) >= CACHED_ABOVE
+        seen = f"{range_of(shares)} of what was read and written was in the page cache afterwards" if resident else ""
+        if journal:
+            yield Doubt.of_cell(cell, _JOURNALLED + (f" Here {seen}." if seen else ""))
+        elif resident:
             yield Doubt.of_cell(
                 cell,
-                f"direct I/O was asked for, and yet {_range(shares)} of what was read and written was in the page "
-                "cache afterwards: the file system took it through the cache (ext4 does so with data=journal, and for "
-                "inline or encrypted files). Figures are of the cache too; choose another mode, or compare buffered.",
+                f"direct I/O was asked for, and yet {seen}: the file system took it through the cache (as ext4 does "
+                "for inline or encrypted files). Figures are of the cache too; choose another mode, or compare "
+                "buffered.",
             )
 
 
-def _distinct(evidence: Evidence, cell: Cell, trial_id: str) -> float:
+_JOURNALLED = (
+    "direct I/O was asked for, and data=journal is in effect: with it ext4 takes direct I/O through the page cache. "
+    "Figures are of the cache too; choose another journal mode, or compare buffered."
+)
+
+
+def journals_data(evidence: Evidence, filesystem: str) -> bool:
+    """Return whether data=journal is in effect, by the kernel's report."""
+    return evidence.in_effect.get(filesystem, {}).get("data") == "journal"
+
+
+def _resident_shares(evidence: Evidence, cell: Cell) -> list[float]:
+    """Return how much of the files of each trial that began with an empty page cache was there afterwards."""
+    if cache_state(cell.workload, evidence.sweep.design) != "cold":
+        return []
+    shares = []
+    for trial_id in evidence.counted[cell.id]:
+        resident = evidence.around[trial_id].resident_bytes if trial_id in evidence.around else None
+        size = distinct_bytes(evidence, cell, trial_id)
+        if resident is not None and size >= TELLING_BYTES:
+            shares.append(resident / size)
+    return shares
+
+
+def distinct_bytes(evidence: Evidence, cell: Cell, trial_id: str) -> float:
     """Return bytes of the files that a trial touched, at most."""
     moved = sum(evidence.moved.get((trial_id, side), 0.0) for side in SIDES)
     return min(moved, float(holds_bytes(cell.workload)))
@@ -255,6 +265,15 @@ def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
                 "no device to go to. Held against a device, the two do not do the same.",
                 severity="note",
             )
+
+
+def direct_will_be_cached(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """Direct I/O on a file system in memory, or on ext4 that is asked for data=journal."""
+    yield from direct_in_memory(sweep, facts)
+    for cell in sweep.cells:
+        fs = cell.filesystem
+        if fs.type in ("ext3", "ext4") and "data=journal" in fs.options and asks_direct(cell.workload):
+            yield Doubt.of_cell(cell, _JOURNALLED.replace("is in effect", "too"))
 
 
 def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
@@ -287,16 +306,37 @@ def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
             )
 
 
-def not_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
-    """Without root the caches of the box cannot be dropped.
-
-    The run had no root, and the design drops caches. Only the pages of the measured files were evicted.
-    """
+def will_not_be_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+    """Without root the caches of the box cannot be dropped."""
     if facts.get("rights") == "none" and sweep.design.drop_caches:
-        yield Doubt.of_run(
-            "without root only the pages of the measured files could be evicted (posix_fadvise), not "
-            "directories, inodes or the cache below a loop device."
-        )
+        yield Doubt.of_run(f"without root {_EVICTED}")
+
+
+def not_cold(evidence: Evidence) -> Iterator[Doubt]:
+    """The caches of the box, or of a client, could not be dropped.
+
+    The run had no root, and the design drops caches. Or the kernel refused to drop them, on the box or on a client that
+    drove a workload; each is named. Only the pages of the measured files were evicted.
+    """
+    yield from will_not_be_cold(evidence.sweep, evidence.facts)
+    rootless = evidence.facts.get("rights") == "none"
+    for cell, trials in evidence.seen():
+        kept = {"the box": [name for name, each in trials if each.cache == FADVISE and not rootless]}
+        for client in cell.workload.clients:
+            kept[f"client {client}"] = [name for name, each in trials if each.clients.get(client) == FADVISE]
+        for name, own in kept.items():
+            if own:
+                yield Doubt.of_cell(
+                    cell, f"{of_trials(own, trials)} the kernel of {name} did not let its caches be dropped: {_EVICTED}"
+                )
+
+
+FADVISE = "fadvise"
+"""How a page cache was emptied without drop_caches."""
+_EVICTED = (
+    "only the pages of the measured files could be evicted (posix_fadvise), not directories, inodes or the cache below "
+    "a loop device."
+)
 
 
 # --- the device's own cache -------------------------------------------------------------------------------------------
@@ -364,7 +404,8 @@ def _no_limit_known(evidence: Evidence) -> str | None:
     return None if known else "no limit is known of a device below (RAID and most virtual disks tell none)"
 
 
-def _no_traffic(evidence: Evidence) -> str | None:
+def no_traffic(evidence: Evidence) -> str | None:
+    """Blind where no trial has counters of devices."""
     return None if evidence.traffic else "no counters of the devices were kept"
 
 
@@ -380,18 +421,11 @@ def _residency_unknown(evidence: Evidence) -> str | None:
 
 CHECKS = (
     Check(
-        "cache-served",
-        cached_reads,
-        "Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
-        severities=("warning", "note"),
-        blind=_no_traffic,
-    ),
-    Check(
         "not-flushed",
         unflushed_writes,
         "End with a flush: dd `conv: fdatasync`, fio `end_fsync: true`, fs_mark `sync: fsync`, a "
         "filebench workload that flushes.",
-        blind=_no_traffic,
+        blind=no_traffic,
         foresee=will_not_flush,
     ),
     Check(
@@ -407,7 +441,7 @@ CHECKS = (
         direct_not_honoured,
         "Choose another journal mode, or compare buffered with buffered.",
         severities=("warning", "note"),
-        foresee=direct_in_memory,
+        foresee=direct_will_be_cached,
         blind=_residency_unknown,
     ),
     Check(
@@ -422,5 +456,11 @@ CHECKS = (
         "Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
     ),
     Check("cache-not-checked", unseen_devices, "Measure on a device whose bytes the kernel counts."),
-    standing("caches-not-dropped", not_cold, "Run with root or password-less sudo on the box.", severities=("note",)),
+    Check(
+        "caches-not-dropped",
+        not_cold,
+        "Run with root or password-less sudo on the box, and on each client.",
+        severities=("note",),
+        foresee=will_not_be_cold,
+    ),
 )

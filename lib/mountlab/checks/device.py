@@ -10,6 +10,7 @@ from mountlab.checks.caches import bytes_of, disk_of
 from mountlab.checks.shape import drifting
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import MIB, format_bytes
+from mountlab.filesystems.counters import Around
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
@@ -176,28 +177,99 @@ _NOTHING_SAVED = (
 )
 
 
+def hot_drives(evidence: Evidence) -> Iterator[Doubt]:
+    """Drives that were as hot as where they warn: many slow themselves down there.
+
+    Before or after a trial the drive below was as hot as the temperature at which it warns, by its sensor (hwmon of
+    nvme or drivetemp). Or the log of an NVMe drive counts more minutes of heat, or more transitions to a slower state,
+    after a trial than before (nvme-cli or smartctl, by root).
+    """
+    sensors = evidence.facts.get("drive_sensors") or {}
+    for cell, trials in evidence.seen():
+        hot: dict[str, list[tuple[str, float]]] = {}
+        for trial_id, each in trials:
+            for drive in _names_below(evidence, trial_id):
+                sensor = sensors.get(drive, {})
+                celsius, limit = each.celsius.get(sensor.get("file", "")), sensor.get("warning_celsius")
+                if celsius is not None and limit and celsius >= limit:
+                    hot.setdefault(drive, []).append((trial_id, celsius))
+        for drive, own in hot.items():
+            yield Doubt.of_cell(
+                cell,
+                f"{of_trials([trial_id for trial_id, _ in own], trials)} drive {drive} was at up to "
+                f"{max(celsius for _, celsius in own):.0f} °C; it warns at {sensors[drive]['warning_celsius']:.0f} °C. "
+                "Hot drives slow themselves down: cool it, or leave it pauses.",
+            )
+        yield from _alarmed(evidence, cell, trials)
+
+
+def _alarmed(evidence: Evidence, cell: Cell, trials: Sequence[tuple[str, Around]]) -> Iterator[Doubt]:
+    grown: dict[str, list[str]] = {}
+    for trial_id, each in trials:
+        for drive in _names_below(evidence, trial_id):
+            if each.drive_alarms.get(drive, 0) > 0:
+                grown.setdefault(drive, []).append(trial_id)
+    for drive, own in grown.items():
+        yield Doubt.of_cell(
+            cell,
+            f"{of_trials(own, trials)} drive {drive} counted that it was too hot, or that it slowed itself down "
+            "(thermal management of its log). Cool it, or leave it pauses.",
+        )
+
+
+def _no_sensor(evidence: Evidence) -> str | None:
+    known = any(each.celsius or each.drive_alarms for each in evidence.around.values())
+    return None if known else "no drive of the box tells its temperature (hwmon of nvme or drivetemp)"
+
+
 def discards(evidence: Evidence) -> Iterator[Doubt]:
     """Blocks that were discarded on the device (TRIM) during the trials.
 
     The device had to discard 1 MiB or more during a trial. A note where the mount option `discard` asks for it.
+    The message names what of this cell discards, by the mount options in effect.
     """
     for cell, trials in evidence.seen():
         sizes = {
-            trial_id: max((each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)), default=0)
+            trial_id: [each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)]
             for trial_id, each in trials
         }
-        affected = [trial_id for trial_id, size in sizes.items() if size >= DISCARDED_BYTES]
+        affected = [trial_id for trial_id, own in sizes.items() if max(own, default=0) >= DISCARDED_BYTES]
         if affected:
-            asked = "discard" in cell.filesystem.options
+            below = all(sizes[trial_id][0] < DISCARDED_BYTES for trial_id in affected)
+            asked = not below and _asks_to_discard(cell.filesystem)
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(affected, trials)} the device discarded up to "
-                f"{format_bytes(float(max(sizes.values())))} (TRIM), "
-                + ("as the mount option discard asks. " if asked else "by a mount option, fstrim or a deleted file. ")
-                + "A flash device works on that then or later, and writes wait for it. Compare with `nodiscard`, and "
-                "trim before the run, not in it.",
+                f"{format_bytes(float(max(max(sizes[trial_id]) for trial_id in affected)))} (TRIM), "
+                f"{_discarded_by(evidence, cell, below=below)} A flash device works on that then or later, and writes "
+                "wait for it.",
                 severity="note" if asked else "warning",
             )
+
+
+def _asks_to_discard(fs: Filesystem) -> bool:
+    return any(option.partition("=")[0] == "discard" for option in fs.options)
+
+
+def _discarded_by(evidence: Evidence, cell: Cell, *, below: bool) -> str:
+    """Return what discards, as far as the cell has it, and what to do."""
+    if below:
+        return "only below its loop device: the file system that holds the image did, or a program trimmed it."
+    if _asks_to_discard(cell.filesystem):
+        return "as the mount option discard asks. Compare with `nodiscard`, and trim before the run, not in it."
+    options = evidence.in_effect.get(cell.filesystem.name)
+    if options is None:
+        return "and it is not known by what: the mount options in effect were not kept."
+    if "discard" in options:
+        value = options["discard"] and f"={options['discard']}"
+        return (
+            f"as the mount option discard{value} has it, which is in effect although the sweep does not ask for it. "
+            "Compare with `nodiscard`."
+        )
+    return (
+        "and no option to discard is in effect: a program trimmed it (fstrim, or the tool itself). Trim before the "
+        "run, not in it."
+    )
 
 
 def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
@@ -277,10 +349,11 @@ CHECKS = (
         foresee=will_be_zeroed_by_device,
         blind=_zeroing_unknown,
     ),
+    Check("drive-hot", hot_drives, "Cool the drive, or leave it pauses.", blind=_no_sensor),
     Check(
         "discards",
         discards,
-        "Compare with `nodiscard`; trim before the run, not in it.",
+        "Leave what the message names away; trim before the run, not in it.",
         severities=("warning", "note"),
         blind=from_counters("discarded", "the kernel does not count discards"),
     ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mountlab.box.machine_parsers import idle_states
 from mountlab.checks.asked import part_of
 from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_trials
 from mountlab.checks.rates import Rate, rates
@@ -32,6 +33,8 @@ MOST_POISSON = 9_000
 FEWEST_LATE = 100.0
 """Requests of a trial that may be later than the limit."""
 _WORKLOADS_SHOWN = 3
+MATTERS = 0.1
+"""An idle state that takes this share of the median latency to leave matters."""
 
 
 # --- the rate ---------------------------------------------------------------------------------------------------------
@@ -251,6 +254,60 @@ def _does(job: Job, side: Direction) -> bool:
     return str(job.options["rw"]) in (READS if side == "read" else WRITES)
 
 
+# --- processors between requests --------------------------------------------------------------------------------------
+
+
+def deep_idle(evidence: Evidence) -> Iterator[Doubt]:
+    """Latencies of requests that come so rarely that processors sleep between them, and wake late.
+
+    fio waits between requests (`rate_iops`, `rate`, `thinktime`, or a search), and they come further apart than an idle
+    state must last to be chosen (`residency`). To leave it takes 10 % of the median latency or more (`latency`, both of
+    cpuidle). Switched-off states, and those above the limit of /dev/cpu_dma_latency, do not count.
+    """
+    states = idle_states(evidence.facts)
+    for cell in evidence.sweep.cells if states and not evidence.sweep.imported else ():
+        if _waits_between(cell.workload):
+            gap, latencies = _gap(evidence, cell), _median_latencies(evidence, cell)
+            used = [state for state in states if gap and state.stay_s <= gap]
+            slow = [side for side, latency in latencies.items() if used and used[-1].exit_s >= MATTERS * latency]
+            if gap and slow:
+                deepest = used[-1]
+                medians = listed([f"{quantity(latencies[side], 's')} of a {side}" for side in slow])
+                yield Doubt.of_cell(
+                    cell,
+                    f"a request comes every {quantity(gap, 's')}, and between two of them a processor may enter idle "
+                    f"state {deepest.name}. To leave it takes up to {quantity(deepest.exit_s, 's')}; the median "
+                    f"latency is {medians}. At a higher rate processors sleep less, and latencies may be shorter. To "
+                    "leave the state out: `cpupower idle-set -D 1`, or a program that holds /dev/cpu_dma_latency.",
+                    metrics=f"{slow[0]}_latency" if len(slow) == 1 else "",
+                )
+
+
+def _waits_between(workload: Workload) -> bool:
+    jobs = jobs_of(workload.options) if workload.tool == "fio" else ()
+    return bool(workload.search) or any(rates(job.options) or job.options.get("thinktime") for job in jobs)
+
+
+def _gap(evidence: Evidence, cell: Cell) -> float | None:
+    """Return the mean time in s between two requests, over the counted trials."""
+    rates_of_sides = [_median(evidence, cell, f"{side}_iops") for side in SIDES]
+    rate = sum(each for each in rates_of_sides if each)
+    return 1 / rate if rate else None
+
+
+def _median_latencies(evidence: Evidence, cell: Cell) -> dict[Direction, float]:
+    """Return the median latency in s of each direction that has one, over the counted trials."""
+    found = {side: _median(evidence, cell, f"{side}_latency_p50") for side in SIDES}
+    return {side: value for side, value in found.items() if value}
+
+
+def _median(evidence: Evidence, cell: Cell, metric: str) -> float | None:
+    rows = evidence.measurements
+    counted_rows = rows["trial_id"].isin(evidence.counted.get(cell.id, ()))
+    values = rows.loc[counted_rows & (rows["metric"] == metric) & (rows["label"] == ""), "value"]
+    return float(values.median()) if len(values) else None
+
+
 # --- the trials of a search -------------------------------------------------------------------------------------------
 
 
@@ -299,6 +356,12 @@ def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
+def _idle_unknown(evidence: Evidence) -> str | None:
+    """Blind only where a workload waits between requests, and the box does not tell its idle states."""
+    asked = any(_waits_between(workload) for workload in evidence.sweep.workloads)
+    return "the box does not tell its idle states (cpu_idle)" if asked and not evidence.facts.get("cpu_idle") else None
+
+
 CHECKS = (
     Check(
         "few-late-requests",
@@ -320,5 +383,12 @@ CHECKS = (
         closed_loop_latency,
         "Ask for a rate below what the device can do, with enough requests in flight, where requests arrive on time.",
         severities=("note",),
+    ),
+    Check(
+        "deep-idle",
+        deep_idle,
+        "Leave the idle state out while you measure, or ask for the rate that the question is about.",
+        severities=("note",),
+        blind=_idle_unknown,
     ),
 )

@@ -39,6 +39,8 @@ _FREQUENCY = {"lowest_hz": "lowest", "highest_hz": "highest", "possible_hz": "hi
 _RECLAIM = {"lru_gen": "multi-generational LRU", "damon": "DAMON", "damon_reclaim": "DAMON_RECLAIM",
             "damon_lru_sort": "DAMON_LRU_SORT", "same_page_merging": "same-page merging",
             "free_page_reporting": "free page reporting"}  # fmt: skip
+_IDLE = {"switched_off": "switched off", "times": "time to leave, and to stay in", "limit": "limit"}
+_SENSOR = {"file": "read from", "warning_celsius": "warns at °C", "critical_celsius": "critical at °C"}
 _MACHINE, _PROCESSOR, _MEMORY, _KERNEL, _STORAGE, _LIMIT, _PROGRAMS, _OWN = GROUPS
 
 FACT_WORDS: Mapping[str, FactWords] = {
@@ -55,7 +57,7 @@ FACT_WORDS: Mapping[str, FactWords] = {
     "numa": FactWords("NUMA", _PROCESSOR),
     "cpu_governor": FactWords("frequency governor", _PROCESSOR),
     "cpu_frequency": FactWords("frequency", _PROCESSOR, _FREQUENCY),
-    "cpu_idle": FactWords("idle states", _PROCESSOR, {"switched_off": "switched off"}),
+    "cpu_idle": FactWords("idle states", _PROCESSOR, _IDLE),
     "cpu_mitigations": FactWords("mitigations", _PROCESSOR),
     "cpu_microcode": FactWords("microcode", _PROCESSOR),
     "clocksource": FactWords("clock source", _PROCESSOR),
@@ -85,6 +87,7 @@ FACT_WORDS: Mapping[str, FactWords] = {
     "disk_links": FactWords("links to the disks", _STORAGE),
     "block_devices": FactWords("block devices", _STORAGE, _DISK),
     "disk_settings": FactWords("settings of the disks", _STORAGE, _DISK),
+    "drive_sensors": FactWords("temperatures of the drives", _STORAGE, _SENSOR),
     "session_limits": FactWords("control group", _LIMIT, _LIMITS),
     "package_manager": FactWords("package manager", _PROGRAMS),
     "sampling_shell": FactWords("shell that samples the counters inside trials", _PROGRAMS),

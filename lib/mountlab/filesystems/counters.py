@@ -5,6 +5,7 @@ The snapshots are made by trial.sh. What an older snapshot lacks, or a box does 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 
-FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by")
+FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by", "cache")
 """What a trial brings back for it."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
@@ -23,7 +24,29 @@ _CLOCKS_AGREE_S = 0.05
 _UPTIME_STEP_S = 0.01
 _PRESSURE = re.compile(r"^some .*\btotal=(\d+)$", re.MULTILINE)
 _TIMES = re.compile(r"(\d+)m(\d+(?:[.,]\d+)?)s (\d+)m(\d+(?:[.,]\d+)?)s")
+_SENSOR = re.compile(r"/sys/class/hwmon/.+/temp\d+_input")
 _RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?(.*)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extents:
+    """What the first files of a trial consist of (FIEMAP), in bytes. What has no kind below lies on the device."""
+
+    files: int = 0
+    size: int = 0
+    hole: int = 0
+    unwritten: int = 0
+    """Allocated and never written: reads as zeros, without the device."""
+    inline: int = 0
+    """Inside the inode, or the tree of metadata."""
+    delayed: int = 0
+    """In the page cache only: not allocated yet."""
+    compressed: int = 0
+
+    @property
+    def without_data(self) -> float:
+        """The share that has no block of data on the device."""
+        return (self.hole + self.unwritten + self.inline + self.delayed) / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +72,22 @@ class Around:
     swapped_pages: int | None = None
     resident_bytes: int | None = None
     """How much of the trial's files was in the page cache afterwards; asked only where direct I/O was to go past it."""
+    extents: Extents | None = None
+    """Of its files; asked only where the device should have delivered more than it did."""
+    read_calls: int | None = None
+    """Bytes that read calls of its programs returned, from whatever: files, pipes, devices."""
+    write_calls: int | None = None
+    """Bytes that their write calls took, into whatever."""
+    dirtied_pages: int | None = None
+    """Pages of the page cache that anything on the box dirtied."""
+    celsius: Mapping[str, float] = field(default_factory=dict)
+    """File of a drive's sensor to the higher of its temperatures before and after."""
+    drive_alarms: Mapping[str, int] = field(default_factory=dict)
+    """Drive to by how much its own counts of heat grew: minutes too hot, and times that it slowed itself down."""
+    cache: str | None = None
+    """How the page cache of the box was emptied before it: drop_caches, or fadvise without root."""
+    clients: Mapping[str, str] = field(default_factory=dict)
+    """Client to what it made of its page cache: drop_caches, fadvise or filled."""
     throttled: int | None = None
     """How often a processor was slowed because it was too hot."""
     discarded: Mapping[Device, int] = field(default_factory=dict)
@@ -77,6 +116,14 @@ def around(files: Mapping[str, str]) -> Around | None:
         pressure=_pressures(before, after, seconds),
         swapped_pages=_grown(before, after, "pswpin", "pswpout"),
         resident_bytes=sum(map(int, after["resident"].split())) if "resident" in after else None,
+        extents=_extents(after),
+        read_calls=_calls(before, after, "rchar"),
+        write_calls=_calls(before, after, "wchar"),
+        dirtied_pages=_grown(before, after, "nr_dirtied"),
+        cache=files.get("cache", "").strip() or None,
+        clients={name: text.strip() for file, text in files.items() if (name := _client_of(file)) and text.strip()},
+        celsius=_temperatures(before, after),
+        drive_alarms=_drive_alarms(before, after),
         throttled=_throttled(before, after),
         discarded=_discarded(before, after),
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
@@ -193,6 +240,35 @@ def _throttled(before: Mapping[str, str], after: Mapping[str, str]) -> int | Non
     return sum(int(text) - int(before[name]) for name, text in counts.items()) if counts else None
 
 
+def _temperatures(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float]:
+    """The kernel's sensors tell thousandths of a degree (kernel: hwmon/sysfs-interface.rst)."""
+    named = [(name, each[name].strip()) for each in (before, after) for name in each if _SENSOR.fullmatch(name)]
+    found: dict[str, float] = {}
+    for name, text in named:
+        if text.lstrip("-").isdecimal():
+            found[name] = max(found.get(name, -math.inf), int(text) / 1000)
+    return found
+
+
+def _drive_alarms(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, int]:
+    """By the log of health of NVMe drives, as nvme-cli and smartctl print it in JSON."""
+    earlier, later = (_alarm_counts(each.get("drives", "")) for each in (before, after))
+    return {
+        drive: sum(count - earlier[drive][name] for name, count in counts.items() if name in earlier[drive])
+        for drive, counts in later.items()
+        if drive in earlier
+    }
+
+
+_ALARM = re.compile(r'"(warning_temp_time|critical_comp_time|thm_temp[12]_trans_count)"\s*:\s*(\d+)')
+
+
+def _alarm_counts(text: str) -> dict[str, dict[str, int]]:
+    parts = re.split(r"^drive (\S+)$", text, flags=re.MULTILINE)[1:]
+    counts = {name: dict(_ALARM.findall(log)) for name, log in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: {key: int(value) for key, value in own.items()} for name, own in counts.items() if own}
+
+
 # --- memory and devices -----------------------------------------------------------------------------------------------
 
 
@@ -206,6 +282,35 @@ def _grown(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> 
 def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
     match = re.search(rf"\n{name} (\d+)$", f"\n{snapshot.get('/proc/vmstat', '')}", re.MULTILINE)
     return int(match[1]) if match else None
+
+
+def client_file(client: str) -> str:
+    """Return the file in which a client says what it made of its page cache."""
+    return f"client-{client}-cache"
+
+
+def _client_of(file: str) -> str | None:
+    """Return the client that left this file to say what it made of its page cache; None for any other file."""
+    match = re.fullmatch(client_file("(.+)"), file)
+    return match[1] if match else None
+
+
+def _numbers(text: str) -> dict[str, int]:
+    """Return name to number of lines such as 'rchar: 5'."""
+    return {name.strip(): int(value) for name, value in re.findall(r"^([a-z_]+):? +(\d+)$", text, re.MULTILINE)}
+
+
+def _calls(before: Mapping[str, str], after: Mapping[str, str], name: str) -> int | None:
+    """Return by how much a counter of /proc/PID/io grew (proc(5)): of the shell around the tool and of all programs
+    that it waited for."""
+    counts = [_numbers(each.get("io", "")).get(name) for each in (before, after)]
+    return None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
+
+
+def _extents(after: Mapping[str, str]) -> Extents | None:
+    said = _numbers(after.get("extents", ""))
+    said.pop("written", None)
+    return Extents(**said) if said.get("size") else None
 
 
 def _discarded(before: Mapping[str, str], after: Mapping[str, str]) -> dict[Device, int]:

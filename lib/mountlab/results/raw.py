@@ -17,7 +17,7 @@ from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
-from mountlab.filesystems.counters import Around, around
+from mountlab.filesystems.counters import Around, around, client_file
 from mountlab.filesystems.counters_over_time import FILES as OVER_TIME_FILES
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
@@ -124,11 +124,12 @@ def _plain_files(directory: Path) -> list[Path]:
         return [directory / entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
 
 
-def read_around(raw: Path, journal: list[Trial]) -> dict[str, Around]:
+def read_around(raw: Path, journal: list[Trial], sweep: Sweep) -> dict[str, Around]:
     """Return trial id to what the box did meanwhile, where the counters were kept."""
-    found = {}
+    found, clients = {}, {cell.id: cell.workload.clients for cell in sweep.cells}
     for trial in journal:
-        kept = {name: raw / trial.trial_id / name for name in COUNTER_FILES}
+        names = [*COUNTER_FILES, *(client_file(client) for client in clients.get(trial.cell, ()))]
+        kept = {name: raw / trial.trial_id / name for name in names}
         files = {name: read_plain(file).decode(errors="replace") for name, file in kept.items() if file.exists()}
         if (changed := around(files)) is not None:
             found[trial.trial_id] = changed

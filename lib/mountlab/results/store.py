@@ -33,7 +33,16 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Measurement, Stop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around, around
-from mountlab.filesystems.evidence import DeviceBytes, counted_chain, through_cache_below, unseen, zeroed_at_once
+from mountlab.filesystems.evidence import (
+    DeviceBytes,
+    counted_chain,
+    ext4_options,
+    mount_of,
+    mount_options,
+    through_cache_below,
+    unseen,
+    zeroed_at_once,
+)
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.results import derived, raw_sums
@@ -380,7 +389,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     seen = [trial for trial in journal if not trial.diagnostic]
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
     options = raw_output.read_options(raw, sweep, by_filesystem)
-    kept, series = raw_output.read_around(raw, journal), raw_output.read_all_series(raw, journal)
+    kept, series = raw_output.read_around(raw, journal, sweep), raw_output.read_all_series(raw, journal)
     chains = {mount: counted_chain(files) for mount, files in mounts.items()}
     traffic = {trial_id: each.traffic for trial_id, each in kept.items()}
     traced = {trial.trial_id for trial in journal if trial.diagnostic}
@@ -399,6 +408,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=raw_output.backing_types(by_filesystem),
         facts=info["facts"],
+        in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
+        fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
         answer_metrics=answers,

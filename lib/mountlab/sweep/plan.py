@@ -10,13 +10,15 @@ from importlib.resources import files
 
 from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
+from mountlab.box.machine_parsers import drive_logs, sensor_files
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
+from mountlab.checks.asked import device_reads
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
 from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES, guarded_steps, is_made
-from mountlab.filesystems.base import evidence_step, script_step
+from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.read_back import control_ids, wants_second_control
@@ -443,6 +445,12 @@ class Planner:
         box has none."""
         return (self.facts.get("sampling_shell") or "") if self.sweep.design.sample_every_s else ""
 
+    def _reads(self, cell: Cell, mount: PlannedMount, cache: Cache) -> str:
+        """Return what the device should deliver of the files (mountlab.checks.asked); '' where it is not asked."""
+        fs = mount.filesystem
+        of_files = FAMILIES[fs.type].mounted_as(fs) != BLOCK_DEVICE and not stays_in_memory(fs, self.facts)
+        return device_reads(cell.workload, cache) if of_files else ""
+
     def _version(self, program: Program) -> tuple[str, ...]:
         path = self.facts["programs"].get(program.name, {}).get("path") if program.places else None
         return tuple(path if path and word == program.name else word for word in program.version)
@@ -477,6 +485,8 @@ class Planner:
             "cache": cache,
             "lazy": _yes(asks_lazy_init(mount.filesystem)),
             "direct": _yes(asks_direct(cell.workload)),
+            "reads": self._reads(cell, mount, cache),
+            "sensors": " ".join(sensor_files(self.facts)),
             "in_memory": _yes(fills_memory(mount.filesystem)),
             "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
             "cgroups": CGROUPS,
@@ -502,8 +512,10 @@ class Planner:
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         loaded += (("nice", *self._sampler().split(), "-c", ":"),) if loaded and self._sampler() else ()
         lines += [_function("load_program", loaded)]
+        logs = drive_logs(self.facts).items()
+        shown = tuple(argv for name, log in logs for argv in (("echo", "drive", name), log))
         enter = f"cd {shlex.quote(directory)} && " if command.owner else ""
-        lines += [f'measured() {{ {enter}"$@" {shlex.join(limited)}; }}']
+        lines += [_function("show_drives", shown), f'measured() {{ {enter}"$@" {shlex.join(limited)}; }}']
         return "\n".join(lines)
 
 

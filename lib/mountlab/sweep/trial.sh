@@ -1,5 +1,5 @@
 # One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm,
-# load_program and measured in front of this text (mountlab.sweep.plan). Prints a tar archive of $out and leaves nothing behind.
+# load_program, show_drives and measured in front of this text (mountlab.sweep.plan). Prints a tar archive of $out and leaves nothing behind.
 # With `collect` as $1: of a trial that was killed itself, what is left of it.
 # What cannot be written because $out is full is said on standard error, after the word `mountlab`.
 refuse() {
@@ -70,11 +70,16 @@ look_after() {
     case $said in *'o space left'* | *uota*) ;; *) put not_writable "$said" ;; esac
 }
 
-# `times` is what our children took.
+# `times` is what our children took, /proc/self/io of this shell what they read and wrote. $sensors: of the drives.
 snapshot() {
     {
+        # shellcheck disable=SC2086 # paths
         tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg \
-            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count
+            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count $sensors
+        printf '\n==> io <==\n'
+        while read -r key value; do echo "$key $value"; done < /proc/self/io
+        echo '==> drives <=='
+        show_drives
         echo '==> times <=='
         times
         echo # fails where the disk is full
@@ -130,6 +135,62 @@ stamp() {
     uptimes="$uptimes $earliest $latest"
 }
 
+# Sets sectors to what the device of the directory under test has read since the box was started, '' where it has no
+# number of its own (btrfs, overlay), and calls to what read calls of our children have returned.
+read_amounts() {
+    sectors='' calls=0
+    {
+        while read -r key value; do [ "$key" != rchar: ] || calls=$value; done < /proc/self/io
+        read -r _ _ sectors _ < "/sys/dev/block/$((own >> 8 & 0xFFF)):$((own & 0xFF | own >> 12 & 0xFFF00))/stat"
+    } 2>/dev/null
+}
+
+# Where the device read less than the tool: what of the files has no data on the device, in bytes, by FIEMAP. A
+# reading of the first files, and of their first extents, is enough, and has an end.
+show_extents() {
+    earlier=$sectors before=$calls
+    read_amounts
+    if [ "$reads" = calls ]; then
+        reads=$((calls - before))
+        [ "$reads" -gt 1048576 ] || return 0
+    fi
+    [ -z "$sectors" ] || [ "$(((sectors - earlier) * 512))" -lt "$((reads / 10 * 9))" ] || return 0
+    set --
+    for file in "$directory"/* "$directory"/*/*; do
+        [ ! -f "$file" ] || set -- "$@" "$file"
+        [ $# -lt 16 ] || break
+    done
+    [ $# -gt 0 ] || return 0
+    LC_ALL=C filefrag -v -b512 "$@" 2>/dev/null | awk '
+        function end_of_file() { if (open) { size += bytes; if (bytes > sum) hole += bytes - sum } }
+        match($0, / is [0-9]+ \([0-9]+ blocks? of /) {
+            end_of_file()
+            split(substr($0, RSTART), words, " ")
+            open = ++files
+            bytes = words[2] + 0
+            sum = 0
+        }
+        /^ *[0-9]+: +[0-9]+\.\./ {
+            flags = $NF
+            gsub(/[.:]+/, " ")
+            from = $2 * 512
+            to = ($3 + 1) * 512
+            if (to > bytes) to = bytes
+            if (++extents > 4000) { bytes = from; exit }
+            if (to <= from) next
+            sum += to - from
+            kind = flags ~ /inline/ ? "inline" : flags ~ /unwritten/ ? "unwritten" : flags ~ /delalloc/ ? "delayed" \
+                : flags ~ /encoded/ ? "compressed" : "written"
+            of[kind] += to - from
+        }
+        END {
+            end_of_file()
+            if (!files) exit
+            printf "==> extents <==\nfiles %d\nsize %.0f\nhole %.0f\n", files, size, hole
+            for (kind in of) printf "%s %.0f\n", kind, of[kind]
+        }'
+}
+
 # What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
 # the kernel logged. It logs each dropping of the caches, with our number: what came after that is of this trial.
 kernel_says() {
@@ -145,6 +206,7 @@ kernel_says() {
     if [ -n "$direct" ] && resident=$(fincore -b -n -r -o RES "$directory"/* 2>/dev/null); then
         printf '==> resident <==\n%s\n' "$resident"
     fi
+    [ -z "$reads" ] || show_extents
     read -r started < "$out/started_ns"
     read -r ended < "$out/ended_ns"
     # To read it takes some milliseconds. What a kernel complains of (timeouts, retries) takes longer than half a second.
@@ -294,6 +356,7 @@ drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
 [ -z "$trace_around" ] || begin_trace
+[ -z "$reads" ] || read_amounts
 measure_beside_sampler
 [ -z "$trace_around" ] || end_trace
 weigh full

@@ -1,0 +1,223 @@
+"""Was it the device that delivered what was read? If not: the page cache, or files without data on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mountlab.checks.asked import holds_bytes, streams
+from mountlab.checks.base import Check, Doubt, Evidence, of_trials
+from mountlab.checks.caches import (
+    CACHED_ABOVE,
+    CACHED_BELOW,
+    TELLING_BYTES,
+    Moved,
+    distinct_bytes,
+    journals_data,
+    least_bytes,
+    moved_by,
+    no_traffic,
+    range_of,
+)
+from mountlab.core.model import Cell
+from mountlab.core.numbers import counted, listed
+from mountlab.core.units import format_bytes
+from mountlab.filesystems.counters import Around, Extents
+
+UNSEEN_BELOW = 0.1
+"""A device that delivered less than this share of what may have been read delivered next to nothing of it."""
+OWN_SHARE = 0.25
+"""Reads of less than this share of what a program may hold are those of its libraries and settings."""
+PAGE_BYTES = 4096
+"""Where an older run did not ask the box."""
+Cause = Literal["page cache", "extents", "image", "unknown"]
+_KINDS = {
+    "hole": "holes (nothing was ever written there)",
+    "unwritten": "unwritten extents (allocated, never written)",
+    "inline": "inline data (kept beside the metadata)",
+    "delayed": "data that has no place on the device yet (delayed allocation)",
+    "compressed": "compressed extents",
+}
+"""Field of Extents to its words."""
+
+
+@dataclass(frozen=True)
+class _Lacking:
+    """A cell with trials whose device delivered less than was read."""
+
+    cell: Cell
+    reads: list[Moved]
+    """Of all its trials."""
+    by_cause: dict[Cause, list[Moved]]
+    """Of those where it delivered too little."""
+    by_calls: bool
+    """Whether only the read calls of a program tell what it read."""
+
+    def trials(self, evidence: Evidence, cause: Cause) -> str:
+        return of_trials([each.trial_id for each in self.by_cause[cause]], evidence.counted[self.cell.id])
+
+    @property
+    def what(self) -> str:
+        """How much the devices delivered."""
+        if not self.by_calls:
+            return f"the device delivered {range_of([each.share for each in self.reads])} of the bytes read"
+        largest = max(self.reads, key=lambda each: each.tool_bytes)
+        return (
+            f"the device delivered {format_bytes(float(largest.device_bytes))} of {format_bytes(largest.tool_bytes)} "
+            "or more that read calls returned (/proc/PID/io), unless that was from files elsewhere"
+        )
+
+
+def _lacking(evidence: Evidence) -> list[_Lacking]:
+    """Return the cells where a device delivered too little."""
+    rows = []
+    for cell in evidence.sweep.cells:
+        stated = list(moved_by(evidence, cell, "read"))
+        reads = stated or list(_of_program(evidence, cell))
+        by_cause: dict[Cause, list[Moved]] = {}
+        for each in reads:
+            if each.share < CACHED_BELOW:
+                by_cause.setdefault(_cause(evidence, each), []).append(each)
+        if by_cause:
+            rows.append(_Lacking(cell, reads, by_cause, not stated))
+    return rows
+
+
+def _cause(evidence: Evidence, reads: Moved) -> Cause:
+    """Return why a device delivered too little: as the files tell, and only then the page cache."""
+    trial_id = reads.trial_id
+    upper = evidence.traffic[trial_id].get(evidence.chain_of(trial_id)[0])
+    asked_upper = upper.read / reads.tool_bytes if upper else reads.share
+    if asked_upper >= CACHED_BELOW:  # the loop device was asked for all of it
+        return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
+    extents = _around(evidence, trial_id).extents
+    if extents and (extents.compressed or asked_upper >= CACHED_BELOW * (1 - extents.without_data)):
+        return "extents"
+    return "unknown" if _past_the_cache(evidence, reads) else "page cache"
+
+
+def _past_the_cache(evidence: Evidence, reads: Moved) -> bool:
+    """Return whether all reads were direct, and nothing shows that they went through the page cache all the same."""
+    own = [each for each in streams(reads.cell.workload) if not each.writes]
+    if not own or not all(each.direct for each in own) or journals_data(evidence, reads.cell.filesystem.name):
+        return False
+    resident = _around(evidence, reads.trial_id).resident_bytes
+    return resident is None or resident < CACHED_ABOVE * distinct_bytes(evidence, reads.cell, reads.trial_id)
+
+
+def _around(evidence: Evidence, trial_id: str) -> Around:
+    return evidence.around.get(trial_id) or Around()
+
+
+def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
+    """Reads that the page cache answered, by what the application read against what the devices delivered.
+
+    In some trial the least busy of the devices below delivered less than 90 % of the bytes that the tool read, and
+    nothing of `device-read-less` explains it. A note where `cache: warm` asked for it. A loop image has two devices:
+    the loop device, and the one that holds the image. Of a program without a figure of bytes, its read calls count
+    (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
+    to files, and the device delivered less than 10 % of what was read, it is raised, too.
+    """
+    for each in evidence.once(_lacking):
+        if "page cache" in each.by_cause:
+            asked = each.cell.workload.options.get("cache") == "warm"
+            yield Doubt.of_cell(
+                each.cell,
+                f"the page cache answered: {each.what}"
+                + (
+                    ", as the sweep asks with cache: warm. This is not the speed of the device."
+                    if asked
+                    else ". This is not the speed of the device: read more than the memory holds, or cold."
+                ),
+                severity="note" if asked else "warning",
+                metrics="" if each.by_calls else "read_",
+                asked=asked,
+            )
+
+
+def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
+    """Yield what a program read from files in each trial, where no metric tells it, and what the device delivered.
+
+    What its write calls took may have been read from a pipe, or from /dev/zero: it does not count. Of what was not
+    written to files it counts all the same where the device delivered next to nothing.
+    """
+    page = int(evidence.facts.get("page_bytes") or PAGE_BYTES)
+    for trial_id in evidence.counted.get(cell.id, ()):
+        around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})
+        chain = evidence.chain_of(trial_id)
+        known = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
+        if known or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
+            continue
+        delivered = least_bytes(traffic, chain, "read")
+        to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
+        surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
+        read = perhaps if delivered < UNSEEN_BELOW * perhaps else surely
+        if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):
+            yield Moved(trial_id, cell, "read", float(read), delivered)
+
+
+def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
+    """Reads for which the device was asked for less than the tool read, and the page cache is not why.
+
+    In some trial a device below delivered less than 90 % of the bytes that the tool read. The files show why (FIEMAP,
+    by `filefrag`): holes, unwritten extents or inline data have no block on the device, compressed extents have fewer.
+    Or the loop device delivered all, past the page cache below it, and the device that holds the image did not: parts
+    of the image have no data. Or the reads were direct, left nothing in the page cache, and nothing shows why.
+    """
+    for each in evidence.once(_lacking):
+        for cause in each.by_cause.keys() - {"page cache"}:
+            extents = [_around(evidence, moved.trial_id).extents for moved in each.by_cause[cause]]
+            why = {
+                "extents": _of_extents([one for one in extents if one]),
+                "image": "The loop device was asked for all of it: parts of its image have no data, and read as zeros. "
+                "Write the whole device before it is read.",
+                "unknown": _unknown(known=all(extents)),
+            }[cause]
+            yield Doubt.of_cell(
+                each.cell,
+                f"{each.trials(evidence, cause)} {each.what}, and the page cache is not why. {why}",
+                metrics="" if each.by_calls else "read_",
+            )
+
+
+def _of_extents(known: Sequence[Extents]) -> str:
+    """Return what the files consist of: of all trials together."""
+    size = sum(each.size for each in known) or 1
+    shares = {name: sum(getattr(each, name) for each in known) / size for name in _KINDS}
+    parts = [f"{share:.0%} {_KINDS[name]}" for name, share in shares.items() if share >= 0.005]
+    files = counted(max((each.files for each in known), default=0), "file")
+    what = ", with data that does not compress" if shares["compressed"] else ""
+    return (
+        f"FIEMAP of {files} shows {listed(parts)}. For these the device delivers less than is read: the figures are of "
+        f"the file system. Write the whole of the files before they are read{what}."
+    )
+
+
+def _unknown(*, known: bool) -> str:
+    look = (
+        "the files have their data on the device"
+        if known
+        else "how they lie on the device could not be seen (filefrag of e2fsprogs, FIEMAP)"
+    )
+    return (
+        f"The reads were direct, and {look}. A layer that answers without the device is possible: see what the file "
+        "system does with such files, and how they were made."
+    )
+
+
+CHECKS = (
+    Check(
+        "cache-served",
+        cached_reads,
+        "Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
+        severities=("warning", "note"),
+        blind=no_traffic,
+    ),
+    Check(
+        "device-read-less",
+        device_read_less,
+        "Write the whole of the files before they are read, with data that does not compress.",
+        blind=no_traffic,
+    ),
+)
