@@ -168,7 +168,7 @@ claim_blank() {
         permitted "$device ($said) ${why:-carries no signature}" "$own_id"
         claim "without reading it, as its id was given"
     fi
-    if ! (umask 077 && mkdir -p "$CLAIMS") || [ "$(stat -c '%u %a %F' -- "$CLAIMS")" != "$(id -u) 700 directory" ]; then
+    if ! { [ -d "$CLAIMS" ] || (umask 077 && mkdir -p "$CLAIMS"); } || [ "$(stat -c '%u %a %F' -- "$CLAIMS")" != "$(id -u) 700 directory" ]; then
         refuse "$CLAIMS, where the position is kept, cannot be made, or is not root's own"
     fi
     find_position

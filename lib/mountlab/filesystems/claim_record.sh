@@ -34,7 +34,7 @@ read_record() {
 }
 
 make_records() {
-    { mkdir -p "${RECORDS%/*}" && { [ -d "$RECORDS" ] || mkdir -m 700 "$RECORDS"; }; } 2>/dev/null
+    { { [ -d "${RECORDS%/*}" ] || mkdir -p "${RECORDS%/*}"; } && { [ -d "$RECORDS" ] || mkdir -m 700 "$RECORDS"; }; } 2>/dev/null
     [ "$(stat -c '%u %a %F' -- "$RECORDS" 2>/dev/null)" = '0 700 directory' ] && [ -w "$RECORDS" ] \
         || refuse "$RECORDS, where the claim of $device is recorded, cannot be written, or is not root's own (mode 700)"
 }

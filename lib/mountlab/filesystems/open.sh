@@ -60,7 +60,8 @@ check_root() { # ROOT OTHER
 
 make_root() {
     ! plain_file "$1/.mountlab" || return 0
-    mkdir -p -- "${1%/*}" || return
+    # Only where it is missing: `mkdir -p` of uutils 0.0.17 changes the mode of a directory that is there.
+    [ -d "${1%/*}" ] || mkdir -p -- "${1%/*}" || return
     origin=found
     ! mkdir -- "$1" 2>/dev/null || origin=made
     echo "$origin" > "$1/.mountlab"

@@ -327,7 +327,7 @@ open_run() {
     { [ $# -eq 2 ] && an_owner "$2"; } || refuse "open.sh takes a verb and an owner"
     case $1 in
     open)
-        mkdir -p -- "${mount_root%/*}" || exit
+        [ -d "${mount_root%/*}" ] || mkdir -p -- "${mount_root%/*}" || exit
         check_root
         roots_script open "$run_dir" "$run_dir" "$2" || exit
         mkdir -p "$run_dir/mnt" && chmod 700 "$run_dir/img"

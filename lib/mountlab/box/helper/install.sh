@@ -62,7 +62,7 @@ safe /etc/sudoers.d
 # --- the files, all of them or none
 
 rm -rf -- "$lib.new"
-mkdir -p -- "${lib%/*}"
+[ -d "${lib%/*}" ] || mkdir -p -- "${lib%/*}"
 mkdir -- "$lib.new"
 (cd "$lib.new" && write_files)
 {
@@ -76,7 +76,7 @@ chmod 755 "$lib.new" "$lib.new/helper"
 chmod 600 "$lib.new/lock"
 rm -rf -- "$lib"
 mv -- "$lib.new" "$lib"
-mkdir -p -- "$mount_root"
+[ -d "$mount_root" ] || mkdir -p -- "$mount_root"
 [ -n "$(ls -A "$mount_root")" ] || : >"$mount_root/.mountlab"
 [ -f "$mount_root/.mountlab" ] || fail "$mount_root is not empty, and was not made by Mountlab"
 
