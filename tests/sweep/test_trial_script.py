@@ -470,6 +470,46 @@ def test_the_memory_of_a_file_system_in_memory_is_read_empty_full_and_freed(mach
     assert left(machine) == []
 
 
+DROP = "echo 3 > /proc/sys/vm/drop_caches"
+
+
+def cold(machine: Machine, dropping: str) -> tuple[dict[str, bytes], str, str]:
+    """A cold read whose script does `dropping` in the place of the machine's caches."""
+    (trial,) = opened(machine, workloads={"r": {**READ, "cache": "cold"}}).trials
+    assert DROP in trial.argv[4]
+    return machine.trial(trial, trial.argv[4].replace(DROP, dropping))
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox"])
+def test_where_date_prints_whole_seconds_a_trial_ends_as_elsewhere(machine: Machine, shell: str) -> None:
+    """BusyBox's date leaves %N as it is, which no shell calculates with: the trial was lost after it had run."""
+    (machine.programs / "sh").symlink_to(program(shell))
+    (machine.programs / "date").symlink_to(program("busybox"))
+    files, status, reason = cold(machine, "true")
+    assert (status, reason, files["cache"]) == ("ok", "", b"drop_caches\n")
+
+
+NO_NOCACHE = """#!/bin/sh
+case $* in *nocache*) echo 'dd: feature not implemented on this system -> nocache' >&2; exit 1 ;; esac
+exec {dd} "$@"
+"""
+"""As the dd of uutils 0.0.17."""
+
+
+def test_a_cold_read_whose_pages_cannot_be_dropped_is_no_cold_read(machine: Machine) -> None:
+    machine.program("dd", NO_NOCACHE.format(dd=program("dd")))
+    files, status, reason = cold(machine, "false")
+    assert (status, "cache" in files) == ("failed", False)
+    assert "the pages of its files cannot be dropped" in reason
+    assert "feature not implemented on this system -> nocache" in reason
+    assert left(machine) == []
+
+
+def test_without_root_the_pages_of_the_files_are_dropped_by_dd(machine: Machine) -> None:
+    files, status, _ = cold(machine, "false")
+    assert (status, files["cache"]) == ("ok", b"fadvise\n")
+
+
 def test_only_where_files_fill_memory_it_is_read(machine: Machine) -> None:
     image = {"type": "ext4", "image": "64MiB"}
     zram = {"type": "ext4", "zram": "64MiB"}

@@ -27,7 +27,7 @@ scripts() {
     cat > drop <<'EOT'
 sync
 if { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null; then how=drop_caches
-elif find "$1" -type f -exec dd if={} iflag=nocache count=0 status=none \;; then how=fadvise
+elif [ -z "$(find "$1" -type f -exec dd if={} iflag=nocache count=0 status=none \; 2>&1)" ]; then how=fadvise
 else exit 1; fi
 echo $how > cache
 EOT
