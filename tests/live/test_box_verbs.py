@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -20,9 +21,12 @@ pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark
 
 def test_check_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["box", "check", "local"]) == 0
-    rows = {line.split()[1]: line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    has, _, works = capsys.readouterr().out.partition("\nWhat of Mountlab works here:\n")
+    rows = {line.split()[1]: line.split()[0] for line in has.splitlines()}
     assert {rows[name] for name in ("kernel", "memory", "fio", "dd", "tar")} == {"ok"}
     assert "rights" in rows
+    for row in (r"ok +tool fio +runs", r"ok +types +can be measured: .*\bdir\b", r"\w+ +cold reads ", r"\w+ +tracing "):
+        assert re.search(rf"^{row}", works, re.MULTILINE)
 
 
 APT_GET = """#!/bin/sh

@@ -172,16 +172,24 @@ def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: st
 
 def _program_row(program: Program, facts: Facts) -> CheckRow:
     found = facts["programs"].get(program.name)
+    reason = program.unfit(facts["programs"])
+    seen = f"{found['version'] or 'version unknown'} ({found['path']})" if found else reason
+    if not reason:
+        return CheckRow(program.name, "ok", seen)
     if found:
-        return CheckRow(program.name, "ok", f"{found['version'] or 'version unknown'} ({found['path']})")
+        seen = f"{seen}: {reason}"
     manager = facts["package_manager"]
     package = program.packages.get(manager or "")
     if program.by_hand(manager):
         return CheckRow(program.name, "limited", "not found: sweeps that need it cannot be run", program.hint)
     if manager is None or package is None:
-        return CheckRow(program.name, "missing", "not found", f"install {program.name}: no package of it is known here")
+        others = sorted({*program.packages.values()} - {program.name})
+        elsewhere = f"; elsewhere it is in {' or '.join(others)}" if others else ""
+        return CheckRow(
+            program.name, "missing", seen, f"install {program.name}: no package of it is known here{elsewhere}"
+        )
     sudo = "" if facts["rights"] == "root" else "sudo "
-    return CheckRow(program.name, "missing", "not found", sudo + shlex.join(install_words(manager, [package])))
+    return CheckRow(program.name, "missing", seen, sudo + shlex.join(install_words(manager, [package])))
 
 
 # --- prepare ----------------------------------------------------------------------------------------------------------
@@ -216,7 +224,7 @@ def prepare(
     when the installation fails.
     """
     box = connection.box
-    absent = [program for program in needs if program.name not in facts["programs"]]
+    absent = [program for program in needs if program.unfit(facts["programs"])]
     absent = [program for program in absent if not program.by_hand(facts["package_manager"])]
     if not absent:
         return ()

@@ -76,6 +76,10 @@ free_kib() { df -P -k "$(existing "$1")"; }
 holder() { existing "$1"; cat /proc/self/mountinfo; }
 newline='
 '
+# What a program says that has no version: of BusyBox's it is the help, which names it.
+unversioned() { case $version in *BusyBox\ v*) version=BusyBox${version#*BusyBox} ;; *) version='' ;; esac; }
+# Where $1 is BusyBox, the version is BusyBox's, whatever the program makes of the option: mount lists all mounts.
+of_busybox() { case ${1##*/} in busybox*) version=$("$1" 2>&1 </dev/null) ;; esac; }
 # Print each line of $2 behind $1 and a tab. There are many facts: it takes no process of its own.
 section() {
     IFS=$newline
@@ -133,7 +137,8 @@ def _program_script(program: Program) -> str:
         [
             *places,
             f"if path=$(command -v {shlex.quote(program.name)}); then",
-            f"    version=$({shlex.join(program.version)} 2>&1 </dev/null) || version=",
+            f"    version=$({shlex.join(program.version)} 2>&1 </dev/null) || unversioned",
+            '    [ ! -h "$path" ] || of_busybox "$(readlink -f "$path")"',
             f'    printf "%s\\t%s\\t%s\\n" {shlex.quote(program.name)} "$path" {line}',
             "fi",
         ]

@@ -12,13 +12,23 @@ from mountlab.filesystems.base import borrow_step, script_argv, script_step, scr
 from mountlab.filesystems.directory import made_directory
 from mountlab.filesystems.made import DETACH, made
 
-LOSETUP = Program(name="losetup", packages=everywhere("util-linux", apt="mount"), version=("losetup", "--version"))
-BLKID = Program(name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"))
+LOSETUP = Program(
+    name="losetup",
+    packages=everywhere("util-linux", apt="mount"),
+    version=("losetup", "--version"),
+    busybox_lacks="--find --show, --direct-io and --list",
+)
+BLKID = Program(
+    name="blkid", packages=everywhere("util-linux"), version=("blkid", "--version"), busybox_lacks="-p (read a device)"
+)
+MKE2FS = Program(
+    name="mke2fs", packages=everywhere("e2fsprogs"), version=("mke2fs", "-V"), busybox_lacks="ext3, ext4, -U, -E and -O"
+)
 GUARD_PROGRAMS = (
     BLKID,
     Program(name="wipefs", packages=everywhere("util-linux"), version=("wipefs", "--version")),
     LOSETUP,
-    Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=("mke2fs", "-V")),
+    MKE2FS,
     Program(name="cmp", packages=everywhere("diffutils"), version=("cmp", "--version")),
 )
 """What the guard of a scratch device runs."""

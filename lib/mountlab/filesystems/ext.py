@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.core.model import Filesystem, Place, Step
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
-from mountlab.filesystems.backing import DEVICE, JOURNAL
+from mountlab.filesystems.backing import DEVICE, JOURNAL, MKE2FS
 from mountlab.filesystems.device import DeviceFamily, merged
 
 
@@ -14,7 +14,7 @@ class Ext4(DeviceFamily):
     thread that still writes inode tables would tax the first minutes of every result."""
 
     type = "ext4"
-    make = Program(name="mke2fs", packages=everywhere("e2fsprogs"), version=("mke2fs", "-V"))
+    make = MKE2FS
     smallest_bytes = 16 * MIB
     # Not -d, -l, -z (they name files), -L, -U and -t (ours), -n and -S (they make no file system).
     mkfs_with_argument = frozenset(f"-{letter}" for letter in "bCeEgGiIJmMNoOrT")

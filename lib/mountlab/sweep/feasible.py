@@ -147,12 +147,14 @@ def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
 
 
 def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
-    missing = [program for program in needed_programs(sweep) if program.name not in facts["programs"]]
+    missing = [program for program in needed_programs(sweep) if program.unfit(facts["programs"])]
     if missing:
+        absent = [program.name for program in missing if program.name not in facts["programs"]]
+        unfit = [program.unfit(facts["programs"]) for program in missing if program.name not in absent]
         raise PlanError(
             f"the box lacks {', '.join(program.name for program in missing)}",
             where=f"box {box.name}",
-            got=f"not on its PATH: {', '.join(program.name for program in missing)}",
+            got="; ".join([*([f"not on its PATH: {', '.join(absent)}"] if absent else []), *unfit]),
             next_step=_how_to_get(missing, box, facts),
         )
 

@@ -1,4 +1,4 @@
-"""dd (of GNU coreutils or BusyBox): one sequential stream of writes or reads."""
+"""dd (of GNU coreutils, uutils or BusyBox): one sequential stream of writes or reads."""
 
 from __future__ import annotations
 
@@ -44,8 +44,17 @@ first (Ukrainian), words may be several (Croatian), commas and brackets may be w
 'seconds'."""
 _VERSION = "dd --version 2>/dev/null || dd --help"
 """BusyBox has no version but at the head of its help."""
-_HELP = "dd --help; dd if=/dev/zero of=/dev/null bs=512 count=1"
-"""Its help, and whether it tells how long it took: BusyBox may be built without that line."""
+_HELP = """
+dd --help
+dd if=/dev/null iflag=nocache count=0 status=none 2>/dev/null || echo no:nocache
+case $(dd --version 2>/dev/null) in
+*'(coreutils)'*) ;;
+*) dd if="$(command -v dd)" of=/dev/null iflag=direct bs=4096 count=1 2>/dev/null || echo no:direct ;;
+esac
+dd if=/dev/zero of=/dev/null bs=512 count=1
+"""
+"""Its help, what it cannot do (uutils before 0.1 has buffers that direct I/O refuses, and 0.0.17 no `nocache`), and
+whether it tells how long it took: BusyBox may be built without that line."""
 
 
 class Dd(Tool):
@@ -53,8 +62,8 @@ class Dd(Tool):
     asked otherwise: without a flush dd times the page cache. With `runtime` one trial is several runs of dd.
 
     With `data: random` a write copies from a file in the box's memory, made before the clock starts; the copy is in
-    its time. That data is new for each trial. dd may be BusyBox's, if it prints how long it took and has the options
-    of the sweep; otherwise the plan says so. A trial must have copied exactly `bs` times `count` bytes.
+    its time. That data is new for each trial. dd may be BusyBox's or that of uutils, if it prints how long it took and
+    has the options of the sweep; otherwise the plan says so. A trial must have copied exactly `bs` times `count` bytes.
     """
 
     name = "dd"
@@ -104,8 +113,21 @@ class Dd(Tool):
     box_help: tuple[str, ...] = ("sh", "-c", _HELP, "dd-help")
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        """Only BusyBox's dd lacks options of this table."""
+        """GNU's dd has all options of this table; BusyBox's and that of older uutils lack some."""
+        reads = options["direction"] == "read"
+        words = set(text.split())
+        again_cold = reads and "runtime" in options and options.get("cache") not in ("warm", "as_is")
         if "BusyBox" not in text:
+            if "no:direct" in words and "direct" in (options["iflag"], options["oflag"]):
+                raise ParameterError(
+                    "the box's dd cannot do direct I/O: it does not align its buffers",
+                    where=f"{where}.{'iflag' if reads else 'oflag'}",
+                    got="'direct'",
+                    allowed="none" if reads else "dsync, sync, none",
+                    next_step="write one of these, install GNU coreutils on the box, or measure with fio",
+                )
+            if "no:nocache" in words and again_cold:
+                raise _cannot_drop("the box's dd", options, where)
             return
         if not _SUMMARY.search(text):
             raise ParameterError(
@@ -115,16 +137,10 @@ class Dd(Tool):
                 allowed="'... bytes ... copied, ... seconds, ...'",
                 next_step="install coreutils on the box, or measure with fio",
             )
-        for name in ("conv", "oflag") if options["direction"] == "write" else ("iflag",):
+        for name in ("iflag",) if reads else ("conv", "oflag"):
             _check_known(name, str(options[name]), text, where)
-        if options["direction"] == "read" and "runtime" in options and options.get("cache") not in ("warm", "as_is"):
-            raise ParameterError(
-                "the box's dd, which is BusyBox's, cannot drop the pages of a file between two cold reads",
-                where=f"{where}.runtime",
-                got=str(options["runtime"]),
-                allowed="no runtime, or cache: warm",
-                next_step="write one of these, or install coreutils on the box",
-            )
+        if again_cold:
+            raise _cannot_drop("the box's dd, which is BusyBox's,", options, where)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         needed = {"direction": "write or read", "count": "the number of blocks, such as 256"}
@@ -293,6 +309,17 @@ def prefix_of(unit: str) -> str:
 def as_number(text: str) -> float:
     """Return a printed number, whatever its decimal sign."""
     return float(text.replace(",", "."))
+
+
+def _cannot_drop(program: str, options: Mapping[str, Scalar], where: str) -> ParameterError:
+    """Return the error for cold reads again and again by a dd without `nocache`."""
+    return ParameterError(
+        f"{program} cannot drop the pages of a file between two cold reads",
+        where=f"{where}.runtime",
+        got=str(options["runtime"]),
+        allowed="no runtime, or cache: warm",
+        next_step="write one of these, or install coreutils on the box",
+    )
 
 
 def _check_known(name: str, value: str, text: str, where: str) -> None:

@@ -1,10 +1,14 @@
-"""box check: say what a box lacks, and what mends it."""
+"""box check: say what a box lacks, what mends it, and what of Mountlab works there."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from mountlab.cli.shared import Arguments, box_verb
+
+if TYPE_CHECKING:
+    from mountlab.box.care import CheckRow
 
 
 def add(verbs: Any) -> None:
@@ -13,6 +17,7 @@ def add(verbs: Any) -> None:
 
 def _check(arguments: Arguments) -> int:
     from mountlab.box import care
+    from mountlab.box.abilities import abilities
     from mountlab.box.embedded import open_box
     from mountlab.box.facts import gather
     from mountlab.filesystems import kernel_types
@@ -20,7 +25,14 @@ def _check(arguments: Arguments) -> int:
     from mountlab.sweep.feasible import all_programs
 
     with open_box(paths.load_box(arguments.name)) as connection:
-        rows = care.check(connection, gather(connection, all_programs()), all_programs(), kernel_types())
-    for row in rows:
-        print(f"{row.state:8} {row.name:14} {row.seen}" + (f"\n{'':23} mend: {row.mend}" if row.mend else ""))
+        facts = gather(connection, all_programs())
+        rows = care.check(connection, facts, all_programs(), kernel_types())
+        _print(rows)
+        print("\nWhat of Mountlab works here:")
+        _print(abilities(connection, facts))
     return 0 if all(row.state != "missing" for row in rows) else 1
+
+
+def _print(rows: Sequence[CheckRow]) -> None:
+    for row in rows:
+        print(f"{row.state:8} {row.name:18} {row.seen}" + (f"\n{'':27} mend: {row.mend}" if row.mend else ""))
