@@ -234,7 +234,10 @@ drop_caches() {
         put cache drop_caches
     else # without root: ask the kernel to forget the pages of our own files only. find ends well whatever dd says
         said=$(find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \; 2>&1)
-        [ -z "$said" ] || { put unprepared "the pages of its files cannot be dropped: the dd of the box says: $said"; finish; }
+        if [ -n "$said" ]; then
+            put unprepared "the pages of its files cannot be dropped without root or GNU coreutils: the dd of the box says: $said"
+            finish
+        fi
         put cache fadvise
     fi
 }
