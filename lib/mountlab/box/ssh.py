@@ -217,7 +217,7 @@ class SshBox:
                 "the box answers, but cannot run commands",
                 where=self._where,
                 got=f"exit status {completed.exit_status} from `id -u`",
-                allowed="a Linux system with sh and coreutils (or busybox) for the user who logs in",
+                allowed="a Linux system with sh and coreutils, or BusyBox of 1.34 or later (its timeout has -k)",
                 evidence=completed.error_text or completed.text,
             )
         user = self._connection.user
