@@ -237,7 +237,7 @@ def test_how_long_a_user_s_text_runs(run: str, seconds: int) -> None:
         ("define fileset name=x,path=/etc,size=1k,entries=1", "a workload may name no path"),
         ("define fileset name=x,path=other,size=1k,entries=1", "files must be made in our directory"),
         ("define fileset name=x,path =$dir,size=1k,entries=1", "$dir stands for our directory"),
-        ("define fileset name=x,path=$dirs,size=1k,entries=1", "$dir stands for our directory"),
+        ("define fileset name=x,path=$dirs,size=1k,entries=1", "files must be made in our directory"),
         ("define fileset name=x,path=$other,size=1k,entries=1", "files must be made in our directory"),
         ("define fileset name=..,path=$dir,size=1k,entries=1", "dots are no name"),
         ("define fileset name=.,path=$dir,size=1k,entries=1", "dots are no name"),
@@ -494,3 +494,33 @@ def test_a_text_of_the_user_s_own_may_stand_in_a_file_of_its_own(tmp_path: Path)
     read = load_sweep(tmp_path / "s.yml")
     assert read.parameters["workloads"]["w"]["wml"] == OWN
     assert read.sweep.workloads == resolve(read.parameters, where="run.json").sweep.workloads
+
+
+PLAIN = """set $dir=/x
+set $directio=1
+set $size=4k
+set $n = ($size * 3) / 2 + 1
+define fileset name=t,path=$dir,size=$size,entries=10
+define process name=p,instances=1 { thread name=t,memsize=10m,instances=1 {
+  flowop write name=w,filesetname=t,directio=$directio,iosize=$n } }
+"""
+
+
+def test_a_variable_whose_name_begins_with_dir_is_another_variable() -> None:
+    text = wml.read_text(PLAIN, where="w")
+    assert "set $directio=1" in text
+    assert "directio=$directio" in text
+
+
+def test_sums_in_set_are_computed_since_filebench_1_5_takes_none() -> None:
+    assert "set $n=6145\n" in wml.read_text(PLAIN, where="w")
+
+
+@every_row(
+    ("value", "got"), [("$none * 2", "$none"), ("$size / 0", "division"), ("4k - 8k", "-4096"), ("4k *", "syntax")]
+)
+def test_a_sum_without_a_value_is_refused(value: str, got: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        wml.read_text(PLAIN.replace("($size * 3) / 2 + 1", value), where="w")
+    assert caught.value.what == "a sum in `set` has no value"
+    assert got in caught.value.got

@@ -6,9 +6,11 @@ a file descriptor; words in braces are options of the workload. Names avoid file
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mountlab.core.errors import ParameterError
@@ -448,6 +450,14 @@ _FORBIDDEN = re.compile(
     r"(?<![\w-])(system|psrun|run|(?<!mode )quit|domultisync|enable|create|list|debug|sleep|echo)(?![\w-])"
 )
 _FLOWOP = re.compile(r"\bflowop\s+(\w+)[^#{}]*?\bname\s*=\s*([\w-]+)")
+_DIR = re.compile(r"\$dir(?!\w)")
+"""Our directory, and not another variable such as `$directio`."""
+_SET = re.compile(r"\s*set\s+(\$\w+)\s*=\s*(.*\S)\s*")
+_SUM = re.compile(r"[\w$() \t*/+-]*[*/+-][\w$() \t*/+-]*")
+_UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
+}  # fmt: skip
 _OURS = re.compile(r"\s*(set\s+\$dir\s*=|run\b|echo\b|version\b)")
 _ALLOWED = "file sets with path=$dir, plain names; `set $dir=` and `run` are written by Mountlab"
 
@@ -458,13 +468,62 @@ def read_text(text: str, *, where: str) -> str:
     Raises ParameterError for what would lead out of our directory, run a command, or measure nothing. filebench hands
     paths to a shell (`rm -rf`), so that the text may hold nothing that has a meaning to a shell.
     """
-    body = "\n".join(line for line in _lines(text) if not _OURS.match(line))
+    body = "\n".join(_computed([line for line in _lines(text) if not _OURS.match(line)], where))
     doubt = next(_doubts(body), None)
     if doubt:
         raise ParameterError(doubt[0], where=where, got=doubt[1].strip(), allowed=_ALLOWED)
     if not kinds(body):
         raise ParameterError("the workload does nothing", where=where, got="no `flowop`", allowed="one flowop or more")
     return body
+
+
+def _computed(lines: Sequence[str], where: str) -> Iterator[str]:
+    """Yield lines with the value of each sum in `set $name=$other * 2`, as filebench 1.4 takes it; 1.5 does not.
+
+    Raises ParameterError where a value is no whole number above 0, or is of a variable that is not set above.
+    """
+    known: dict[str, int] = {}
+    for line in lines:
+        match = _SET.fullmatch(line)
+        text = match[2].lower() if match else ""
+        if match and _SUM.fullmatch(text):
+            known[match[1]] = _value(text, known, line, where)
+            line = f"set {match[1]}={known[match[1]]}"
+        elif match and (number := re.fullmatch(r"(\d{1,18})([kmg]?)", text)):
+            known[match[1]] = int(number[1]) * _UNITS[number[2]]
+        yield line
+
+
+def _value(text: str, known: Mapping[str, int], line: str, where: str) -> int:
+    def shown(match: re.Match[str]) -> str:
+        return str(known[f"${match[1]}"] if match[1] else int(match[2]) * _UNITS[match[3]])
+
+    try:
+        tree = ast.parse(re.sub(r"\$(\w+)|(\d{1,18})([kmg]?)", shown, text).strip(), mode="eval")
+        value = _of_tree(tree.body)
+    except (KeyError, SyntaxError, ValueError, ZeroDivisionError) as error:
+        raise _no_value(line, where, str(error)) from error
+    if value <= 0:
+        raise _no_value(line, where, str(value))
+    return value
+
+
+def _of_tree(tree: ast.expr) -> int:
+    match tree:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _ARITHMETIC[type(op)](_of_tree(left), _of_tree(right))
+    raise ValueError(ast.dump(tree)[:60])
+
+
+def _no_value(line: str, where: str, got: str) -> ParameterError:
+    return ParameterError(
+        "a sum in `set` has no value",
+        where=where,
+        got=f"{line.strip()}: {got}",
+        allowed="whole numbers with k, m or g, variables set above to such, and + - * / ( )",
+    )
 
 
 def run_seconds(text: str) -> int | None:
@@ -501,7 +560,7 @@ def _doubts(body: str) -> Iterator[tuple[str, str]]:
             yield "dots are no name", line
         if found := _FORBIDDEN.search(line):
             yield f"`{found[1]}` is not for a workload to use", line
-        if "$dir" in re.sub(r"\bpath=\$dir(?!\w)", "", line):
+        if _DIR.search(re.sub(rf"\bpath={_DIR.pattern}", "", line)):
             yield "$dir stands for our directory, and only after path=", line
-        if re.search(r"\bpath\b(?!=\$dir(?!\w))", line):
+        if re.search(rf"\bpath\b(?!={_DIR.pattern})", line):
             yield "files must be made in our directory", line
