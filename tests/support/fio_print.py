@@ -108,7 +108,7 @@ def report(jobs: Sequence[Job], style: Style) -> str:
     """What one fio prints."""
     version = ".".join(map(str, style.version))
     head = [
-        *(f"{job.name}: (g=0): rw=randrw, bs=4K-4K/4K-4K/4K-4K, ioengine=sync, iodepth=1" for job in jobs),
+        *(f"{job.name}: (g=0): rw=randrw, bs={_blocks(job)}, ioengine=sync, iodepth=1" for job in jobs),
         f"fio-{version}",
         f"Starting {len(jobs)} process{'es' * (len(jobs) > 1)}",
     ]
@@ -223,3 +223,10 @@ def _sums(jobs: Sequence[Job], style: Style) -> Iterator[str]:
             f"{name.upper():>7}: bw={each} ({again}), {each}-{each} ({again}-{again}), io={next(amounts)} "
             f"({next(amounts)}), run={shortest}-{longest}msec"
         )
+
+
+def _blocks(job: Job) -> str:
+    """'4K-4K/512-512/4K-4K': least and most bytes of reads, writes and trims."""
+    sizes = [job.sides[name].block if name in job.sides else 4096 for name in ("read", "write", "trim")]
+    texts = [str(size) if size % 1024 else f"{size // 1024}K" for size in sizes]
+    return "/".join(f"{text}-{text}" for text in texts)

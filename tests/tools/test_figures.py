@@ -125,10 +125,10 @@ def dd(line: str) -> dict[str, Measurement]:
     ("line", "seconds", "step_s"),
     [
         # uutils up to 0.0.17: tenths of a second, and a rate by which the time is known to 1 of 142, of 2681.
-        ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.1 s, 142 MB/s", 8388608 / 142e6, 8388608 / 142e6 / 142),
-        ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 268.1 MB/s", 51200000 / 268.1e6, 51200000 / 268.1e6 / 2681),
-        ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.0 s, 1.2 GB/s", 8388608 / 1.2e9, 8388608 / 1.2e9 / 12),
-        ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 256 MB/s", 0.2, 0.2 / 256),  # or GNU: 0.200000
+        ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.1 s, 142 MB/s", 8388608 / 142e6, 8388608 / 142e6 / 142 + 2e-3),
+        ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 268.1 MB/s", 0.512 / 2.681, 0.512 / 2.681 / 2681 + 2e-3),
+        ("8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.0 s, 1.2 GB/s", 8388608 / 1.2e9, 8388608 / 1.2e9 / 12 + 2e-3),
+        ("51200000 bytes (51 MB, 49 MiB) copied, 0.2 s, 256 MB/s", 0.2, 0.2 / 256 + 2e-3),  # or GNU: 0.200000
         # GNU: six digits of the time, without zeros at the end.
         ("209715200 bytes (210 MB, 200 MiB) copied, 0.279132 s, 751 MB/s", 0.279132, 1e-6),
         ("209715200 bytes (210 MB, 200 MiB) copied, 0.2791 s, 751 MB/s", 0.2791, 1e-6),

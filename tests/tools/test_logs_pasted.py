@@ -326,13 +326,23 @@ def test_runs_of_other_lengths_without_a_version_line_are_not_merged() -> None:
 
 
 @given(VERSIONS, st.integers(2, 5))
-def test_summaries_that_each_cover_a_part_of_the_run_are_refused_with_advice(version: str, parts: int) -> None:
+def test_summaries_of_one_period_each_are_added_up(version: str, parts: int) -> None:
     """psrun with a negative period clears the figures after each summary."""
-    periods = [(1.064 + 10 * n, 11.064 + 10 * n, 5000 + n) for n in range(parts)]
+    periods = [(1.064 + 10 * n, 11.064 + 10 * n, 5000 + 1000 * n) for n in range(parts)]
+    found = figures("filebench", of_filebench(periods, version=version))
+    total = sum(count for _, _, count in periods)
+    assert found["operations"] == total
+    assert found["elapsed"] == pytest.approx(10 * parts, rel=1e-3)
+    assert found["operation_rate"] == pytest.approx(total / (10 * parts), rel=1e-3)
+
+
+@pytest.mark.parametrize("version", ["1.4.9.1", "1.5-alpha3"])
+def test_a_run_after_a_warm_up_is_not_added_to_it(version: str) -> None:
+    """`stats clear` after a warm-up: nothing but its length tells it from a period of psrun."""
+    periods = [(1.064, 11.064, 5000), (11.064, 71.064, 30000), (71.064, 81.064, 5000)]
     said = problem("filebench", of_filebench(periods, version=version))
-    assert f"filebench printed {parts} summaries, and the last one does not cover all of its run" in said
-    assert "1.1 s to 11.1 s, 11.1 s to 21.1 s" in said
-    assert "psrun" in said
+    assert "filebench printed 3 summaries, and the last one does not cover all of its run" in said
+    assert "1.1 s to 11.1 s, 11.1 s to 71.1 s" in said
     assert "in a file of its own" in said
 
 
@@ -468,7 +478,7 @@ def test_a_complaint_of_dd_is_quoted_with_the_lines_near_it() -> None:
 
 def test_periods_of_filebench_without_a_version_line_are_one_run_too() -> None:
     periods = [(1.064 + 10 * n, 11.064 + 10 * n, 5000 + n) for n in range(3)]
-    assert "printed 3 summaries" in problem("filebench", of_filebench(periods).partition("\n")[2])
+    assert figures("filebench", of_filebench(periods).partition("\n")[2])["operations"] == 15003
 
 
 @pytest.mark.slow
@@ -483,22 +493,24 @@ def test_a_filebench_of_microseconds_is_named() -> None:
     assert "this filebench was changed: it counts latencies in us" in problem("filebench", text)
 
 
-def test_fs_mark_without_its_header_says_what_to_paste() -> None:
+def test_fs_mark_without_its_header_is_read_and_says_so() -> None:
     text = recorded("fs_mark/S1-L2.stdout")
-    said = problem("fs_mark", text[text.index("FSUse%") :])
-    assert "fs_mark's header is missing" in said
-    assert "paste the output from the line '#  fs_mark' on" in said
+    (output,) = read_log("fs_mark", text[text.index("FSUse%") :])
+    assert output.measurements == read_log("fs_mark", text)[0].measurements
+    assert "fs_mark's header is not in this text" in output.notes[0]
     stamped = text.replace("\n#\tVersion", "\n2021-06-07 09:52:25 fs_mark -d x\n#\tVersion")
     assert figures("fs_mark", stamped + "\nAverage Files/sec: 8324.0\np50 Files/sec: 8324\n") == figures(
         "fs_mark", text
     )
 
 
-def test_a_part_of_pg_test_fsync_says_which_sections_there_are() -> None:
+def test_the_first_sections_of_pg_test_fsync_are_read_alone() -> None:
     text = recorded("pg_test_fsync/ext4.stdout")
-    said = problem("pg_test_fsync", text[: text.index("Compare open_sync")])
-    assert "got:     10 rows" in said
-    assert "18 rows, in the sections one 8kB, two 8kB, write sizes, descriptor, non-sync" in said
+    (output,) = read_log("pg_test_fsync", text[: text.index("Compare open_sync")])
+    assert len(output.measurements) == 2 * 8
+    assert output.notes == ("the rows of its last 8 tests are not in this text",)
+    said = problem("pg_test_fsync", text[: text.index("        fdatasync")] + text[text.index("Compare open_sync") :])
+    assert "a row of pg_test_fsync's cannot be read" in said
 
 
 def test_pg_test_fsync_with_a_decimal_comma_or_without_blank_lines() -> None:

@@ -30,7 +30,9 @@ SOURCE = ".data"
 """What the source of random data has behind the name of the output directory: trial.sh removes it with that."""
 RANDOM_BYTES_PER_S = 300e6
 """For the plan's guess: how fast a kernel makes random data."""
-_TENTHS = re.compile(r"[.,]\d\Z")
+TENTHS = re.compile(r"[.,]\d\Z")
+UUTILS_CLOCK_S = 1e-3
+"""uutils divides the bytes by whole multiples of this."""
 ROUNDED = 1e-3
 """dd prints six digits of what dd_again.sh adds up."""
 _SUMMARY = re.compile(
@@ -197,7 +199,7 @@ class Dd(Tool):
             raise ToolError("dd did not copy what was asked", got=f"{other[0]} B", allowed=f"{asked} B")
         # As if all passes were rounded the same way: those that take as long as each other are.
         seconds, step_s = sum(each.seconds for each in passes), sum(each.step_s for each in passes)
-        if seconds < least_s * (1 - ROUNDED):
+        if seconds < least_s * (1 - ROUNDED) - step_s / 2:
             raise ToolError("dd stopped early", got=f"{len(passes)} runs in {seconds:g} s", allowed=f"{least_s:g} s")
         whole = Summary(asked * len(passes), seconds, step_s)
         return measurements(whole, str(workload.options["direction"]))
@@ -280,11 +282,12 @@ def summary(copied: int, seconds: str, rate: str, unit: str) -> Summary:
     not known what that counts.
 
     GNU prints a time by six digits, without zeros at its end, and a rate by two or three. uutils up to 0.0.17 prints
-    tenths of a second, and a rate that is finer: it then says how long it took, and how finely that is known. (One
-    decimal may be GNU's, too: a time that agrees with the rate stands.)
+    tenths of a second, and a rate that is finer: it then says how long it took, to a millisecond, since uutils divides
+    by whole ones, cut off, and by one at least. (One decimal may be GNU's, too: a time that agrees with the rate
+    stands.)
     """
     printed, step_s = as_number(seconds), last_digit(seconds)
-    if step_s > 1e-6 and 0 < printed < math.inf and not _TENTHS.search(seconds):  # others print microseconds
+    if step_s > 1e-6 and 0 < printed < math.inf and not TENTHS.search(seconds):  # others print microseconds
         step_s = min(step_s, 10.0 ** (math.floor(math.log10(printed)) - 5))
     scale = 1000.0 ** PREFIXES.get(prefix_of(unit), 0)
     per_s, rate_step = (as_number(rate) * scale, last_digit(rate) * scale) if rate else (0.0, 0.0)
@@ -294,7 +297,7 @@ def summary(copied: int, seconds: str, rate: str, unit: str) -> Summary:
     if not (longest >= printed - step_s / 2 and shortest <= printed + step_s / 2):  # the two are not of one run
         return Summary(copied, printed, step_s)
     took = printed if shortest <= printed <= longest else copied / per_s
-    return Summary(copied, took, longest - shortest)
+    return Summary(copied, took, longest - shortest + 2 * UUTILS_CLOCK_S)
 
 
 PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}

@@ -304,7 +304,7 @@ _TENTHS = r"\d{1,18}\.\d"
 BANDWIDTH_STEP = MIB / 10
 """That in B/s."""
 _LINE = re.compile(
-    rf"(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_TENTHS})mb/s\s+"
+    rf"\s*(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_TENTHS})mb/s\s+"
     rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
 )
 _SUMMARY = re.compile(
@@ -330,31 +330,34 @@ _REASONS = {
 """What filebench says (or the last thing that it said) to what happened, the most telling first."""
 
 
-def read_report(stdout: str, stderr: str = "") -> FilebenchReport:
+def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> FilebenchReport:
     """Return the figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError
-    where they are not whole."""
+    where they are not `whole`: without that, the summary alone is enough."""
     said = f"{stdout}\n{stderr}"
     if re.search(r"Run stopped early|NO VALID RESULTS", said) or "IO Summary" not in stdout:
         _no_figures(said)
     lines = stdout.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    if not starts and len(ends) == 1 and not whole:
+        starts = [ends[0] - 1]
     if len(starts) != 1 or len(ends) != 1 or ends[0] < starts[0]:
         got = f"{len(starts)} breakdowns, {len(ends)} summaries"
         raise ParseError("filebench's report is not that of one run", got=got, allowed="one of each")
     summary = _match(_SUMMARY, lines, ends[0])
-    whole = _operations(summary, "")
+    total = _operations(summary, "")
     if not _FINE.search(summary["latency"]):
-        whole = replace(whole, latency_s=0.0)
-    if not whole.count or not whole.rate:
+        total = replace(total, latency_s=0.0)
+    if not total.count or not total.rate:
         raise ToolError("filebench did nothing", got=summary[0])
-    elapsed = whole.count / whole.rate
-    step = elapsed * whole.rate_step / whole.rate
+    elapsed = total.count / total.rate
+    step = elapsed * total.rate_step / total.rate
     rows = tuple(_row(lines, number, elapsed, step) for number in range(starts[0] + 1, ends[0]))
     took = re.search(r"Run took (\d{1,9}) seconds", stdout)
-    if not took or len({row.name for row in rows}) != len(rows):
+    if (whole and not took) or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
-    return FilebenchReport(took_s=int(took[1]), elapsed_s=elapsed, step_s=step, operations=rows, summary=whole)
+    took_s = int(took[1]) if took else round(elapsed)
+    return FilebenchReport(took_s=took_s, elapsed_s=elapsed, step_s=step, operations=rows, summary=total)
 
 
 def _no_figures(said: str) -> NoReturn:

@@ -25,6 +25,7 @@ PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_
 MOST = 1e18
 """Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
 SIDES = ("read", "write")
+SECTOR_BYTES = 512
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
 JobEntry = Mapping[str, Any]
 """One element of a report's `jobs`: a job, or a group of its clones."""
@@ -189,6 +190,26 @@ def over_phases(phases: Sequence[int], times: Iterable[float]) -> float:
     return sum(longest.values())
 
 
+def completed(data: Mapping[str, Any], side: str) -> float:
+    """Return how many I/Os of one direction were done.
+
+    fio counts an I/O in `total_ios`, and so in `iops`, when it issues it (td_io_queue), but its bytes and latency when
+    it completes. At the end of a ramp_time it sets all of these to 0. So I/Os in flight at that moment are in the bytes
+    and the latencies, and not in `total_ios`. Where only the number of latencies divides the bytes into whole blocks,
+    it is the number of I/Os.
+    """
+    issued = number_of(data, "total_ios", side) if "total_ios" in data else 0
+    sections = [mapping(data, key, side) for key in ("clat_ns", "lat_ns") if key in data]
+    counted = next((number for each in sections if (number := number_of(each, "N", side) if "N" in each else 0)), 0)
+    moved = number_of(data, "io_bytes", side)
+    whole = issued and counted and counted != issued and _in_blocks(moved, counted) and not _in_blocks(moved, issued)
+    return counted if whole else issued
+
+
+def _in_blocks(moved: float, ios: float) -> bool:
+    return moved % ios == 0 and moved // ios % SECTOR_BYTES == 0
+
+
 def _rows(job: JobEntry, elapsed_s: float | None = None) -> list[Measurement]:
     sides = [side for side in SIDES if number_of(job[side], "io_bytes", side)]
     rows = [row for side in sides for row in _side(side, job[side])]
@@ -202,13 +223,19 @@ def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
         raise ParseError("fio ran for less than its clock can tell (1 ms)", where=f"{FILE}: {side}.runtime", got="0")
     rates = [
         Measurement(metric=f"{side}_bandwidth", value=float(number_of(data, "bw_bytes", side)), unit="B/s"),
-        Measurement(metric=f"{side}_iops", value=float(number_of(data, "iops", side)), unit="1/s"),
+        Measurement(metric=f"{side}_iops", value=_iops(data, side), unit="1/s"),
     ]
     for rate in rates:
         if not rate.value:
             raise ParseError("fio moved bytes at no rate", where=f"{FILE}: {side}", got=f"{rate.metric} 0")
     amount = Measurement(metric="bytes", label=side, value=float(number_of(data, "io_bytes", side)), unit="B")
     return [*rates, amount, *_latencies(side, data)]
+
+
+def _iops(data: Mapping[str, Any], side: str) -> float:
+    """Return I/Os a second, as fio prints them where it counted all."""
+    done, printed = completed(data, side), float(number_of(data, "iops", side))
+    return printed if done == data.get("total_ios", done) else done * 1e3 / number_of(data, "runtime", side)
 
 
 def _latencies(side: str, data: Mapping[str, Any]) -> Iterator[Measurement]:
@@ -355,7 +382,10 @@ def _sync_section(job: JobEntry) -> Mapping[str, Any]:
 
 
 def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], side: str) -> dict[str, Any]:
-    total = {key: sum(number_of(data, key, side) for data in sides) for key in ("io_bytes", "total_ios")}
+    total = {
+        "io_bytes": sum(number_of(data, "io_bytes", side) for data in sides),
+        "total_ios": sum(completed(data, side) for data in sides),
+    }
     runtime = over_phases(phases, (_runtime_ms(data, side) for data in sides))
     rate = 1e3 / runtime if runtime else 0.0
     latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}

@@ -38,20 +38,20 @@ MOST: dict[str, int] = {
 """fs_mark's own limits; beyond that of file_size its numbers overflow, and at a name of 128 it is aborted."""
 _GUESSED_FILES_PER_S, _GUESSED_FLUSHED_PER_S = 20_000.0, 1_000.0
 
-_HEADER = re.compile(r"^#\s+(\S*fs_mark)\s+(.*)$")
-_THREADS = re.compile(r"^#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
-_TABLE = re.compile(r"^#?FSUse%(\s+)Count\s+Size\s+Files/sec\s+App Overhead(\s+CREAT \(Min/Avg/Max\).*)?\s*$")
+HEADER = re.compile(r"^\s*#\s+(\S*fs_mark)\s+(.*)$")
+THREADS = re.compile(r"^\s*#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
+TABLE = re.compile(r"^\s*#?FSUse%(\s+)Count\s+Size\s+Files/sec\s+App Overhead(\s+CREAT \(Min/Avg/Max\).*)?\s*$")
 _ROW = re.compile(
     r"^\s*(\d{1,20})\s+(\d{1,20})\s+(\d{1,20})\s+(\d{1,20}\.\d)\s+(\d{1,20})((?:\s+\d{1,20}){18})?\s*$", re.ASCII
 )
-_RATE_STEP = 0.1
+RATE_STEP = 0.1
 """Files a second have one digit behind the point."""
 _LAST_COLUMN = re.compile(r" *\d+$", re.ASCII)
 _GAP = " " * 8
 """What fs_mark prints between its first two headings. Where a paste changed it, the widths say nothing."""
 _WIDTH, _WIDTH_VERBOSE = 17, 9
 """Characters of a row's last column, with the space before it: a narrower row was cut off."""
-_LOOKS_LIKE_A_ROW = re.compile(r"^\s+[\d.]", re.ASCII)
+_LOOKS_LIKE_A_ROW = re.compile(r"^\s+\.?\d", re.ASCII)
 _COMPLAINT = re.compile(
     r"^(Insufficient free space|fopen failed|fscanf read|fs_mark:|Error in |fill_dir:|Usage: fs_mark)"
 )
@@ -78,6 +78,9 @@ class FsMarkReport:
     options: Mapping[str, str]
     """As it repeats them: letter to value; '' for one that takes none."""
     threads: int
+    """0: unknown."""
+    each: int
+    """Files of one iteration."""
     iterations: tuple[Iteration, ...]
 
 
@@ -198,7 +201,7 @@ def read_report(text: str) -> FsMarkReport:
     """Return the only run in a text (its standard output, or its log file). Raises ParseError where there is none,
     several, or one that is not whole, and ToolError where fs_mark says that it failed."""
     lines = text.split("\n")
-    starts = [at for at, line in enumerate(lines) if _HEADER.match(line)]
+    starts = [at for at, line in enumerate(lines) if HEADER.match(line)]
     if not starts:
         raise _no_header(lines)
     if len(starts) != 1:
@@ -220,9 +223,9 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
 
 
 def _read(lines: list[str], start: int) -> FsMarkReport:
-    header = _HEADER.match(lines[start])
-    table = next((at for at in range(start, len(lines)) if _TABLE.match(lines[at])), None)
-    version = next((found for line in lines[start:table] if (found := _THREADS.match(line))), None)
+    header = HEADER.match(lines[start])
+    table = next((at for at in range(start, len(lines)) if TABLE.match(lines[at])), None)
+    version = next((found for line in lines[start:table] if (found := THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
             "fs_mark's header is not whole",
@@ -230,17 +233,24 @@ def _read(lines: list[str], start: int) -> FsMarkReport:
             got=lines[start][:200],
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
         )
-    headings: re.Match[str] = _TABLE.match(lines[table])  # type: ignore[assignment]
-    form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
-    # What ends without a newline was cut off, and a number that was cut off is another number.
-    below = range(table + 1, len(lines))
-    rows = [row for at in below if (row := _row(lines[at], at + 1, form, cut_off=at == below[-1]))]
-    report = FsMarkReport(_options(header[2]), int(version[2]), tuple(rows))
+    options, threads = options_of(header[2]), int(version[2])
+    each = stated_number(options, "n", 1000) * threads
+    report = FsMarkReport(options, threads, each, read_rows(lines, table))
     _check_rows(report, table + 1)
     return report
 
 
-def _options(echoed: str) -> dict[str, str]:
+def read_rows(lines: list[str], table: int) -> tuple[Iteration, ...]:
+    """Return the rows below the headings of a table, which are a line counted from 0."""
+    headings: re.Match[str] = TABLE.match(lines[table])  # type: ignore[assignment]
+    form = _Form(verbose=bool(headings[2]), as_printed=headings[1] == _GAP)
+    # What ends without a newline may be cut off, and a number that was cut off is another number.
+    below = range(table + 1, len(lines))
+    last = len(lines) - 1 if not form.as_printed else None
+    return tuple(row for at in below if (row := _row(lines[at], at + 1, form, cut_off=at == last)))
+
+
+def options_of(echoed: str) -> dict[str, str]:
     """'-n  1000  -v  -d  /srv ' as {'n': '1000', 'v': '', 'd': '/srv'}."""
     words = echoed.split()
     pairs = zip_longest(words, words[1:], fillvalue="")
@@ -308,19 +318,18 @@ def _check_rows(report: FsMarkReport, line: int) -> None:
     """Raise unless there are as many rows as loops, each with as many files more as its threads make."""
     if not report.iterations:
         raise ToolError("fs_mark printed no figure", where=f"after line {line}", got="no row", allowed="one a loop")
-    asked = max(1, _whole(report, "L", 1))
+    asked = max(1, stated_number(report.options, "L", 1))
     if "F" not in report.options and len(report.iterations) != asked:
         raise ToolError("fs_mark stopped early", got=f"{len(report.iterations)} iterations", allowed=f"{asked} (-L)")
-    each = _whole(report, "n", 1000) * report.threads
     for number, row in enumerate(report.iterations, start=1):
-        if row.count != each * number:
+        if row.count != report.each * number:
             raise ToolError(
                 "fs_mark did not make the files that were asked",
                 where=f"iteration {number}",
                 got=f"{row.count} files",
-                allowed=f"{each * number}: -n x threads x iterations",
+                allowed=f"{report.each * number}: -n x threads x iterations",
             )
-        if "s" in report.options and row.size != _whole(report, "s", 0):
+        if "s" in report.options and row.size != stated_number(report.options, "s", 0):
             raise ParseError(
                 "fs_mark's table and its header do not agree",
                 where=f"iteration {number}",
@@ -336,8 +345,8 @@ def _said(output: ToolOutput) -> str:
     return "\n".join(lines or output.stdout.strip().splitlines()[-2:])
 
 
-def _whole(report: FsMarkReport, letter: str, otherwise: int) -> int:
-    text = report.options.get(letter, str(otherwise))
+def stated_number(options: Mapping[str, str], letter: str, otherwise: int) -> int:
+    text = options.get(letter, str(otherwise))
     if not re.fullmatch(r"[0-9]{1,10}", text):
         raise ParseError(f"fs_mark repeats -{letter} without a number", where="its header", got=repr(text[:60]))
     return int(text)
@@ -367,24 +376,25 @@ def measurements(report: FsMarkReport) -> list[Measurement]:
     """Return every figure of a run. The whole is all files by all time, which the rate of each iteration tells; a mean
     of the rates would give slow iterations too little weight."""
     rows = report.iterations
-    counts = [row.count - before for row, before in zip(rows, (0, *(row.count for row in rows)), strict=False)]
-    elapsed_s = sum(count / row.files_per_s for count, row in zip(counts, rows, strict=True))
+    elapsed_s = sum(report.each / row.files_per_s for row in rows)
     # As if all rates were rounded the same way: those that are equal are.
-    step_s = sum(_RATE_STEP * count / row.files_per_s**2 for count, row in zip(counts, rows, strict=True))
-    rate = rows[-1].count / elapsed_s
+    step_s = sum(RATE_STEP * report.each / row.files_per_s**2 for row in rows)
+    made = report.each * len(rows)
+    rate = made / elapsed_s
     found = [
         Measurement(metric="file_rate", value=rate, unit="1/s", step=rate * step_s / elapsed_s),
         Measurement(metric="elapsed", value=elapsed_s, unit="s", step=step_s),
         Measurement(metric="space_used", value=rows[-1].used_percent / 100, unit="1"),
     ]
     if rows[-1].size:
-        found.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * rows[-1].count), unit="B"))
+        found.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * made), unit="B"))
     if overhead_us := sum(row.overhead_us for row in rows):
         found.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s", step=len(rows) / 1e6))
     if len(rows) > 1:
         found += [
-            Measurement(metric="file_rate", label=f"iteration {i}", value=row.files_per_s, unit="1/s", step=_RATE_STEP)
-            for i, row in enumerate(rows, start=1)
+            Measurement(metric="file_rate", label=label, value=row.files_per_s, unit="1/s", step=RATE_STEP)
+            for row in rows
+            for label in (f"iteration {row.count // report.each}",)
         ]
     return found + _latencies(report)
 

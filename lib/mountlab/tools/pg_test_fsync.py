@@ -64,6 +64,8 @@ class SyncReport:
     seconds: int
     """For each test; 0 of a version that counts operations."""
     rows: tuple[SyncTest, ...]
+    missing: int = 0
+    """Rows of its last tests that are not in the text."""
 
 
 class PgTestFsync(Tool):
@@ -158,8 +160,9 @@ def measurements(report: SyncReport) -> list[Measurement]:
     ]
 
 
-def read_report(text: str) -> SyncReport:
-    """Return every row of an output, in any language, of every version since 9.0.
+def read_report(text: str, *, whole: bool = True) -> SyncReport:
+    """Return every row of an output, in any language, of every version since 9.0; unless it must be `whole`, also the
+    rows above the place where it was cut off.
 
     Rows are known by their order, numbers and methods, which are not translated. Raises ParseError where a row is
     missing, out of order, or cannot be read.
@@ -171,16 +174,26 @@ def read_report(text: str) -> SyncReport:
     counted = _COUNTED.match(head)
     numbers = _WHOLE_NUMBER.findall(head)
     if counted and counted["loops"]:
-        return SyncReport(0, _rows(lines, _OLDEST))
-    if len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
+        return _report(0, lines, _OLDEST, whole)
+    if not whole and len(numbers) == 1 and "kB" in head:  # the first line, with the seconds, is missing
+        numbers = ["0", *numbers]
+    elif len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
         raise ParseError(
             "pg_test_fsync's beginning cannot be read",
             where="its first lines",
             got=text.strip()[:120] or "nothing",
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )
-    found = _rows(lines, list(_places(int(numbers[1]))))
-    return SyncReport(0 if counted else int(numbers[0]), found)
+    return _report(0 if counted else int(numbers[0]), lines, list(_places(int(numbers[1]))), whole)
+
+
+def _report(seconds: int, lines: Sequence[tuple[int, str]], places: Sequence[_Place], whole: bool) -> SyncReport:
+    last = _ROW.match(lines[-1][1]) if lines else None
+    timed = any((match := _ROW.match(line)) and match["us"] for _, line in lines)
+    if not whole and 1 < len(lines) < len(places) and last and timed and not last["us"]:
+        lines = lines[:-1]  # it is cut off
+    missing = 0 if whole or not lines else max(0, len(places) - len(lines))
+    return SyncReport(seconds, _rows(lines, places[: len(places) - missing]), missing)
 
 
 _HEAD_NUMBERS = 2

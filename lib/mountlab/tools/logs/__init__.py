@@ -9,12 +9,14 @@ figures agree with each other; what was cut off, mixed up or ended early has a p
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from mountlab.core.errors import ParseError, TrialError
 from mountlab.core.figures import checked
 from mountlab.core.options import unknown_key
 from mountlab.tools import TOOLS
 from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
-from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, placed
+from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, elided, placed
 
 __all__ = ["FORMATS", "Figure", "Output", "Part", "StatedValues", "decoded", "read_log", "read_one"]
 
@@ -26,6 +28,8 @@ FORMATS: dict[str, Format] = {
     "pg_test_fsync": pg_test_fsync.FORMAT,
 }
 """Tool to what reads its logs."""
+_NEAR = 8
+"""Lines below the last figure in which one for others that were left out is about them."""
 
 
 def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> list[Output]:
@@ -57,7 +61,8 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
     log = FORMATS[tool]
     form = log.name(part)
     try:
-        figures = log.read(part, known)
+        reading = log.read(part, known)
+        figures = reading.figures
         rows = checked(
             [each.measurement for each in figures],
             {},
@@ -73,4 +78,16 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
         figures=tuple(
             Figure(measurement=row, line=each.line + part.line - 1) for row, each in zip(rows, figures, strict=True)
         ),
+        notes=(*reading.notes, *_elisions(part, [figure.line for figure in figures])),
     )
+
+
+def _elisions(part: Part, places: Sequence[int]) -> Iterator[str]:
+    """Yield a note for each line about the figures that stands for lines which somebody left out."""
+    around = range(min(places) + 1, max(places) + _NEAR)
+    for number, line in enumerate(part.text.split("\n"), start=1):
+        if number in around and elided(line):
+            yield (
+                f"line {number + part.line - 1}: lines were left out here ({line.strip()[:60]}): figures that stood "
+                "there are missing"
+            )

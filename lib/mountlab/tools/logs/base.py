@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from html import unescape
+from itertools import groupby, pairwise
 from textwrap import dedent
-from typing import AnyStr
+from typing import AnyStr, NamedTuple
 
 from mountlab.core.errors import MountlabError, ParseError
 from mountlab.core.model import Measurement, Scalar
@@ -43,6 +44,14 @@ class Figure:
     line: int
 
 
+class LogReading(NamedTuple):
+    """What one output holds."""
+
+    figures: list[Figure]
+    notes: Sequence[str] = ()
+    """Sentences for the user: what was left out of the text, and what differs from what the tool printed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """One output of a tool: figures, or why none can be trusted."""
@@ -52,6 +61,8 @@ class Output:
     """'JSON of fio-3.33': the format, and the version where it is stated."""
     figures: tuple[Figure, ...] = ()
     problem: MountlabError | None = None
+    notes: tuple[str, ...] = ()
+    """As in LogReading."""
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -69,25 +80,89 @@ def decoded(data: bytes) -> str:
 
 
 _BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
-_INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff]|\x1b\\[[0-9;]*[mK]")
-_QUOTED = re.compile(r"> ?")
-_MOST_QUOTED = 8
-"""Answers to answers: a line of nothing but marks would take as many rounds as it has."""
+_INVISIBLE = re.compile(
+    "[\u200b\u200e\u200f\u2060\ufeff]|\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[()][0-9A-B]|[=>])"
+)
+_ENTITY = re.compile(r"&(?:gt|lt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-f]{1,4});", re.IGNORECASE)
+_QUOTED = re.compile(r"\s{0,12}>(?:\s?>)*+ ?(?!=)")
+"""Marks of an answer in front of a line, and not `>=64`, with which a wrapped line of fio's may begin."""
+_BAR = re.compile(r"\s{0,3}\|(?: |$)")
+_PERCENTILES = re.compile(r"\s*\|\s*(?:\d{1,3}\.\d+th=|$)")
+_TABLE = re.compile(r".*\S.*\|$")
+_STAMP = re.compile(
+    r"\s*\[?(?:\d{4}-\d\d-\d\d[T ]|\w{3} +\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?"
+    r"(?:[ \t]*\w*[ \t]*\|?[ \t]*\[std(?:out|err)\]|[ \t]\S{1,60}[ \t]\S{1,60}\[\d{1,9}\]:)?[ \t]?"
+)
+"""What a test runner or a log service writes in front of each line: a time, and the stream or the process."""
+_SERVICE = re.compile(r"[\w.-]{1,60}[ \t]+\| ?")
+"""What docker compose writes there."""
 
 
 def unpasted(text: str) -> str:
-    """Return a text as it was before it was copied from a page, a mail or a terminal.
+    """Return a text as it was before it was copied from a page, a mail, a terminal or the log of a test runner.
 
-    Blanks of other widths become blanks. Invisible characters, colours and trailing blanks are removed, and so is what
-    every line begins with (quote marks, indentation). Lines keep their numbers.
+    Blanks of other widths become blanks, and HTML entities the characters that they stand for. Invisible characters,
+    colours and trailing blanks are removed, and so are quote marks, times of a log in front of most lines, and the
+    indentation of all lines. Lines keep their numbers.
     """
+    if _ENTITY.search(text):
+        text = _ENTITY.sub(lambda match: " " if match[0] == "&#10;" else unescape(match[0]), text)
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
-    filled = [line for line in lines if line.strip()]
-    for _ in range(_MOST_QUOTED):
-        if not filled or not all(map(_QUOTED.match, filled)):
-            break
-        lines, filled = ([_QUOTED.sub("", line, count=1) for line in each] for each in (lines, filled))
-    return dedent("\n".join(lines))
+    lines = [_QUOTED.sub("", line, count=1) if _QUOTED.match(line) else line for line in lines]
+    for prefix in (_STAMP, _SERVICE):
+        lines = _without_prefix(lines, prefix)
+    return dedent("\n".join(_without_bars(lines)))
+
+
+def _without_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
+    """Return lines without what most of them begin with; a few of them may well be of something else."""
+    filled = sum(1 for line in lines if line)
+    matched = sum(1 for line in lines if prefix.match(line))
+    return [prefix.sub("", line, count=1) for line in lines] if matched > 1 and 2 * matched > filled else lines
+
+
+def _without_bars(lines: list[str]) -> list[str]:
+    """Return lines without `| ` as a quote mark. fio's percentiles begin with one, too, and so do the rows of tables:
+    neither do where all lines of a paragraph have it."""
+    runs = [(marked, list(run)) for marked, run in groupby(lines, key=lambda line: bool(_BAR.match(line)))]
+    found: list[str] = []
+    for marked, run in runs:
+        quoted = marked and len(run) > 1 and not all(map(_PERCENTILES.match, run)) and not any(map(_TABLE.match, run))
+        found += [_BAR.sub("", line, count=1) for line in run] if quoted else run
+    return found
+
+
+_ELIDED = re.compile(
+    r"\s*(?:[\[(<{]?\s*(?:\.{2,}|\u2026)\s*[\])>}]?|snip\w*|[-=~]*\s*(?:8<|>8)[^\n]{0,60}"
+    r"|[\[(<{*~=-]+[^\n]{0,40}\b(?:snip\w*|cut|elided|omitted|truncated|skipped|removed|more lines)\b[^\n]{0,40})\s*",
+    re.IGNORECASE,
+)
+"""A line that stands for lines which somebody left out."""
+
+
+def elided(line: str) -> bool:
+    """Return whether a line says that others were left out: '...', '[snip]', '<truncated>'."""
+    return bool(_ELIDED.fullmatch(line))
+
+
+def rejoined(lines: list[str], begins: re.Pattern[str], whole: Sequence[re.Pattern[str]], most: int = 2) -> list[str]:
+    """Return lines, those joined again that a mailer broke at its 72 columns or so: what begins as a line of the tool
+    and is none, but is one with the next. The lines after it become empty, so that all keep their numbers."""
+    found = list(lines)
+    for at, line in enumerate(lines):
+        if not begins.match(found[at]) or any(pattern.match(line) for pattern in whole):
+            continue
+        for count in range(1, most + 1):
+            rest = [part.strip() for part in lines[at + 1 : at + 1 + count]]
+            if len(rest) < count or not rest[-1]:
+                break
+            joined = next(
+                (text for mark in (" ", "") if any(p.match(text := mark.join([line, *rest])) for p in whole)), None
+            )
+            if joined:
+                found[at : at + 1 + count] = [joined, *[""] * count]
+                break
+    return found
 
 
 def _never(data: bytes) -> list[Measurement] | None:
@@ -101,7 +176,7 @@ class Format:
 
     split: Callable[[str], list[Part]]
     """A text without carriage returns to its outputs; [] where it holds none."""
-    read: Callable[[Part, StatedValues], list[Figure]]
+    read: Callable[[Part, StatedValues], LogReading]
     """Raises TrialError with the line, counted from the first of the part, in `where`."""
     name: Callable[[Part], str]
     """Format and version, for people."""

@@ -10,12 +10,14 @@ import re
 
 from mountlab.core.errors import ToolError
 from mountlab.core.resolution import last_digit
-from mountlab.tools.dd import PREFIXES, Summary, as_number, measurements, prefix_of, summary
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, unreadable
+from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
+from mountlab.tools.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unreadable
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
-    r"^[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
+    r"^(?:[^\n'\"()]{0,120}(?:[:\]|>#$;] |records out,? )(?=\d{1,20} bytes ))??"
+    r"[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+"
+    r"(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?(?:[,，、]\s*|\(\s*(?=\d+\s?bytes/))"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
@@ -55,6 +57,8 @@ def _ends(lines: list[str], at: int) -> bool:
     match = _SUMMARY.match(lines[at])
     if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
         return False
+    if match and TENTHS.search(match["seconds"]):  # uutils up to 0.0.17 prints its progress like its summary
+        return at > 0 and bool(RECORDS.match(lines[at - 1]))
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
@@ -64,7 +68,10 @@ def _ends(lines: list[str], at: int) -> bool:
 def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
     """Return the summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
     progress with fractions of a second."""
-    below = lines[at + 1 : at + 4]
+    end, most = at + 1, int(match["bytes"])
+    while end < len(lines) and (more := _SUMMARY.match(lines[end])) and int(more["bytes"]) > most:
+        end, most = end + 1, int(more["bytes"])
+    below = lines[end : end + 3]
     if len(below) < 3 or (at and RECORDS.match(lines[at - 1])) or not all(map(RECORDS.match, below[:2])):
         return None
     last = _SUMMARY.match(below[2])
@@ -92,7 +99,7 @@ def _begins(line: str) -> bool:
     return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
 
 
-def _read(part: Part, known: StatedValues) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
     _check_words(lines)
     _check_progress(lines)
@@ -100,7 +107,7 @@ def _read(part: Part, known: StatedValues) -> list[Figure]:
     _check_records(lines, at, said.copied)
     _check_asked(said.copied, known)
     rows = measurements(said, str(known.get("direction", "")))
-    return [Figure(measurement=row, line=at + 1) for row in rows]
+    return LogReading([Figure(measurement=row, line=at + 1) for row in rows])
 
 
 def _check_words(lines: list[str]) -> None:
@@ -124,14 +131,17 @@ def _amounts(match: re.Match[str], line: int) -> Summary:
     copied = int(match["bytes"])
     if not copied:
         raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
-    rate = "" if _COUNTS_MIB.search(match[0]) else match["rate"]
+    # Toybox writes 'M/s', and means MiB.
+    rate = match["rate"] if match["unit"].endswith("B") and not _COUNTS_MIB.search(match[0]) else ""
     said = summary(copied, match["seconds"], rate, match["unit"])
     if not 0 < said.seconds < math.inf:
         raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
     seconds, half = as_number(match["seconds"]), 0.51 * last_digit(match["seconds"])
     rates = (copied / (seconds + half), copied / max(seconds - half, math.ulp(0.0)))
+    by_ms = copied / max(math.floor(seconds / UUTILS_CLOCK_S), 1) / UUTILS_CLOCK_S
+    of_uutils = _agrees(match["rate"], match["unit"], by_ms, by_ms)
     sizes = [(each["size"], each["unit"], (copied, copied)) for each in _SIZE.finditer(match["sizes"] or "")]
-    for printed, unit, (least, most) in ((match["rate"], match["unit"], rates), *sizes):
+    for printed, unit, (least, most) in (*([] if of_uutils else [(match["rate"], match["unit"], rates)]), *sizes):
         if not _agrees(printed, unit, least, most):
             allowed = f"{copied / said.seconds if least < most else copied:.4g} for {printed} {unit}"
             raise unreadable("the numbers of dd's summary do not agree", line, match[0], allowed)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import MIB
 from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at, times_ten, unreadable
+from mountlab.tools.logs.base import (
+    Figure,
+    Format,
+    LogReading,
+    Part,
+    StatedValues,
+    lines_of,
+    parts_at,
+    times_ten,
+    unreadable,
+)
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
@@ -20,7 +30,7 @@ _SUMMARY_1_4 = re.compile(
     r"(?P<latency>\d{1,18}\.\d+)ms latency\s*$"
 )
 _LINE_1_4 = re.compile(
-    r"^(?P<name>[\w.:/-]+) +(?:(?P<count>\d{1,18})ops +)?(?P<rate>\d{1,18})ops/s +(?P<bandwidth>\d{1,18}\.\d+)mb/s +"
+    r"^\s*(?P<name>[\w.:/-]+) +(?:(?P<count>\d{1,18})ops +)?(?P<rate>\d{1,18})ops/s +(?P<bandwidth>\d{1,18}\.\d+)mb/s +"
     r"(?P<latency>\d{1,18}\.\d+)ms/op +\d{1,18}us/op-cpu(?: +\[(?P<least>\d{1,18})ms - (?P<most>\d{1,18})ms\])?"
     r"(?:\s+\[[\d ]*\])?\s*$"
 )
@@ -41,6 +51,7 @@ _OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
 """What a changed filebench prints, in the place of ms/op."""
 _TENTH = 0.11 * MIB
 """How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
+_NO_ROWS = "the breakdown by operation is not in this text"
 _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
 
 
@@ -64,14 +75,35 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
     ]
 
 
-def _read(part: Part, known: StatedValues) -> list[Figure]:
-    text = _without_interim(part.text)
+def _read(part: Part, known: StatedValues) -> LogReading:
+    ends = _cleared_periods(part.text)
+    text = part.text if ends else _without_interim(part.text)
     _check_milliseconds(text)
+    if ends:
+        texts = [_of_period(part.text, ends, number) for number in range(len(ends))]
+        note = (
+            f"filebench printed {len(ends)} summaries of one period each, as with a negative period of psrun: figures "
+            "are of all periods together"
+        )
+        return LogReading(
+            _figures(_added([_report(each)[0] for each in texts], ends, part.text), texts[-1], 0.0), [note]
+        )
+    rows, took = _figures(*_report(text)), _TOOK.search(text)
+    notes = [] if took else ["'Run took N seconds' is not in this text: the summary may be of a part of a run"]
+    return LogReading(rows, notes if "Per-Operation Breakdown" in text else [*notes, _NO_ROWS])
+
+
+def _report(text: str) -> tuple[FilebenchReport, str, float]:
+    """Return the report of a text with one summary, that text, and how far rounding may put off its operations."""
     old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
-    report = _read_1_4(text) if old else read_report(text)
+    report = _read_1_4(text) if old else read_report(text, whole=False)
+    return report, text, len(report.operations) * report.elapsed_s if old else 0.0
+
+
+def _figures(report: FilebenchReport, text: str, slack: float) -> list[Figure]:
     lines = text.split("\n")
     summary = next(number for number, line in enumerate(lines, start=1) if "IO Summary" in line)
-    _check_whole(report, summary, lines[summary - 1], SLACK + (len(report.operations) * report.elapsed_s if old else 0))
+    _check_whole(report, summary, lines[summary - 1], SLACK + slack)
     places = {line.split()[0]: number for number, line in enumerate(lines, start=1) if "ops/s" in line and line.split()}
     return [
         Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
@@ -94,7 +126,7 @@ def _check_whole(report: FilebenchReport, line: int, text: str, slack: float) ->
     """Raise ParseError where operations of the summary, a line of the log, are in no row, or a row has more than it.
     (The summary may well leave out operations that have a row.)"""
     counted = sum(row.count for row in report.operations)
-    if counted < report.summary.count - slack:
+    if report.operations and counted < report.summary.count - slack:
         raise unreadable(
             "lines of filebench's report are missing", line, text, f"{counted} operations, as the lines above it say"
         )
@@ -193,6 +225,69 @@ def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
     return error
 
 
+def _cleared_periods(text: str) -> list[int]:
+    """Return the lines (from 0) of the summaries of a run that each cover one period, from the end of the one before
+    it: psrun with a negative period prints such. All periods but the last are as long as each other; the last is at
+    most that long, unlike a run after a warm-up. [] for any other text."""
+    lines = text.split("\n")
+    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    if len(ends) < 2 or _TROUBLE.search(text) or not any(map(_TOOK.search, lines[ends[-2] : ends[-1]])):
+        return []
+    periods = [period for number in ends if (period := _period(lines[number]))]
+    abut = len(periods) == len(ends) and all(
+        abs(after.start - before.end) <= _SAME_START_S + after.unsure for before, after in pairwise(periods)
+    )
+    lengths = [period.end - period.start for period in periods]
+    first = lengths[0] if lengths else 0.0
+    even = all(abs(length - first) <= _LATE * first for length in lengths[:-1]) and lengths[-1] <= (1 + _LATE) * first
+    return ends if abut and even else []
+
+
+def _of_period(text: str, ends: Sequence[int], number: int) -> str:
+    """Return a text with one of its summaries, the lines of the others being empty, and the line of the run time."""
+    first = ends[number - 1] + 1 if number else 0
+    kept = range(first, ends[number] + 1)
+    return "\n".join(
+        line if at in kept or (_TOOK.search(line) and at > ends[-2]) else "" for at, line in enumerate(text.split("\n"))
+    )
+
+
+def _added(reports: Sequence[FilebenchReport], ends: Sequence[int], text: str) -> FilebenchReport:
+    """Return the periods of one run as one. Raises ParseError where they have other operations."""
+    names = [row.name for row in reports[-1].operations]
+    for report, end in zip(reports, ends, strict=True):
+        if [row.name for row in report.operations] != names:
+            got = text.split("\n")[end]
+            raise unreadable("the periods of filebench's run have other operations", end + 1, got, ", ".join(names))
+    elapsed_s = sum(report.elapsed_s for report in reports)
+    step_s = sum(report.step_s for report in reports)
+    times = [report.elapsed_s for report in reports]
+    rows = [_added_rows([report.operations[at] for report in reports], times) for at in range(len(names))]
+    whole = _added_rows([report.summary for report in reports], times)
+    return FilebenchReport(
+        took_s=reports[-1].took_s, elapsed_s=elapsed_s, step_s=step_s, operations=tuple(rows), summary=whole
+    )
+
+
+def _added_rows(rows: Sequence[Operations], times: Sequence[float]) -> Operations:
+    """Return one operation over several periods: sums of counts and bytes, latencies by their counts."""
+    busy = [row for row in rows if row.count]
+    count, elapsed_s = sum(row.count for row in rows), sum(times)
+    timed = sum(row.count * row.latency_s for row in busy) if all(row.latency_s for row in busy) else 0.0
+    return replace(
+        rows[-1],
+        count=count,
+        rate=count / elapsed_s,
+        rate_step=sum(row.rate_step * time for row, time in zip(rows, times, strict=True)) / elapsed_s,
+        bandwidth=sum(row.bandwidth * time for row, time in zip(rows, times, strict=True)) / elapsed_s,
+        latency_s=timed / count if count else 0.0,
+        latency_step_s=max(row.latency_step_s for row in rows),
+        least_s=min((row.least_s for row in busy), default=0.0),
+        most_s=max((row.most_s for row in busy), default=0.0),
+        range_step_s=max(row.range_step_s for row in rows),
+    )
+
+
 # --- version 1.4 ------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +300,7 @@ def _read_1_4(text: str) -> FilebenchReport:
     ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     summary = _SUMMARY_1_4.match(lines[ends[0]])
+    starts = starts or [ends[0]]
     if len(ends) != 1 or len(starts) != 1 or not summary or starts[0] > ends[0]:
         raise unreadable(
             "filebench's report is not that of one whole run",
@@ -218,7 +314,7 @@ def _read_1_4(text: str) -> FilebenchReport:
     elapsed_s = whole.count / whole.rate
     step_s = elapsed_s * whole.rate_step / whole.rate
     rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in range(starts[0] + 1, ends[0]))
-    if len({row.name for row in rows}) != len(rows) or not rows:
+    if len({row.name for row in rows}) != len(rows) or (starts[0] < ends[0] and not rows):
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
     return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, step_s=step_s, operations=rows, summary=whole)
 

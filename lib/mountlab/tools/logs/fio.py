@@ -11,7 +11,7 @@ from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
 from mountlab.tools.base import decode_json
 from mountlab.tools.logs import fio_json, fio_runs, fio_terse, fio_text
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at
+from mountlab.tools.logs.base import Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
 
 _JSON = re.compile(r"^\{")
 _INDENTED = re.compile(r"^[ \t]+\{\s*$")
@@ -32,7 +32,9 @@ def _split(text: str) -> list[Part]:
 def _reports(text: str) -> list[Part]:
     """Split reports in JSON, each from its brace to the next; the text around them gives the runs without one."""
     lines = lines_of(text)
-    reports = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
+    braces = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
+    first = [number for number in braces if _FIRST_KEY.match("".join(lines[number + 1 : number + 2]))]
+    reports = first or braces  # without its indentation a report has many lines that are a brace
     if not reports:
         starts = fio_text.starts(lines)
         if not starts and fio_terse.lines_in(text):
@@ -71,7 +73,7 @@ def _same_run(report: str, text: str) -> bool:
     try:
         # Of a snapshot, too, which is not the whole run.
         stated = {(row.metric, row.label): row.value for row in fio_json.unchecked(fio_json.decode(report))}
-        again = fio_text.read(text)
+        again = fio_text.read(text).figures
     except TrialError:
         return False
     rates = [f.measurement for f in again if f.measurement.metric.endswith("_bandwidth")]
@@ -79,11 +81,12 @@ def _same_run(report: str, text: str) -> bool:
     return bool(pairs) and all(ours is not None and abs(ours - value) <= _NEAR * value for ours, value in pairs)
 
 
-def _read(part: Part, known: StatedValues) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> LogReading:
     report = fio_runs.the_report(part)
-    figures = _figures(report)
+    figures, notes = _reading(report)
     most_s = _longest_latency_s([each.measurement for each in figures])
-    return [replace(each, line=each.line + part.skipped) for each in figures if _possible(each.measurement, most_s)]
+    possible = [each for each in figures if _possible(each.measurement, most_s)]
+    return LogReading([replace(each, line=each.line + part.skipped) for each in possible], notes)
 
 
 def _longest_latency_s(rows: list[Measurement]) -> float:
@@ -95,14 +98,14 @@ def _possible(row: Measurement, most_s: float) -> bool:
     return "_latency_" not in row.metric or row.value <= most_s
 
 
-def _figures(part: Part) -> list[Figure]:
+def _reading(part: Part) -> LogReading:
     if found := _KILLED.search(part.text):
         line = part.text.count("\n", 0, found.start()) + 1
         raise ToolError("fio was stopped before it was done", where=f"line {line}", got=found[0])
     if part.form == "text":
         return fio_text.read(part.text)
     if part.form == fio_terse.FORM:
-        return fio_terse.read(part)
+        return LogReading(fio_terse.read(part))
     start = fio_json.brace(part.text)
     assert start is not None
     return fio_json.read(part.text[start:], part.text.count("\n", 0, start))
@@ -130,4 +133,8 @@ def _quick(data: bytes) -> list[Measurement] | None:
     return [row for row in rows if _possible(row, most_s)]
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=str, quick=_quick)
+def _plain(text: str) -> str:
+    return fio_text.unwrapped(unpasted(text))
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, quick=_quick)

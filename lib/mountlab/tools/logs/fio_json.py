@@ -15,8 +15,8 @@ from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
-from mountlab.tools.logs.base import Figure
-from mountlab.tools.logs.fio_text import SEPARATE
+from mountlab.tools.logs.base import Figure, LogReading
+from mountlab.tools.logs.fio_lines import SEPARATE
 
 US_IN_NS = 1000.0
 _FRACTION = re.compile(r":\s*\d+\.(\d+)\b")
@@ -33,7 +33,7 @@ _UNKNOWN_AMOUNT = (
 """Options by which the amount of work is not what `size` says: then it cannot be checked."""
 
 
-def read(text: str, before: int) -> list[Figure]:
+def read(text: str, before: int) -> LogReading:
     """Return every figure of one report. `before` lines stand above it. Raises ParseError or ToolError."""
     lines = _Lines(text, before)
     report = decode(text, before)
@@ -44,7 +44,21 @@ def read(text: str, before: int) -> list[Figure]:
             error.where = f"line {lines.of_error(error.where)}, {error.where}"
         raise
     places = len(found[1]) if (found := _FRACTION.search(text)) else _PLACES
-    return [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
+    figures = [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
+    return LogReading(figures, list(_uncounted(fio_report.entries(_as_version_3(report)))))
+
+
+def _uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a note where IOPS are not those that fio prints."""
+    for label, job in zip(fio_report.labels(jobs), jobs, strict=True):
+        for side in fio_report.SIDES:
+            data, done = job[side], fio_report.completed(job[side], side)
+            if done != data.get("total_ios", done):
+                yield (
+                    f"job {label}: fio computes IOPS of {data.get('iops', 0):.6g} from the {data['total_ios']} {side}s "
+                    f"that it issued since it began to measure (ramp_time). {done} were completed, as latencies and "
+                    "bytes say: IOPS here are of these"
+                )
 
 
 def _rounded(row: Measurement, places: int) -> Measurement:
@@ -276,6 +290,8 @@ def _check_rates(job: Mapping[str, Any], side: str) -> None:
 def _check_counts(job: Mapping[str, Any], side: str) -> None:
     """Each I/O has its place in each histogram."""
     data = job[side]
+    if fio_report.completed(data, side) != data.get("total_ios"):
+        return
     for key in ("clat_ns", "lat_ns"):
         section = data.get(key)
         if isinstance(section, dict) and section.get("bins") and "total_ios" in data:

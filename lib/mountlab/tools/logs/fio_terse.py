@@ -16,7 +16,7 @@ from mountlab.core.units import KIB
 from mountlab.tools.logs.base import Figure, Part, times_ten, unreadable
 
 FORM = "terse"
-_LINE = re.compile(r"^(?:[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
+_LINE = re.compile(r"^\s*(?:[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
 _DIRECTION = re.compile(
     r"(?P<kib>\d{1,18});(?P<rate>\d{1,18});(?P<iops>\d{1,18});(?P<ms>\d{1,12})"
     r"(?:;\d+;\d+;(?P<slat>\d+\.\d+);\d+\.\d+)(?:;\d+;\d+;(?P<clat>\d+\.\d+);\d+\.\d+)"
@@ -42,7 +42,7 @@ def lines_in(text: str) -> list[int]:
 def read(part: Part) -> list[Figure]:
     """Return the figures of a part with one line. Raises ParseError for several, and for version 2."""
     numbers = lines_in(part.text)
-    line = part.text.split("\n")[numbers[0]].rstrip()
+    line = part.text.split("\n")[numbers[0]].strip()
     if len(numbers) > 1:
         raise ParseError(
             "several lines of terse output: jobs of one run, or several runs",
@@ -121,4 +121,5 @@ def costs(machine: re.Match[str]) -> Iterator[Measurement]:
     for metric, share in known.items() if any(known.values()) else ():
         yield Measurement(metric=metric, value=share, unit="1", step=last_digit(shares[metric]) / 100)
     for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
-        yield Measurement(metric=metric, value=float(machine[key]), unit="1")
+        if machine[key] is not None:  # fio 1 counted no faults
+            yield Measurement(metric=metric, value=float(machine[key]), unit="1")

@@ -16,8 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
-from typing import NamedTuple
+from itertools import pairwise
 
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.metrics import PERCENT_OF
@@ -26,88 +25,51 @@ from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB, NS_PER_S
 from mountlab.stats.histograms import bin_of, enough
 from mountlab.tools import fio_report
-from mountlab.tools.logs.base import Figure, times_ten, unreadable
+from mountlab.tools.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
+from mountlab.tools.logs.fio_lines import (
+    ANSWER,
+    CLIENT,
+    CPU,
+    DETAIL,
+    HEADER,
+    ISSUED,
+    JOB,
+    LATENCY,
+    LOOKS_LIKE_A_SIDE,
+    LOOKS_LIKE_A_TOTAL,
+    LOOKS_LIKE_FIGURES,
+    LOOKS_LIKE_POINTS,
+    LOOSE,
+    LOOSE_TOTAL,
+    OLD_SIDE,
+    OLD_TOTAL,
+    POINT,
+    POINT_LINE,
+    POINTS,
+    SEPARATE,
+    SIDE,
+    STARTING,
+    STATUS,
+    TOTAL,
+    VERSION,
+)
+from mountlab.tools.logs.fio_numbers import (
+    TOLERANCE,
+    Printed,
+    agreeing_values,
+    block_sizes,
+    bytes_of,
+    count_of,
+    per_millisecond,
+    per_second,
+)
 from mountlab.tools.logs.fio_terse import costs
 
-_HEADER = re.compile(r"^\s*(?:\S.*: \(g=\d+\): rw=|hostname=.*, be=\d)")
-_VERSION = re.compile(r"^\s*fio[- ]\d")
-_STARTING = re.compile(r"^(?:<[^<>]+> )?Starting \d+ (?:process|thread)")
-_ANSWER = re.compile(r"^hostname=.*, be=\d")
-_JOB = re.compile(
-    r"^\s*+(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): err= ?(?P<error>-?\d{1,9})(?P<why>.*): pid=\d+"
-)
-_NUMBER = r"\d{1,20}(?:\.\d{1,6})?"
-_COUNT = rf"{_NUMBER} ?[kKMGTPE]?"
-"""A count as fio's num2str prints it; before 2.1 with a blank where there is no unit."""
-_AMOUNT = rf"{_NUMBER} ?[kKMGTPE]?i?(?:B|bit)?"
-"""Bytes, or bits (unit_base=1). fio forgets the unit where it adds up its clients: 'BW=3808Mi (3993M)'."""
-_TIME = r"(?P<unit>nsec|usec|msec|sec)"
-_OLD_SIDE = re.compile(
-    rf"^ +(?P<side>read|write|trim|mixed) ?: io=(?P<moved>{_AMOUNT}), bw=(?P<rate>{_AMOUNT})/s, "
-    rf"iops=(?P<iops>{_COUNT}), runt= *(?P<ms>\d{{1,12}})msec$"
-)
-_SIDE = re.compile(
-    rf"^ +(?P<side>read|write|trim|mixed): IOPS=(?P<iops>{_COUNT}), BW=(?P<rate>{_AMOUNT})(?:/s)? "
-    rf"\((?P<again>{_AMOUNT})(?:/s)?\)\((?P<moved>{_AMOUNT})/(?P<ms>\d{{1,12}})msec\)(?:; .*)?$"
-)
-_LOOSE = re.compile(r"^\s*(?:read|write) ?: (?:IOPS=|io=)\d")
-"""Results, in the notes of people often all that is left of a run."""
-_LOOKS_LIKE_A_SIDE = re.compile(r"^ +(read|write|trim|mixed) ?: ", re.IGNORECASE)
-_LATENCY = re.compile(
-    rf"^ +(?P<kind>slat|clat|lat|sync) \({_TIME}\): min= *{_COUNT}, max= *{_COUNT}, "
-    rf"avg= *(?P<mean>{_NUMBER}), stdev= *(?:{_NUMBER}|-?nan)$"
-)
-_POINTS = re.compile(rf"^ +(?P<kind>clat|lat|slat|sync) percentiles \({_TIME}\):$")
-_POINT = re.compile(r"(\d{1,3}\.\d+)th=\[ *(\d{1,12})\]")
-_POINT_LINE = re.compile(r"^ +\|(?: *\d{1,3}\.\d+th=\[ *\d{1,12}\],?)+$")
-_CPU = re.compile(
-    r"^ +cpu +: usr=(?P<user>\d{1,6}\.\d+|-?nan)%, sys=(?P<system>\d{1,6}\.\d+|-?nan)%, ctx=(?P<switches>\d{1,15}), "
-    r"majf=(?P<major>\d{1,15}), minf=(?P<minor>\d{1,15})$"
-)
-_ISSUED = re.compile(
-    r"^ +issued(?: rwts?| r/w/d)? *: total=(?:r=)?(?P<read>\d{1,15})[,/](?:w=)?(?P<write>\d{1,15})[,/](?:d=)?\d{1,15}"
-    r"(?:,(?P<sync>\d{1,15}))?,? short=[\d,/rwd=]*(?:,? drop\w*=[\d,/rwd=]*)?$"
-)
-_LOOKS_LIKE_FIGURES = re.compile(
-    r"^ +(?:(?:slat|clat|lat|sync) *\(\w*\) *: *min\b|(?:slat|clat|lat|sync) percentiles\b|cpu +:|issued\b)"
-)
-"""How lines of figures begin. `lat (usec) : 2=0.01%` and the latencies of a priority are none: they are shares."""
-_STATUS = re.compile(r"^\s*Run status group (\d+) \(all jobs\):$")
-_OLD_TOTAL = re.compile(
-    rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): io=(?P<moved>{_AMOUNT}), aggrb=(?P<rate>{_AMOUNT})/s, "
-    rf"minb={_AMOUNT}/s, maxb={_AMOUNT}/s, mint=\d+msec, maxt=(?P<ms>\d{{1,12}})msec$"
-)
-_TOTAL = re.compile(
-    rf"^ *(?P<side>READ|WRITE|TRIM|MIXED): bw=(?P<rate>{_AMOUNT})/s \((?P<again>{_AMOUNT})/s\), \S+ \(\S+\), "
-    rf"io=(?P<moved>{_AMOUNT}) \((?P<moved_again>{_AMOUNT})\), run= *\d+-(?P<ms>\d{{1,12}})msec$"
-)
-_LOOKS_LIKE_A_TOTAL = re.compile(r"^ *(READ|WRITE|TRIM|MIXED): ")
-_CLIENT = re.compile(r"^<([^<>]+)> ")
-_WHOLE_OUTPUT = "the whole output: '...: (groupid=0, jobs=1): err= 0: ...' above it, and below it 'Run status group'"
-SEPARATE = "run fio without unified_rw_reporting, or with unified_rw_reporting=both (fio 3.27 and later)"
-"""What to do about directions that fio added up."""
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
-_PREFIXES, _OLD_PREFIXES = " KMGTPE", " KMGPE"
-"""Before 2.17 fio has no T: what it calls P is 1024 G."""
-_TOLERANCE = 0.015
 _KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency", "sync": "latency"}
 _POINT_KIND = {"slat": "submission_latency", "clat": "latency", "lat": "total_latency", "sync": "latency"}
 _MEASURED = (*fio_report.SIDES, "sync")
 _POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
-
-
-class _Printed(NamedTuple):
-    """A figure of fio's text."""
-
-    meant: tuple[float, ...]
-    """What it may mean: as it is printed, and with the carry that fio before 3.26 loses."""
-    half: float
-    """Half of its last digit."""
-
-    @property
-    def step(self) -> float:
-        """What one in its last digit is worth."""
-        return 2 * self.half
 
 
 @dataclass(frozen=True)
@@ -115,7 +77,9 @@ class _Side:
     moved: float
     seconds: float
     line: int
-    iops: _Printed
+    iops: Printed
+    rate: float
+    rate_step: float
 
 
 @dataclass
@@ -123,59 +87,85 @@ class _Job:
     name: str
     group: int
     line: int
+    clones: int = 1
+    """How many jobs it is the sum of (group_reporting)."""
     figures: list[Figure] = field(default_factory=list)
     sides: dict[str, _Side] = field(default_factory=dict)
     ios: dict[str, int] = field(default_factory=dict)
     """Direction, and `sync`, to how many I/Os there were, where fio says it."""
     mixed: str = ""
     """The line in which fio adds its directions up (unified_rw_reporting)."""
+    blocks: Mapping[str, float] = field(default_factory=dict)
+    """Direction to the bytes of each I/O, where the header says that all have the same."""
+    notes: list[str] = field(default_factory=list)
 
 
-_ORDER = (_HEADER, _VERSION, _JOB, _STATUS)
+_ORDER = (HEADER, VERSION, JOB, STATUS)
 """In which order the lines of one run come; headers, jobs and sums may be several."""
 
 
+def unwrapped(text: str) -> str:
+    """Return a text whose lines of figures are whole again where a mailer broke them."""
+    begins = re.compile(rf"{LOOKS_LIKE_A_SIDE.pattern}|{LOOKS_LIKE_FIGURES.pattern}|{LOOKS_LIKE_A_TOTAL.pattern}"
+                        r"|^\s*\S.*: \(groupid=\d|^\s*\|?\s*\d{1,3}\.\d+th=")  # fmt: skip
+    whole = (SIDE, OLD_SIDE, LATENCY, POINTS, POINT_LINE, CPU, ISSUED, TOTAL, OLD_TOTAL, JOB)
+    return "\n".join(rejoined(text.split("\n"), begins, whole))
+
+
 def starts(lines: Sequence[str]) -> list[int]:
-    """Return the lines (from 0) with which runs begin: where the order of the lines of one run begins again, and below
-    a run each line of results without its job, which is of another run."""
+    """Return the lines (from 0) with which runs begin: where the order of the lines of one run begins again; and where
+    the line of the job was left out, the results of each run."""
     found: list[int] = []
-    reached = len(_ORDER)
+    reached, loose = len(_ORDER), False
     for number, line in enumerate(lines):
         kind = next((place for place, pattern in enumerate(_ORDER) if pattern.match(line.rstrip())), None)
         if kind is None:
-            if reached == _ORDER.index(_STATUS) and _LOOSE.match(line):
+            if LOOSE.match(line) and (
+                reached >= _ORDER.index(STATUS) or (loose and not _is_other_direction(lines, number))
+            ):
                 found.append(number)
+                reached, loose = _ORDER.index(JOB), True
+            elif reached == len(_ORDER) and LOOSE_TOTAL.match(line):
+                found.append(number)
+                reached = _ORDER.index(STATUS)
             continue
-        if kind < reached or kind == reached == _ORDER.index(_VERSION):
+        if kind < reached or kind == reached == _ORDER.index(VERSION) or (loose and kind == reached):
             found.append(number)
-        reached = kind
+        reached, loose = kind, False
     return found
+
+
+def _is_other_direction(lines: Sequence[str], number: int) -> bool:
+    """Return whether a line of writes follows one of reads, with nothing but figures of that between them."""
+    above = next((line for line in reversed(lines[:number]) if not DETAIL.match(line)), "")
+    first, second = LOOSE.match(above), LOOSE.match(lines[number])
+    return bool(first and second and (first["side"], second["side"]) == ("read", "write"))
 
 
 def has_results(lines: Sequence[str]) -> bool:
     """Return whether some lines tell how a job went."""
-    return any(map(_JOB.match, lines))
+    return any(JOB.match(line) or LOOSE.match(line) or LOOSE_TOTAL.match(line) for line in lines)
 
 
 def has_header(lines: Sequence[str]) -> bool:
     """Return whether some lines hold what fio prints before it begins."""
-    return any(_HEADER.match(line) or _VERSION.match(line) or _STARTING.match(line) for line in lines)
+    return any(HEADER.match(line) or VERSION.match(line) or STARTING.match(line) for line in lines)
 
 
 def clients_asked(lines: Sequence[str]) -> int:
     """Return how many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
-    return sum(bool(_ANSWER.match(line)) for line in lines)
+    return sum(bool(ANSWER.match(line)) for line in lines)
 
 
 def is_sum(lines: Sequence[str]) -> bool:
     """Return whether some lines are what fio adds up over its clients: its only job says so."""
-    names = [match["name"] for match in map(_JOB.match, lines) if match]
+    names = [match["name"] for match in map(JOB.match, lines) if match]
     return names == [fio_report.ALL_CLIENTS]
 
 
-def read(text: str) -> list[Figure]:
+def read(text: str) -> LogReading:
     """Return the figures of one run. Raises ToolError where fio says that it failed, ParseError where anything is
-    missing, cut off, or disagrees with the sums at its end."""
+    changed, mixed up, or disagrees with the sums at its end. A note says what is missing."""
     lines = [line.rstrip() for line in text.split("\n")]
     edges = [0, *starts(lines)[1:], len(lines)]
     if is_sum(lines[edges[-2] :]):
@@ -187,26 +177,81 @@ def read(text: str) -> list[Figure]:
             f"reports of {clients} clients without their sum",
             "the lines below 'All clients: '",
         )
-    jobs = _whole(lines, 0, len(lines))
-    if len(jobs) == 1:
-        return jobs[0].figures
-    together = _together(_totals(lines)) if len({job.group for job in jobs}) == 1 else ()
-    return [*together, *_each(jobs, [{"jobname": job.name} for job in jobs])]
-
-
-def _whole(lines: Sequence[str], first: int, last: int) -> list[_Job]:
-    """Return the jobs of a run between two lines (from 0), held against its sums."""
-    jobs = _jobs(lines, first, last)
+    jobs, notes = _whole(lines, 0, len(lines))
     if not jobs:
-        said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
-        if said:
-            raise ToolError("fio failed", where=f"line {said[0]}", got=said[1].strip()[:160])
-        loose = next((n for n, line in enumerate(lines, start=1) if _LOOSE.match(line)), None)
-        if loose:
-            raise unreadable("results of fio without the line of their job", loose, lines[loose - 1], _WHOLE_OUTPUT)
+        return LogReading([*_together(_totals(lines))], notes)
+    if len(jobs) == 1 and _processes(lines) in (None, jobs[0].clones):
+        return LogReading(jobs[0].figures, notes)
+    totals = _totals(lines)
+    together = _together(totals) if len({job.group for job in jobs}) == 1 and totals else ()
+    return LogReading([*together, *_each(jobs, [{"jobname": job.name} for job in jobs])], notes)
+
+
+def _processes(lines: Sequence[str]) -> int | None:
+    """Return how many jobs fio said that it starts; None where that line is missing."""
+    started = [int(match["number"]) for match in map(STARTING.match, lines) if match]
+    return sum(started) if started else None
+
+
+def _whole(lines: list[str], first: int, last: int) -> tuple[list[_Job], list[str]]:
+    """Return the jobs of a run between two lines (from 0), held against its sums, and what is missing; without jobs
+    there are the sums at least."""
+    given = any(map(LOOKS_LIKE_A_TOTAL.match, lines[first:last]))
+    cut = _last_line(lines, first, last)
+    lines = lines if given else [*lines[: cut - 1], _closed(lines[cut - 1]), *lines[cut:]]
+    jobs, totals = _jobs(lines, first, last), _totals(lines, first, last)
+    if not jobs:
+        _check_any(lines, totals)
+        return [], ["the jobs are not in this text: figures are those of 'Run status group'"]
+    notes = [note for job in jobs for note in (*job.notes, *_gaps(job))]
+    jobs = [job for job in jobs if job.sides]
+    if not given:
+        for job in jobs:
+            job.figures = _certain(job, cut)
+        notes.append("the sums at its end ('Run status group') are not in this text: nothing shows that it is whole")
+    else:
+        notes += _check_totals(jobs, totals, last, at_end=bool(LOOKS_LIKE_A_TOTAL.match(lines[cut - 1])))
+    return jobs, notes
+
+
+def _check_any(lines: Sequence[str], totals: Sequence[_Total]) -> None:
+    said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
+    if said:
+        raise ToolError("fio failed", where=f"line {said[0]}", got=said[1].strip()[:160])
+    if not totals:
         raise ParseError("fio printed no figures", allowed="a line '...: (groupid=0, jobs=1): err= 0: ...'")
-    _check_totals(jobs, _totals(lines, first, last), last)
-    return jobs
+    if len({(total.group, total.side) for total in totals}) != len(totals):
+        raise unreadable("sums of several runs of fio, without their jobs", totals[0].line, lines[totals[0].line - 1])
+
+
+def _last_line(lines: Sequence[str], first: int, last: int) -> int:
+    """Return the number of the last line that is not empty, from 1."""
+    return next((number for number in range(last, first, -1) if lines[number - 1].strip()), first + 1)
+
+
+def _closed(line: str) -> str:
+    """Return the last line of a text that may be cut off: what of it is whole."""
+    if LOOKS_LIKE_POINTS.match(line):
+        return line[: line.rfind("]") + 1]
+    readable = (JOB, SIDE, OLD_SIDE, LATENCY, POINTS, ISSUED, CPU)
+    begun = LOOKS_LIKE_FIGURES.match(line) or LOOKS_LIKE_A_SIDE.match(line)
+    return line if not begun or any(pattern.match(line) for pattern in readable) else ""
+
+
+def _certain(job: _Job, cut: int) -> list[Figure]:
+    """Return the figures of a job but for the last of the last line of a text, whose digits may be cut off."""
+    return [row for row in job.figures if (row.line, row.measurement.metric) != (cut, "minor_faults")]
+
+
+def _gaps(job: _Job) -> Iterator[str]:
+    """Yield what fio prints of every job, and this text has not."""
+    if job.ios:
+        return
+    metrics = {figure.measurement.metric for figure in job.figures}
+    silent = [name for name in job.sides if not any(metric.startswith(f"{name}_") and "latency" in metric
+                                                    for metric in metrics)]  # fmt: skip
+    missing = ["the number of I/Os ('issued ...')", *(f"latencies of {name}s" for name in silent)]
+    yield f"{f'job {job.name}: ' if job.name else ''}not in this text: {', '.join(missing)}"
 
 
 def _each(jobs: Sequence[_Job], names: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
@@ -218,25 +263,26 @@ def _each(jobs: Sequence[_Job], names: Sequence[Mapping[str, str]]) -> Iterator[
 # --- clients ----------------------------------------------------------------------------------------------------------
 
 
-def _read_clients(lines: Sequence[str], edges: Sequence[int]) -> list[Figure]:
+def _read_clients(lines: list[str], edges: Sequence[int]) -> LogReading:
     """fio's own sum over its clients, and each of them under its name. The sum alone must have its last lines."""
     *clients, (begin, end) = pairwise(edges)
+    cut = _last_line(lines, begin, end)
+    lines = [*lines[: cut - 1], _closed(lines[cut - 1]), *lines[cut:]]
     (whole,) = _jobs(lines, begin, end)
-    if "read" not in whole.ios:
-        raise unreadable("fio's output is not whole", end, lines[end - 1], "a line 'issued ...' of all clients")
-    jobs = [job for first, last in clients for job in _whole(lines, first, last)]
+    whole.figures = _certain(whole, cut)
+    jobs = [job for first, last in clients for job in _whole(lines, first, last)[0]]
     for name, side in whole.sides.items() if jobs else ():
         moved = math.fsum(job.sides[name].moved for job in jobs if name in job.sides)
-        if abs(moved - side.moved) > _TOLERANCE * len(jobs) * moved:
+        if abs(moved - side.moved) > TOLERANCE * len(jobs) * moved:
             got, allowed = f"{name}: {side.moved:.4g} B", f"{moved:.4g} B, as its clients say"
             raise unreadable("fio's clients and their sum do not agree", side.line, got, allowed)
     names = [{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs]
-    return [*whole.figures, *_each(jobs, names)]
+    return LogReading([*whole.figures, *_each(jobs, names)], [*whole.notes, *_gaps(whole)])
 
 
 def _client_above(lines: Sequence[str], line: int) -> str:
     """Return the client that fio names above its jobs."""
-    return next((match[1] for above in reversed(lines[:line]) if (match := _CLIENT.match(above))), "")
+    return next((match[1] for above in reversed(lines[:line]) if (match := CLIENT.match(above))), "")
 
 
 def _labelled(figure: Figure, label: str) -> Figure:
@@ -250,36 +296,38 @@ def _labelled(figure: Figure, label: str) -> Figure:
 def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
     jobs: list[_Job] = []
     side = points = ""
-    power = 0
+    power, blocks = 0, block_sizes(lines[first:last])
     for number, line in enumerate(lines[first:last], start=first + 1):
-        if _STATUS.match(line):
+        if STATUS.match(line):
             break
-        if match := _JOB.match(line):
+        if match := JOB.match(line):
             if int(match["error"]):
                 raise ToolError(
                     f"fio failed with error {match['error']}", where=f"line {number}", got=line.strip()[:160]
                 )
-            jobs.append(_Job(match["name"], int(match["group"]), number))
+            name, group = match["name"], int(match["group"])
+            jobs.append(_Job(name, group, number, int(match["clones"]), blocks=blocks.get((name, group), {})))
             side = points = ""
-        elif jobs and _LOOKS_LIKE_A_SIDE.match(line):
+        elif LOOKS_LIKE_A_SIDE.match(line):
+            jobs = jobs or [_Job("", 0, number)]
             side, points = _add_side(jobs[-1], line, number), ""
-        elif jobs and (match := _POINTS.match(line)):
+        elif jobs and (match := POINTS.match(line)):
             points, power = match["kind"], _POWERS[match["unit"]]
             side = "sync" if points == "sync" else side
-        elif jobs and points and line.lstrip().startswith("|"):
+        elif jobs and points and LOOKS_LIKE_POINTS.match(line):
             _add_points(jobs[-1], side, points, power, line, number)
-        elif jobs:
+        elif jobs and line:
             points = ""
             _add_other(jobs[-1], side, line, number)
     for job in jobs:
-        _close(job)
+        _close(job, alone=not any(other.sides for other in jobs))
     return jobs
 
 
 def _add_side(job: _Job, line: str, number: int) -> str:
     """Return which direction the lines below are of. Trims, and all directions together, have no metrics."""
-    new = _SIDE.match(line)
-    match, old = new or _OLD_SIDE.match(line), not new
+    new = SIDE.match(line)
+    match, old = new or OLD_SIDE.match(line), not new
     if not match or match["side"] in job.sides:
         raise unreadable("a line of fio's cannot be read", number, line, "each direction once a job, with its rates")
     found, side = match.groupdict(), match["side"]
@@ -287,66 +335,19 @@ def _add_side(job: _Job, line: str, number: int) -> str:
         job.mixed = line if side == "mixed" else job.mixed
         return side
     seconds = times_ten(match["ms"], -3)
-    printed = [_bytes(found[key], old=old) for key in ("rate", "again") if found.get(key)]
-    amounts = _bytes(match["moved"], old=old)
-    agreeing = _agreeing([*printed, _per(amounts, seconds)])
+    printed = [bytes_of(found[key], old=old) for key in ("rate", "again") if found.get(key)]
+    amounts = bytes_of(match["moved"], old=old)
+    agreeing = agreeing_values([*printed, per_second(amounts, seconds)]) or per_millisecond(
+        printed[0], amounts, seconds, old=old
+    )
     if not agreeing:
         raise unreadable("fio's bandwidth, bytes and time do not agree", number, line, f"{printed[0].meant[0]:g} B/s")
     rate, moved = agreeing[0], min(amounts.meant, key=lambda amount: abs(amount - agreeing[-1] * seconds))
-    job.sides[side] = _Side(moved, seconds, number, _counts(match["iops"]))
-    _add(job, f"{side}_bandwidth", rate, "B/s", number, step=(*printed, _per(amounts, seconds))[0].step)
+    step = (*printed, per_second(amounts, seconds))[0].step
+    job.sides[side] = _Side(moved, seconds, number, count_of(match["iops"]), rate, step)
+    _add(job, f"{side}_bandwidth", rate, "B/s", number, step=step)
     _add(job, "bytes", moved, "B", number, label=side, step=amounts.step)
     return side
-
-
-def _per(amounts: _Printed, seconds: float) -> _Printed:
-    """Return a rate as fio computes it: over the milliseconds that it prints."""
-    time = seconds or math.inf
-    return _Printed(tuple(amount / time for amount in amounts.meant), amounts.half / time)
-
-
-def _agreeing(figures: Sequence[_Printed], slack: float = 1.0) -> tuple[float, ...]:
-    """Return what figures of one amount mean; () where no meanings of theirs agree. Of several that agree in all the
-    digits that fio prints, the one with the fewest lost carries; else the nearest."""
-
-    def order(each: Sequence[tuple[int, float]]) -> tuple[bool, int, float]:
-        values = [value for _, value in each]
-        apart = max(value - one.half for value, one in zip(values, figures, strict=True)) > min(
-            value + one.half for value, one in zip(values, figures, strict=True)
-        )
-        return apart, 0 if apart else sum(carry for carry, _ in each), max(values) - min(values)
-
-    nearest = tuple(value for _, value in min(product(*(enumerate(each.meant) for each in figures)), key=order))
-    return nearest if max(nearest) - min(nearest) <= _TOLERANCE * max(nearest) + slack else ()
-
-
-def _counts(text: str) -> _Printed:
-    """'13.4k' in full; of '13.0k' 13,000, and 14,000 of a fio that drops the carry."""
-    match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)", text)
-    assert match
-    power = 3 * _PREFIXES.index(match[2].upper() or " ")
-    return _Printed(tuple(times_ten(number, power) for number in _meant(match[1])), _half(match[1]) * 10.0**power)
-
-
-def _bytes(text: str, *, old: bool) -> _Printed:
-    """'76.6MiB' and '80.3MB' as they are meant; the 'KB' and 'MB' of version 2 as KiB and MiB; bits as bytes."""
-    match = re.fullmatch(rf"({_NUMBER}) ?([kKMGTPE]?)(i?)(B|bit|)", text)
-    assert match
-    base = KIB if old or match[3] else 1000
-    unit = float(base ** (_OLD_PREFIXES if old else _PREFIXES).find(match[2].upper() or " "))
-    unit /= 8 if match[4] == "bit" else 1
-    numbers = [match[1]] if old else _meant(match[1])
-    return _Printed(tuple(float(number) * unit for number in numbers), _half(match[1]) * unit)
-
-
-def _half(number: str) -> float:
-    """Return half of the last digit that is printed."""
-    return 0.5 * last_digit(number)
-
-
-def _meant(number: str) -> list[str]:
-    whole, point, decimals = number.partition(".")
-    return [number, str(int(whole) + 1)] if point and not decimals.strip("0") else [number]
 
 
 def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str = "", step: float = 0.0) -> None:
@@ -357,9 +358,9 @@ def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str 
 
 
 def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: int) -> None:
-    if not side or (not _POINT_LINE.match(line) and line.strip() != "|"):
+    if not side or (not POINT_LINE.match(line) and line.strip() != "|"):
         raise unreadable("fio's percentiles cannot be read", number, line, "| 50.00th=[   71], ...")
-    for percent, value in _POINT.findall(line) if side in _MEASURED else ():
+    for percent, value in POINT.findall(line) if side in _MEASURED else ():
         name = _POINTS_KEPT.get(float(percent))
         if name:
             metric = f"{side}_{_POINT_KIND[kind]}_{name}"
@@ -373,23 +374,24 @@ def _step(value: str, power: int) -> float:
 
 
 def _add_other(job: _Job, side: str, line: str, number: int) -> None:
-    if match := _LATENCY.match(line):
+    if match := LATENCY.match(line):
         of = "sync" if match["kind"] == "sync" else side
         power = _POWERS[match["unit"]]
-        if of in _MEASURED:
+        if of in _MEASURED and "nan" not in match["mean"]:
             metric, step = f"{of}_{_KIND[match['kind']]}_mean", last_digit(f"{match['mean']}e{power}")
             _add(job, metric, times_ten(match["mean"], power), "s", number, step=step)
-    elif match := _ISSUED.match(line):
+    elif match := ISSUED.match(line):
         job.ios = {name: int(count) for name, count in match.groupdict().items() if count}
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
             _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
-    elif match := _CPU.match(line):
+    elif match := CPU.match(line):
         job.figures += [Figure(measurement=row, line=number) for row in costs(match)]
-    elif _LOOKS_LIKE_FIGURES.match(line):
+    elif LOOKS_LIKE_FIGURES.match(line):
         raise unreadable("a line of fio's cannot be read", number, line, "what fio prints of latency, cpu or issued")
 
 
-def _close(job: _Job) -> None:
+def _close(job: _Job, *, alone: bool) -> None:
+    """Check a job, and add what follows from its figures. `alone`: no job of the run has any."""
     if not job.sides and job.mixed:
         raise ParseError(
             "fio added up its reads and its writes: which is whose cannot be read",
@@ -398,6 +400,9 @@ def _close(job: _Job) -> None:
             allowed="a line 'read: ...' or 'write: ...'",
             next_step=SEPARATE,
         )
+    if not job.sides and not alone:
+        job.notes.append(f"job {job.name}: no reads and no writes below it")
+        return
     if not job.sides:
         raise ToolError(
             "no reads and no writes below a job of fio",
@@ -418,19 +423,33 @@ def _close(job: _Job) -> None:
 
 
 def _add_iops(job: _Job, name: str, side: _Side) -> None:
-    """From the number of I/Os, which fio prints in full; without it, as printed, where that has but one meaning."""
+    """From the number of I/Os, which fio prints in full; without it, as printed, where that has but one meaning. Where
+    the bytes contradict that number, from them: with a ramp_time, fio does not count I/Os that it issued before."""
     done = job.ios.get(name, 0) / side.seconds
-    if done and not _agreeing([_Printed((done,), 0.5 / side.seconds), side.iops]):
+    if done and not agreeing_values([Printed((done,), 0.5 / side.seconds), side.iops]):
         raise unreadable(
             "fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops.meant[0]:g} IOPS", f"{done:g}"
         )
-    value = done or (side.iops.meant[0] if len(side.iops.meant) == 1 else 0.0)
-    _add(job, f"{name}_iops", value, "1/s", side.line, step=0.0 if done else side.iops.step)
+    value, step = (done, 0.0) if done else (side.iops.meant[0] if len(side.iops.meant) == 1 else 0.0, side.iops.step)
+    block = job.blocks.get(name, math.inf)
+    by_bytes, off = side.rate / block, (1 + side.rate_step / block) if value else math.inf
+    if by_bytes and abs(value - by_bytes) > TOLERANCE * by_bytes + off:
+        job.figures = [each for each in job.figures if each.measurement.metric != f"{name}_ios"]
+        job.notes.append(
+            f"job {job.name}: {name}s of {block:g} B at {side.rate:.4g} B/s are {by_bytes:.4g} a second, and not "
+            f"{value:.4g} as fio prints: it does not count I/Os that it issued before it began to measure (ramp_time)"
+        )
+        value, step = by_bytes, side.rate_step / block
+    _add(job, f"{name}_iops", value, "1/s", side.line, step=step)
 
 
 def _rests_on_enough(job: _Job, metric: str) -> bool:
-    """Return whether a percentile rests on enough I/Os; not where their number is unknown."""
-    return metric not in PERCENT_OF or enough(job.ios.get(metric.split("_")[0], 0), PERCENT_OF[metric])
+    """Return whether a percentile rests on enough I/Os; by their rate, where their number is missing; not where both
+    are unknown."""
+    name = metric.split("_")[0]
+    side = job.sides.get(name)
+    ios = job.ios.get(name, 0) or (min(side.iops.meant) * side.seconds if side and not job.ios else 0)
+    return metric not in PERCENT_OF or enough(ios, PERCENT_OF[metric])
 
 
 # --- the sums at the end ----------------------------------------------------------------------------------------------
@@ -451,13 +470,16 @@ class _Total:
 def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
     """Return the sums of reads and of writes: trims have no metric, and all directions together no direction."""
     found: list[_Total] = []
-    group = None
+    group = None if any(map(STATUS.match, lines[first:last])) else 0
+    end = len(lines) if last is None else last
     for number, line in enumerate(lines[first:last], start=first + 1):
-        if status := _STATUS.match(line):
+        if status := STATUS.match(line):
             group = int(status[1])
-        elif group is not None and _LOOKS_LIKE_A_TOTAL.match(line):
+        elif group is not None and LOOKS_LIKE_A_TOTAL.match(line):
             old = "aggrb" in line
-            match = (_OLD_TOTAL if old else _TOTAL).match(line)
+            match = (OLD_TOTAL if old else TOTAL).match(line)
+            if not match and found and number == _last_line(lines, first, end):
+                break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
             if match["side"].lower() in fio_report.SIDES:
@@ -468,10 +490,11 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
 def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
     """Return one sum. Rate and bytes, in new versions in units of 1024 and of 1000, must mean one amount."""
     printed, seconds = match.groupdict(), times_ten(match["ms"], -3)
-    rates = [_bytes(printed[key], old=old) for key in ("rate", "again") if key in printed]
-    amounts = [_bytes(printed[key], old=old) for key in ("moved", "moved_again") if key in printed]
+    rates = [bytes_of(printed[key], old=old) for key in ("rate", "again") if key in printed]
+    amounts = [bytes_of(printed[key], old=old) for key in ("moved", "moved_again") if key in printed]
     slack = KIB + KIB / (seconds or math.inf) if old else 1.0  # old versions cut sums to whole KB
-    agreeing = _agreeing([*rates, *(_per(amount, seconds) for amount in amounts)], slack)
+    agreeing = agreeing_values([*rates, *(per_second(amount, seconds) for amount in amounts)], slack)
+    agreeing = agreeing or per_millisecond(rates[0], amounts[0], seconds, old=old)
     if not agreeing:
         raise unreadable("a sum of fio's does not agree with itself", number, match[0], f"{rates[0].meant[0]:g} B/s")
     moved = min(amounts[0].meant, key=lambda amount: abs(amount - agreeing[len(rates)] * seconds))
@@ -479,11 +502,13 @@ def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Tota
     return _Total(group, match["side"].lower(), agreeing[0], steps[0], moved, steps[1], seconds, number)
 
 
-def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> None:
-    """Each group has one sum for each direction, that of its jobs: else lines are missing, or of another run."""
+def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, at_end: bool) -> list[str]:
+    """Each group has one sum for each direction, that of its jobs: else lines are missing, or of another run. Return a
+    note where the text ends (`at_end`) before the last of them."""
     asked = {(job.group, side) for job in jobs for side in job.sides}
     given = [(total.group, total.side) for total in totals]
-    if set(given) != asked or len(given) != len(asked):
+    short = at_end and set(given) < asked and len(given) == len(set(given))
+    if not short and (set(given) != asked or len(given) != len(asked)):
         raise unreadable(
             "fio's output is not whole",
             last,
@@ -493,12 +518,13 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int) -> 
     for total in totals:
         sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
         moved = math.fsum(side.moved for side in sides)
-        slack = _TOLERANCE * len(sides) * moved + KIB
+        slack = TOLERANCE * len(sides) * moved + KIB
         if abs(total.moved - moved) > slack or total.seconds < max(side.seconds for side in sides):
             got = f"{total.side}: {total.moved:.4g} B in {total.seconds:g} s"
             raise unreadable(
                 "fio's jobs and their sum do not agree", total.line, got, f"{moved:.4g} B, as its jobs say"
             )
+    return [f"the text ends before the last of fio's sums: {len(given)} of {len(asked)}"] if short else []
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.tools.logs.base import Figure, Format, Part, StatedValues, lines_of, parts_at
+from mountlab.tools.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
@@ -30,15 +30,16 @@ def _beginning(lines: list[str], row: int) -> int:
     return max(above + 1, blank - HEAD_LINES, 0)
 
 
-def _read(part: Part, known: StatedValues) -> list[Figure]:
+def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
     end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
     begin = _begins(lines)
     # What stands above the first line and follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without
     # its end of line was cut off.
     report = _report("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
+    notes = [f"the rows of its last {report.missing} tests are not in this text"] if report.missing else []
     places = {row.label: begin + row.line for row in report.rows}
-    return [Figure(measurement=each, line=places[each.label]) for each in measurements(report)]
+    return LogReading([Figure(measurement=each, line=places[each.label]) for each in measurements(report)], notes)
 
 
 def _begins(lines: list[str]) -> int:
@@ -52,7 +53,7 @@ def _begins(lines: list[str]) -> int:
 def _report(text: str, before: int) -> SyncReport:
     """Return the report of a text above which some lines stand; an error gives the line of the whole part."""
     try:
-        return read_report(text)
+        return read_report(text, whole=False)
     except ParseError as error:
         line = re.fullmatch(r"line (\d+)", error.where)
         if line:

@@ -28,6 +28,7 @@ def _lines(name: str, output: Output) -> Iterator[str]:
     rows = [_HEAD, *map(_row, output.figures)]
     wide, far = (max(len(row[place]) for row in rows) for place in (2, 3))
     yield from aligned((metric, label, value.rjust(wide), line.rjust(far)) for metric, label, value, line in rows)
+    yield from (f"note: {note}" for note in output.notes)
 
 
 def _row(figure: Figure) -> tuple[str, str, str, str]:
@@ -49,4 +50,5 @@ def _entry(output: Output) -> dict[str, Any]:
         for row in (figure.measurement,)
     ]
     problem = str(output.problem) if output.problem else None
-    return {"format": output.form, "line": output.part.line, "error": problem, "figures": rows}
+    head = {"format": output.form, "line": output.part.line, "error": problem}
+    return {**head, "figures": rows, "notes": list(output.notes)}

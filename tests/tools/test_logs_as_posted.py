@@ -1,0 +1,283 @@
+"""Outputs as people post them: quoted, wrapped, with lines left out, cut off; and those that contradict themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mountlab.tools.logs import Output, decoded, read_log, read_one
+from mountlab.tools.logs.view import as_json, as_table
+from rows import every_row
+
+DATA = Path(__file__).parents[1] / "data"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((DATA / "pasted" / "expected.json").read_text())
+
+
+def recorded(name: str) -> str:
+    return decoded((DATA / name).read_bytes())
+
+
+def by_name(output: Output) -> dict[str, float]:
+    assert output.problem is None, str(output.problem)
+    return {f"{row.metric} {row.label}".strip(): row.value for row in output.measurements}
+
+
+@every_row("name", EXPECTED)
+def test_a_posted_output_gives_the_figures_that_a_person_reads(name: str) -> None:
+    rows = read_one(EXPECTED[name]["tool"], recorded(f"pasted/{name}")).measurements
+    for value, unit in EXPECTED[name]["any"]:
+        assert any(row.unit == unit and abs(row.value - value) <= max(row.step, 1e-3 * value) for row in rows), value
+
+
+ROWS = "340+0 records in\n340+0 records out\n"
+
+
+# --- dd ---------------------------------------------------------------------------------------------------------------
+
+
+@every_row("version", ["0.0.17", "0.0.30", "0.12"])
+def test_every_run_of_uutils_is_read_with_an_interval_that_holds_its_time(version: str) -> None:
+    """0.0.17 divides by whole milliseconds, cut off: 4.2 GB/s of 8 MiB is a time of 2 to 3 ms."""
+    outputs = read_log("dd", recorded(f"dd/uutils-{version}.stderr"))
+    lines = [line for line in recorded(f"dd/uutils-{version}.stderr").split("\n") if "copied" in line]
+    last = [line for line in lines if not line.startswith("1048576 ")]  # its progress
+    assert len(outputs) == len(last)
+    for output, line in zip(outputs, last, strict=True):
+        elapsed = next(row for row in output.measurements if row.metric == "elapsed")
+        rate = re.search(r"([\d.]+) ([kMG])B/s", line)
+        assert rate is not None
+        ms = int(line.split()[0]) / (float(rate[1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[rate[2]]) * 1e3
+        printed = re.search(r"copied, ([\d.e-]+) s", line)
+        assert printed is not None
+        if version == "0.0.17":
+            assert elapsed.value - elapsed.step / 2 <= round(ms) / 1e3 + 1e-9
+            assert elapsed.value + elapsed.step / 2 >= (round(ms) + 1) / 1e3 - 1e-9
+        else:
+            assert (elapsed.value, elapsed.step) == (float(printed[1]), pytest.approx(0, abs=1e-5))
+
+
+def test_a_progress_of_several_lines_is_no_output() -> None:
+    text = "".join(f"{n}00000000 bytes (x MB) copied, {n}.0 s, 100 MB/s\n" for n in (1, 2)).replace("x", "100", 1)
+    text = (
+        text.replace("x", "200")
+        + "30+0 records in\n30+0 records out\n300000000 bytes (300 MB) copied, 3.1 s, 97 MB/s\n"
+    )
+    assert [by_name(output)["bytes"] for output in read_log("dd", text)] == [3e8]
+
+
+@every_row("head", ["Run 1: ", "[12] ", "1+0 records in 1+0 records out "])
+def test_words_with_digits_before_a_summary_are_no_part_of_it(head: str) -> None:
+    text = f"{head}1073741824 bytes (1.1 GB, 1.0 GiB) copied, 48.7581 s, 22.0 MB/s\n"
+    assert by_name(read_one("dd", text))["elapsed"] == 48.7581
+
+
+def test_a_rate_in_mib_without_its_b_tells_no_time() -> None:
+    """Toybox: 356515840 B in 0.5 s are 680 MiB/s, which it writes as 680 M/s."""
+    assert by_name(read_one("dd", f"{ROWS}356515840 bytes (340 M) copied, 0.5 s, 680 M/s\n"))["elapsed"] == 0.5
+
+
+@every_row(
+    ("line", "passes"),
+    [
+        ("209715200 bytes (210 MB, 200 MiB) copied, 0.0 s, 4.9 GB/s", 5),  # 42.8 ms each
+        ("209715200 bytes (210 MB, 200 MiB) copied, 0.1 s, 2.0 GB/s", 2),  # 104.9 ms
+        ("209715200 bytes (210 MB, 200 MiB) copied, 0.0427991 s, 4.9 GB/s", 5),
+    ],
+)
+def test_passes_of_a_dd_that_prints_tenths_of_a_second_come_to_an_end(line: str, passes: int, tmp_path: Path) -> None:
+    """Printed times of 0.0 s added up to nothing, and dd ran until the limit of its trial."""
+    dd = tmp_path / "dd"
+    dd.write_text(f"#!/bin/sh\necho '{line}' >&2\n")
+    dd.chmod(0o755)
+    script = files("mountlab.tools").joinpath("dd_again.sh").read_text()
+    argv = ("sh", "-c", script, "dd-again", "200000000", "", str(dd))
+    run = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert run.stderr.count("copied") == passes
+
+
+# --- quotes, wraps, stamps --------------------------------------------------------------------------------------------
+
+
+def wrapped(text: str) -> str:
+    """As a mailer breaks lines at the last blank before column 72."""
+    found = []
+    for line in text.split("\n"):
+        while len(line) > 72 and line.strip() and " " in line[8:72]:
+            head, line = line[: line.rindex(" ", 0, 72)], line[line.rindex(" ", 0, 72) + 1 :]
+            found.append(head)
+        found.append(line)
+    return "\n".join(found)
+
+
+def each(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(map(change, text.split("\n")))
+
+
+HARM: dict[str, Callable[[str], str]] = {
+    "quote marks": each(lambda line: f"> {line}".rstrip()),
+    "quotes of quotes": each(lambda line: f"> >> {line}"),
+    "bars": each(lambda line: f"| {line}"),
+    "an answer above": lambda text: "On Friday I wrote:\n\n" + each(lambda line: f"> {line}")(text) + "\nThanks!\n",
+    "a list item": lambda text: "1. Result:\n" + each(lambda line: f"       {line}")(text) + "\nAnd so on.\n",
+    "no indentation": each(str.lstrip),
+    "a mailer's lines": wrapped,
+    "quoted and wrapped": lambda text: each(lambda line: f"> {line}")(wrapped(text)),
+    "a test runner": each(lambda line: f"20:17:58 DEBUG| [stdout] {line}"),
+    "times": each(lambda line: f"2024-02-03T10:11:12.1234567Z {line}"),
+    "a container": each(lambda line: f"fio-1  | {line}"),
+    "entities": lambda text: text.replace(">", "&gt;").replace("    ", "&nbsp;   "),
+    "a terminal": each(lambda line: f"\x1b[1;32m{line}\x1b[0m\x1b]0;title\x07"),
+}
+
+
+@every_row("harm", HARM)
+@every_row("log", ["fio/human-randrw.stdout", "fio/2.1.10-randrw.stdout", "fio/clones.jsonplus", "fio/terse-3.stdout"])
+def test_what_posting_does_to_fios_output_is_undone(log: str, harm: str) -> None:
+    text = recorded(log)
+    assert by_name(read_one("fio", HARM[harm](text))) == by_name(read_one("fio", text))
+
+
+@every_row("harm", [name for name in HARM if name not in ("no indentation", "a mailer's lines", "quoted and wrapped")])
+@every_row("log", ["dd/write-1m.stderr", "fs_mark/S1-L2.stdout", "pg_test_fsync/ext4.stdout", "filebench/oltp.stdout"])
+def test_what_posting_does_to_other_outputs_is_undone(log: str, harm: str) -> None:
+    tool, text = log.split("/")[0], recorded(log)
+    assert by_name(read_one(tool, HARM[harm](text))) == by_name(read_one(tool, text))
+
+
+# --- what was left out ------------------------------------------------------------------------------------------------
+
+
+@every_row("mark", ["...", "[...]", "<snip>", "[snip]", "--- 8< ---", "(lines omitted)"])
+def test_lines_that_were_left_out_are_named(mark: str) -> None:
+    lines = recorded("fio/human-randrw.stdout").split("\n")
+    first = next(n for n, line in enumerate(lines) if "clat percentiles" in line)
+    text = "\n".join([*lines[:first], mark, *lines[first + 6 :]])
+    output = read_one("fio", text)
+    assert "read_latency_p50" not in by_name(output)
+    assert any(note.startswith(f"line {first + 1}: lines were left out here ({mark})") for note in output.notes)
+
+
+def test_notes_are_shown_on_the_terminal_and_to_programs() -> None:
+    outputs = {"log.txt": read_log("fio", recorded("pasted/fio-elided.txt"))}
+    assert "note: line 22: lines were left out here (...)" in as_table(outputs)
+    assert "latencies of writes" in as_json(outputs)[0]["notes"][0]
+
+
+def test_a_whole_output_has_no_notes() -> None:
+    for name in ("dd/write-1m.stderr", "fio/human-randrw.stdout", "fio/clones.jsonplus", "fs_mark/S1-L2.stdout"):
+        assert read_one(name.split("/")[0], recorded(name)).notes == ()
+
+
+def test_the_digits_at_the_end_of_a_text_that_was_cut_off_are_not_believed() -> None:
+    text = recorded("fio/human-randrw.stdout")
+    cut = text[: text.index("minf=24") + 6]
+    found, whole = by_name(read_one("fio", cut)), by_name(read_one("fio", text))
+    assert "minor_faults" not in found
+    assert found["context_switches"] == whole["context_switches"]
+
+
+@every_row(
+    "line", ["     | 70.00th=[  100], 80.00th=[   9", "  cpu          : usr=1.75%, sys=2", "     issued rwts: total=39"]
+)
+def test_a_line_that_was_cut_off_leaves_those_above_it(line: str) -> None:
+    text = recorded("fio/human-randrw.stdout")
+    head = text[: text.index("  write: IOPS")]
+    found = by_name(read_one("fio", f"{head}{line}"))
+    assert found["read_bandwidth"] == by_name(read_one("fio", text))["read_bandwidth"]
+    assert "write_bandwidth" not in found
+
+
+def test_results_without_the_line_of_their_job_are_outputs_of_their_own() -> None:
+    text = (
+        "Reads:\n  read: IOPS=3100, BW=24.2MiB/s (25.4MB/s)(1453MiB/60001msec)\nWrites:\n"
+        "write: IOPS=1331, BW=10.4MiB/s (10.9MB/s)(624MiB/60001msec); 0 zone resets\n"
+    )
+    one, two = map(by_name, read_log("fio", text))
+    assert (one["read_iops"], two["write_iops"]) == (3100, 1331)
+    read, write = text.split("\n")[1:4:2]
+    together = f"{read}\n    clat (usec): min=1, max=9, avg=4.50, stdev=1\n{write}\n"
+    assert {"read_iops", "write_iops"} <= {*by_name(read_one("fio", together))}
+
+
+def test_sums_without_their_jobs_are_read() -> None:
+    rates = "bw=421MiB/s (442MB/s), 421MiB/s-421MiB/s (442MB/s-442MB/s)"
+    line = f"   READ: {rates}, io=24.7GiB (26.5GB), run=60003-60003msec\n"
+    output = read_one("fio", f"Run status group 0 (all jobs):\n{line}")
+    assert by_name(output)["read_bandwidth"] == pytest.approx(441.5e6, rel=2e-3)
+    assert "the jobs are not in this text" in output.notes[0]
+
+
+# --- figures that contradict others -----------------------------------------------------------------------------------
+
+
+def test_iops_of_a_run_with_a_ramp_are_those_of_the_completed_ios() -> None:
+    """fio counts I/Os as it issues them, but bytes and latencies as they complete."""
+    report = json.loads(recorded("pasted/fio-ramp.json"))
+    output = read_one("fio", json.dumps(report, indent=1))
+    assert by_name(output)["read_iops"] == pytest.approx(8016 / 60.509)
+    assert "IOPS of 115.355 from the 6980 reads" in output.notes[0]
+    both = {**report, "jobs": [report["jobs"][0], {**report["jobs"][0], "jobname": "2"}]}
+    assert by_name(read_one("fio", json.dumps(both, indent=1)))["read_iops"] == pytest.approx(2 * 8016 / 60.509)
+
+
+def test_iops_in_text_that_its_bytes_contradict_are_computed_from_these() -> None:
+    text = recorded("fio/human-write.stdout")
+    size = re.search(r"\(W\) (\d+)KiB-", text)
+    assert size is not None
+    # A third of the I/Os was issued before fio began to measure.
+    wrong = text.replace("IOPS=2186", "IOPS=1457").replace("issued rwts: total=0,4376", "issued rwts: total=0,2917")
+    output = read_one("fio", wrong)
+    assert by_name(output)["write_iops"] == pytest.approx(2187 * 1024 / int(size[1]), rel=2e-3)
+    assert "write_ios" not in by_name(output)
+    assert "and not 1458 as fio prints" in output.notes[0]
+
+
+def test_a_rate_of_fio_1_is_computed_from_bytes_and_time() -> None:
+    """It prints bytes a millisecond as KiB/s."""
+    text = (
+        "x: (groupid=0, jobs=1): err= 0: pid=8045\n  read : io=264KiB, bw=90112KiB/s, iops=22000, runt=     3msec\n"
+        "  cpu          : usr=0.00%, sys=0.00%, ctx=1\n     issued r/w: total=66/0, short=0/0\n\n"
+        "Run status group 0 (all jobs):\n   READ: io=264KiB, aggrb=90112KiB/s, minb=90112KiB/s, maxb=90112KiB/s, "
+        "mint=3msec, maxt=3msec\n"
+    )
+    assert by_name(read_one("fio", text))["read_bandwidth"] == 264 * 1024 / 0.003
+
+
+# --- fs_mark, filebench, pg_test_fsync --------------------------------------------------------------------------------
+
+
+def test_rows_of_fs_mark_that_were_left_out_leave_the_others_theirs() -> None:
+    text = recorded("pasted/fs_mark-table.txt")
+    lines = text.split("\n")
+    output = read_one("fs_mark", "\n".join([*lines[:2], "  ...", *lines[4:]]))
+    found = by_name(output)
+    assert {name for name in found if "iteration" in name} == {f"file_rate iteration {n}" for n in (1, 4, 5)}
+    assert len(found) == 3, "nothing of the whole run"
+    assert any("2 iterations are not in this text" in note for note in output.notes)
+
+
+def test_a_table_of_fs_mark_whose_counts_do_not_go_up_evenly_is_refused() -> None:
+    text = recorded("pasted/fs_mark-table.txt").replace("20000", "25000")
+    assert "counts of files in fs_mark's table do not agree" in str(read_log("fs_mark", text)[0].problem)
+
+
+def test_a_summary_of_filebench_alone_is_read() -> None:
+    text = "601.581: IO Summary: 4844834 ops 8073.867 ops/s 1242/1242 rd/wr  49.4mb/s   3.2ms/op\n"
+    output = read_one("filebench", text)
+    assert by_name(output)["operation_rate"] == 8073.867
+    assert "the breakdown by operation is not in this text" in output.notes
+
+
+def test_a_row_of_pg_test_fsync_that_was_cut_off_is_missing() -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    whole = by_name(read_one("pg_test_fsync", text))
+    cut = text[: [match.end() for match in re.finditer("ops/sec", text)][6]] + "\n"
+    found = by_name(read_one("pg_test_fsync", cut))
+    assert found.items() < whole.items()
+    assert len(found) == 2 * 6
