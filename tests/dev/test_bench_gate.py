@@ -275,5 +275,5 @@ def test_a_name_that_has_moved_says_so(tmp_path: Path) -> None:
     (tmp_path / "example").mkdir()
     (tmp_path / "then" / "lib" / "mountlab").mkdir(parents=True)
     (tmp_path / "then" / "lib" / "mountlab" / "__init__.py").touch()
-    with pytest.raises(CommandError, match=r"ModuleNotFoundError: No module named 'mountlab.tools'"):
+    with pytest.raises(CommandError, match=r"ModuleNotFoundError: No module named 'mountlab.logs'"):
         gate.Processes(tmp_path / "example")(tmp_path / "then", "logs")

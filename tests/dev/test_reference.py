@@ -26,6 +26,7 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import COLUMNS, Status
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import RULES, UNDONE
+from mountlab.logs import FORMATS, read_log
 from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
@@ -36,7 +37,6 @@ from mountlab.sweep.published_file import PublishedFile, PublishedRow
 from mountlab.sweep.sweep_file import DesignFile, SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.tools import TOOLS
-from mountlab.tools.logs import FORMATS, read_log
 from mountlab_dev import glossary
 from mountlab_dev.__main__ import main
 from mountlab_dev.reference import pages

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from mountlab.core.errors import MountlabError, ParameterError, TrialError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement
-from mountlab.tools.logs import FORMATS, Output, decoded, read_log
-from mountlab.tools.logs.base import original
-from mountlab.tools.logs.frame import tidy
+from mountlab.logs import FORMATS, Output, decoded, read_log
+from mountlab.logs.base import original
+from mountlab.logs.frame import tidy
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"

@@ -26,9 +26,9 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 ROOMS = tuple(PYPROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
 """`make lint` refuses a room that is not in this contract, and an import against its order."""
-LARGEST_ROOM, LARGEST_MODULE = 8_500, 600
+LARGEST_ROOM, LARGEST_MODULE = 8_000, 600
 """Lines."""
-PURE_ROOMS = {"core", "stats", "tools", "filesystems", "checks", "sweep", "analysis", "plots", "report"}
+PURE_ROOMS = {"core", "stats", "tools", "logs", "filesystems", "checks", "sweep", "analysis", "plots", "report"}
 WITH_EFFECTS = {
     "core/disk.py", "core/process.py", "core/signals.py", "tools/parsing.py", "report/chronicle.py",
     "report/execute.py", "report/kernels.py", "report/kernel_server.py",

@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 from mountlab.__main__ import main
 from mountlab.core.errors import ParameterError
+from mountlab.logs import Output, Part, read_log
+from mountlab.logs.stated import stated
+from mountlab.logs.statement import Stated
 from mountlab.report.sections import parameters
 from mountlab.results.import_levels import readings
 from mountlab.results.imported import import_file
 from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
 from mountlab.tools import TOOLS
-from mountlab.tools.logs import Output, Part, read_log
-from mountlab.tools.logs.stated import stated
-from mountlab.tools.logs.statement import Stated
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"

@@ -13,6 +13,7 @@ from mountlab.core.errors import ParameterError, ParseError, PlanError, ToolErro
 from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
+from mountlab.logs import fio_json
 from mountlab.runner.clients import Clients, judged
 from mountlab.stats.histograms import merge, percentile
 from mountlab.sweep.feasible import all_programs
@@ -21,7 +22,6 @@ from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_report import decode, histograms_of
-from mountlab.tools.logs import fio_json
 from rows import every_row
 from sweeps import TMPFS, sweep
 

@@ -13,9 +13,9 @@ from mountlab.core.errors import FigureError, ValueRefused
 from mountlab.core.figures import checked
 from mountlab.core.metrics import Metric
 from mountlab.core.model import Measurement, Workload
+from mountlab.logs import read_one
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.logs import read_one
 from mountlab.tools.parsing import parsed
 from rows import every_row
 from tools.test_tools_conformance import EXAMPLES, case

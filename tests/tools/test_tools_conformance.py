@@ -583,6 +583,7 @@ GLOBBED = {
     "fs_mark/*.stdout": ("test_tools_fs_mark.py", 'DATA.glob("*.stdout")'),
     "fio/fio_*.log": ("test_fio_series.py", 'DATA.glob("fio_*.log")'),
     "fio/2.*-write.json": ("test_logs.py", 'f"fio/{version}-write.json"'),
+    "dd/uutils-*.stderr": ("test_logs_as_posted.py", 'f"dd/uutils-{version}.stderr"'),
 }
 """Recordings that a test takes by a pattern of their names: the test, and how it says so."""
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError, ParseError, ToolError, TrialError
 from mountlab.core.model import Measurement, Workload
+from mountlab.logs import read_log
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fs_mark import SYNCS, measurements, read_report
-from mountlab.tools.logs import read_log
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fs_mark"

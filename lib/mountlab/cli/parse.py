@@ -17,8 +17,8 @@ def add(verbs: Any) -> None:
 
 
 def _parse(arguments: Arguments) -> int:
+    from mountlab.logs.view import as_json, as_table
     from mountlab.results.imported import read_log_files
-    from mountlab.tools.logs.view import as_json, as_table
 
     outputs = read_log_files(arguments.tool, arguments.files)
     print(json_text(as_json(outputs)) if arguments.json else as_table(outputs))

@@ -16,11 +16,11 @@ from mountlab.core.model import Scalar
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import first_few
 from mountlab.core.options import read_value
+from mountlab.logs.stated import PERSONALITY_NAMES
+from mountlab.logs.statement import Stated
 from mountlab.results.import_file import ImportFile, LogFile
 from mountlab.results.import_levels import MAIN, normal, readings
 from mountlab.tools import TOOLS
-from mountlab.tools.logs.stated import PERSONALITY_NAMES
-from mountlab.tools.logs.statement import Stated
 
 MAY_DIFFER = frozenset(
     {"runtime", "ramp_time", "time_based", "time_per_test", "log_avg_msec", "group_reporting", "keep_files"}

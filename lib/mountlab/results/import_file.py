@@ -30,12 +30,12 @@ from mountlab.core.model import Design, Filesystem, Scalar, Sweep, Workload
 from mountlab.core.options import read_value, unknown_key
 from mountlab.core.units import LEVELS
 from mountlab.filesystems import FAMILIES
+from mountlab.logs import FORMATS
 from mountlab.results.import_levels import MAIN, readings
 from mountlab.results.import_names import meant, ways
 from mountlab.sweep.validated import AS_SHARE, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_factor
 from mountlab.tools import TOOLS
-from mountlab.tools.logs import FORMATS
 
 UNKNOWN_TYPE = "not known"
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")

@@ -20,15 +20,15 @@ from mountlab.core.errors import MountlabError, ParameterError, ParseError, Stor
 from mountlab.core.model import Box, Measurement, Sweep, Trial
 from mountlab.core.names import cell_id
 from mountlab.core.safe_yaml import parse_yaml
+from mountlab.logs import FORMATS, Output, Part, decoded, read_log
+from mountlab.logs.base import LARGEST_LOG, original
+from mountlab.logs.stated import stated
+from mountlab.logs.statement import Stated
 from mountlab.results import import_claims, plain_files, writer
 from mountlab.results.import_claims import CheckedLog
 from mountlab.results.import_file import Layout, LogFile, Source, blocks, layout, read_import, sources
 from mountlab.results.paths import RESULTS, read_text
 from mountlab.results.writer import ImportedRun
-from mountlab.tools.logs import FORMATS, Output, Part, decoded, read_log
-from mountlab.tools.logs.base import LARGEST_LOG, original
-from mountlab.tools.logs.stated import stated
-from mountlab.tools.logs.statement import Stated
 
 _ANSWERS = ("bandwidth", "operation_rate", "sync_rate", "file_rate")
 """What an answer is about where the user names no metric: how the names of these metrics end."""

@@ -23,9 +23,9 @@ from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
 from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
+from mountlab.logs import decoded, read_one
 from mountlab.tools.base import LOG_SUFFIX, ToolOutput
 from mountlab.tools.fio_series import PREFIX, Series, read_series
-from mountlab.tools.logs import decoded, read_one
 from mountlab.tools.parsing import parsed
 from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import Rounds, read_rounds

@@ -346,6 +346,7 @@ def _said(output: ToolOutput) -> str:
 
 
 def stated_number(options: Mapping[str, str], letter: str, otherwise: int) -> int:
+    """Return the number of an option in the header. Raises ParseError where it is none."""
     text = options.get(letter, str(otherwise))
     if not re.fullmatch(r"[0-9]{1,10}", text):
         raise ParseError(f"fs_mark repeats -{letter} without a number", where="its header", got=repr(text[:60]))

@@ -56,7 +56,7 @@ def _logs() -> list[tuple[str, bytes]]:
 
 def logs() -> float:
     """Reports of fio to one tidy frame."""
-    from mountlab.tools.logs.frame import tidy
+    from mountlab.logs.frame import tidy
 
     files = _logs()
     tidy("fio", files[:1])  # imports what is imported late

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 from mountlab.core.units import GIB, KIB
+from mountlab.logs.frame import tidy
 from mountlab.results import store
 from mountlab.tools.base import decode_json
-from mountlab.tools.logs.frame import tidy
 
 from mountlab_dev.bench.cheap import RECORDED, varied_logs
 from mountlab_dev.bench.table import Row, timed
@@ -21,7 +21,7 @@ LOGS = 10_000
 _MEMORY = """
 import re, sys
 from pathlib import Path
-from mountlab.tools.logs.frame import tidy
+from mountlab.logs.frame import tidy
 tidy("fio", ((path.name, path.read_bytes()) for path in Path(sys.argv[1]).iterdir()))
 print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.core.metrics import METRICS, PERCENT_OF
-from mountlab.tools.logs import Output, decoded, read_log
+from mountlab.logs import Output, decoded, read_log
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,10 +14,10 @@ from fio_print import PERCENTS, VERSIONS, Job, Latency, Side, Style, number, rep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.core.errors import ParseError, ToolError
+from mountlab.logs import decoded, read_log, read_one
+from mountlab.logs.frame import tidy
 from mountlab.results.imported import import_patterns
 from mountlab.results.store import Run, load_run
-from mountlab.tools.logs import decoded, read_log, read_one
-from mountlab.tools.logs.frame import tidy
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mountlab.core.text import aligned, lines_of
 from mountlab.core.units import scale_for
-from mountlab.tools.logs.base import Figure, Output
+from mountlab.logs.base import Figure, Output
 
 Logs = Mapping[str, Sequence[Output]]
 """Name of each log to its outputs."""

@@ -10,7 +10,7 @@ from typing import Any
 from mountlab.core.errors import MountlabError, ParseError
 from mountlab.core.frames import pd
 from mountlab.core.model import Measurement
-from mountlab.tools.logs import FORMATS, StatedValues, decoded, read_log
+from mountlab.logs import FORMATS, StatedValues, decoded, read_log
 
 _OF_A_ROW = ("metric", "label", "unit", "value")
 COLUMNS = ("file", "output", *_OF_A_ROW)

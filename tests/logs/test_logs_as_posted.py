@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.tools.logs import Output, decoded, read_log, read_one
-from mountlab.tools.logs.view import as_json, as_table
+from mountlab.logs import Output, decoded, read_log, read_one
+from mountlab.logs.view import as_json, as_table
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"

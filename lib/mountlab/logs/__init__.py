@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from mountlab.core.errors import ParseError, TrialError
 from mountlab.core.figures import checked
 from mountlab.core.options import unknown_key
+from mountlab.logs import dd, filebench, fio, fs_mark, pg_test_fsync
+from mountlab.logs.base import Figure, Format, Output, Part, StatedValues, decoded, elided, placed
 from mountlab.tools import TOOLS
-from mountlab.tools.logs import dd, filebench, fio, fs_mark, pg_test_fsync
-from mountlab.tools.logs.base import Figure, Format, Output, Part, StatedValues, decoded, elided, placed
 
 __all__ = ["FORMATS", "Figure", "Output", "Part", "StatedValues", "decoded", "read_log", "read_one"]
 

@@ -10,8 +10,7 @@ from itertools import pairwise
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import MIB
-from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
-from mountlab.tools.logs.base import (
+from mountlab.logs.base import (
     Figure,
     Format,
     LogReading,
@@ -22,6 +21,7 @@ from mountlab.tools.logs.base import (
     times_ten,
     unreadable,
 )
+from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mountlab.core.model import Measurement, Scalar
+from mountlab.logs import fio_json
+from mountlab.logs.base import Output
+from mountlab.logs.statement import Stated, words
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import ALIASES, OPTIONS, fio_bytes, fio_seconds
-from mountlab.tools.logs import fio_json
-from mountlab.tools.logs.base import Output
-from mountlab.tools.logs.statement import Stated, words
 
 _INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 """Options of fio's that say the opposite of another."""

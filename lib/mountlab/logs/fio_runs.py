@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import Any
 
 from mountlab.core.errors import ParseError
+from mountlab.logs import fio_text
+from mountlab.logs.base import Part
 from mountlab.tools import fio_report
-from mountlab.tools.logs import fio_text
-from mountlab.tools.logs.base import Part
 
 UNCLEAR = "unclear"
 """The form of a part that may be one run with snapshots, or several runs."""

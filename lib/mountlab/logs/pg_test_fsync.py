@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.tools.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2

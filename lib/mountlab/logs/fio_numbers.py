@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
+from mountlab.logs.base import times_ten
+from mountlab.logs.fio_lines import AMOUNT, NUMBER
 from mountlab.tools import fio_report
-from mountlab.tools.logs.base import times_ten
-from mountlab.tools.logs.fio_lines import AMOUNT, NUMBER
 
 _PREFIXES, _OLD_PREFIXES = " KMGTPE", " KMGPE"
 """Before 2.17 fio has no T: what it calls P is 1024 G."""

@@ -8,6 +8,17 @@ from itertools import pairwise
 
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Measurement
+from mountlab.logs.base import (
+    Figure,
+    Format,
+    LogReading,
+    Part,
+    StatedValues,
+    elided,
+    lines_of,
+    parts_at,
+    unreadable,
+)
 from mountlab.tools.fs_mark import (
     HEADER,
     RATE_STEP,
@@ -20,17 +31,6 @@ from mountlab.tools.fs_mark import (
     read_report,
     read_rows,
     stated_number,
-)
-from mountlab.tools.logs.base import (
-    Figure,
-    Format,
-    LogReading,
-    Part,
-    StatedValues,
-    elided,
-    lines_of,
-    parts_at,
-    unreadable,
 )
 
 _USAGE = re.compile(r"^Usage: \S*fs_mark")

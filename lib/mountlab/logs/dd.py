@@ -10,8 +10,8 @@ import re
 
 from mountlab.core.errors import ToolError
 from mountlab.core.resolution import last_digit
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unreadable
 from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
-from mountlab.tools.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unreadable
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(

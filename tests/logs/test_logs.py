@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.__main__ import main
 from mountlab.core.errors import ParameterError, ParseError, ToolError, TrialError
+from mountlab.logs import FORMATS, Output, decoded, read_log, read_one
+from mountlab.logs.frame import tidy
+from mountlab.logs.view import as_json, as_table
 from mountlab.results.imported import read_log_files
 from mountlab.tools import TOOLS
-from mountlab.tools.logs import FORMATS, Output, decoded, read_log, read_one
-from mountlab.tools.logs.frame import tidy
-from mountlab.tools.logs.view import as_json, as_table
 from rows import every_row
 from waiting import no_hang
 

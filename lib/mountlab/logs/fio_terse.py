@@ -13,7 +13,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
-from mountlab.tools.logs.base import Figure, Part, times_ten, unreadable
+from mountlab.logs.base import Figure, Part, times_ten, unreadable
 
 FORM = "terse"
 _LINE = re.compile(r"^\s*(?:[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from mountlab.logs.base import Output
+from mountlab.logs.dd import RECORDS
+from mountlab.logs.stated_fio import fio
+from mountlab.logs.statement import Stated, words
 from mountlab.tools import wml
-from mountlab.tools.logs.base import Output
-from mountlab.tools.logs.dd import RECORDS
-from mountlab.tools.logs.stated_fio import fio
-from mountlab.tools.logs.statement import Stated, words
 
 States = Callable[[Output], Iterator[Stated]]
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
+from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text
+from mountlab.logs.base import Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
 from mountlab.tools.base import decode_json
-from mountlab.tools.logs import fio_json, fio_runs, fio_terse, fio_text
-from mountlab.tools.logs.base import Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
 
 _JSON = re.compile(r"^\{")
 _INDENTED = re.compile(r"^[ \t]+\{\s*$")

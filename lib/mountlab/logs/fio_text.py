@@ -23,10 +23,8 @@ from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB, NS_PER_S
-from mountlab.stats.histograms import bin_of, enough
-from mountlab.tools import fio_report
-from mountlab.tools.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
-from mountlab.tools.logs.fio_lines import (
+from mountlab.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
+from mountlab.logs.fio_lines import (
     ANSWER,
     CLIENT,
     CPU,
@@ -53,7 +51,7 @@ from mountlab.tools.logs.fio_lines import (
     TOTAL,
     VERSION,
 )
-from mountlab.tools.logs.fio_numbers import (
+from mountlab.logs.fio_numbers import (
     TOLERANCE,
     Printed,
     agreeing_values,
@@ -63,7 +61,9 @@ from mountlab.tools.logs.fio_numbers import (
     per_millisecond,
     per_second,
 )
-from mountlab.tools.logs.fio_terse import costs
+from mountlab.logs.fio_terse import costs
+from mountlab.stats.histograms import bin_of, enough
+from mountlab.tools import fio_report
 
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
 _KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency", "sync": "latency"}

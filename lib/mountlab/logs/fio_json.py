@@ -13,10 +13,10 @@ from typing import Any
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
+from mountlab.logs.base import Figure, LogReading
+from mountlab.logs.fio_lines import SEPARATE
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
-from mountlab.tools.logs.base import Figure, LogReading
-from mountlab.tools.logs.fio_lines import SEPARATE
 
 US_IN_NS = 1000.0
 _FRACTION = re.compile(r":\s*\d+\.(\d+)\b")

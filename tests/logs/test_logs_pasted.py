@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError, ParseError
-from mountlab.tools.logs import decoded, read_log, read_one
+from mountlab.logs import decoded, read_log, read_one
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
