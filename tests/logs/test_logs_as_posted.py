@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mountlab.core.errors import ParseError
 from mountlab.logs import Output, decoded, read_log, read_one
 from mountlab.logs.view import as_json, as_table
 from rows import every_row
@@ -69,6 +70,18 @@ def test_a_progress_of_several_lines_is_no_output() -> None:
         + "30+0 records in\n30+0 records out\n300000000 bytes (300 MB) copied, 3.1 s, 97 MB/s\n"
     )
     assert [by_name(output)["bytes"] for output in read_log("dd", text)] == [3e8]
+
+
+def test_a_summary_that_a_mailer_broke_is_whole_again() -> None:
+    text = "1000+0 records in\n1000+0 records out\n1048576000 bytes transferred in 16.0 secs (65536000\nbytes/sec)"
+    assert by_name(read_one("dd", re.sub("^", "> ", text, flags=re.MULTILINE))) == {"elapsed": 16.0, "bytes": 1048576000, "bandwidth": 65536000}
+
+
+def test_a_last_progress_in_whole_seconds_is_no_output() -> None:
+    """dd flushes after it: so the summary of the same bytes may be of a later time."""
+    last = "8589934592 bytes (8.6 GB, 8.0 GiB) copied, 126.453 s, 67.9 MB/s\n"
+    text = f"{last.replace('126.453 s, 67.9', '126 s, 68.2')}2048+0 records in\n2048+0 records out\n{last}"
+    assert [by_name(output)["elapsed"] for output in read_log("dd", text)] == [126.453]
 
 
 @every_row("head", ["Run 1: ", "[12] ", "1+0 records in 1+0 records out "])
@@ -224,6 +237,26 @@ def test_iops_of_a_run_with_a_ramp_are_those_of_the_completed_ios() -> None:
     assert "IOPS of 115.355 from the 6980 reads" in output.notes[0]
     both = {**report, "jobs": [report["jobs"][0], {**report["jobs"][0], "jobname": "2"}]}
     assert by_name(read_one("fio", json.dumps(both, indent=1)))["read_iops"] == pytest.approx(2 * 8016 / 60.509)
+
+
+def test_ios_that_were_in_flight_at_the_end_of_a_ramp_may_be_in_the_bins_alone() -> None:
+    """As in fio 3.1: total_ios and N are 4 less than 1,004 blocks of 128 KiB and than the bins."""
+    latency: dict[str, Any] = {"min": 1, "max": 1, "mean": 1.0, "stddev": 0.0, "N": 1000, "bins": {"1": 1004}}
+    side = {"io_bytes": 1004 << 17, "bw_bytes": (1004 << 17) / 10, "iops": 100.0, "runtime": 10_000, "total_ios": 1000}
+    writes = {**side, "clat_ns": latency, "lat_ns": latency}
+    job = {"jobname": "j", "error": 0, "job options": {"ramp_time": "1"}, "read": {"io_bytes": 0}, "write": writes}
+    report = {"fio version": "fio-3.1", "jobs": [job]}
+    assert by_name(read_one("fio", json.dumps(report, indent=1)))["write_iops"] == pytest.approx(100.4)
+    latency["bins"] = {"1": 999}
+    with pytest.raises(ParseError, match="the bins of the histogram are not whole"):
+        read_one("fio", json.dumps(report, indent=1))
+
+
+def test_an_only_sum_that_was_cut_off_leaves_the_job_its_figures() -> None:
+    text = recorded("pasted/fio-quoted.txt")
+    output = read_one("fio", text[: text.rindex(", run=")])
+    assert by_name(output)["write_bandwidth"] == 5771
+    assert any("before the last of fio's sums: 0 of 1" in note for note in output.notes)
 
 
 def test_iops_in_text_that_its_bytes_contradict_are_computed_from_these() -> None:

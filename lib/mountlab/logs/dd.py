@@ -10,7 +10,18 @@ import re
 
 from mountlab.core.errors import ToolError
 from mountlab.core.resolution import last_digit
-from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unreadable
+from mountlab.logs.base import (
+    Figure,
+    Format,
+    LogReading,
+    Part,
+    StatedValues,
+    lines_of,
+    parts_at,
+    rejoined,
+    unpasted,
+    unreadable,
+)
 from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
@@ -85,7 +96,9 @@ def _check_progress(lines: list[str]) -> None:
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
         last = _goes_on(lines, at, match) if match else None
-        if match and last and match["bytes"] == last["bytes"] and not _at_once(match["seconds"], last["seconds"]):
+        if _PROGRESS.match(line) or not match or not last or match["bytes"] != last["bytes"]:
+            continue
+        if not _at_once(match["seconds"], last["seconds"]):
             raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
 
 
@@ -204,4 +217,11 @@ def _name(part: Part) -> str:
     return "dd's summary"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+_BROKEN = re.compile(r"^\s*\d{1,20} bytes\b(?!.*/s)")
+
+
+def _plain(text: str) -> str:
+    return "\n".join(rejoined(unpasted(text).split("\n"), _BROKEN, (_SUMMARY,)))
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain)

@@ -478,7 +478,7 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
         elif group is not None and LOOKS_LIKE_A_TOTAL.match(line):
             old = "aggrb" in line
             match = (OLD_TOTAL if old else TOTAL).match(line)
-            if not match and found and number == _last_line(lines, first, end):
+            if not match and number == _last_line(lines, first, end):
                 break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")

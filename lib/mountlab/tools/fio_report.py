@@ -196,14 +196,17 @@ def completed(data: Mapping[str, Any], side: str) -> float:
     fio counts an I/O in `total_ios`, and so in `iops`, when it issues it (td_io_queue), but its bytes and latency when
     it completes. At the end of a ramp_time it sets all of these to 0. So I/Os in flight at that moment are in the bytes
     and the latencies, and not in `total_ios`. Where only the number of latencies divides the bytes into whole blocks,
-    it is the number of I/Os.
+    it is the number of I/Os. (fio 3.1 has it in the bins of the histogram alone.)
     """
     issued = number_of(data, "total_ios", side) if "total_ios" in data else 0
-    sections = [mapping(data, key, side) for key in ("clat_ns", "lat_ns") if key in data]
-    counted = next((number for each in sections if (number := number_of(each, "N", side) if "N" in each else 0)), 0)
     moved = number_of(data, "io_bytes", side)
-    whole = issued and counted and counted != issued and _in_blocks(moved, counted) and not _in_blocks(moved, issued)
-    return counted if whole else issued
+    if not issued or _in_blocks(moved, issued):
+        return issued
+    sections = {key: mapping(data, key, side) for key in ("clat_ns", "lat_ns") if key in data}
+    stated = [number_of(section, "N", side) for section in sections.values() if "N" in section]
+    bins = [histograms.read_bins(section, where=f"{FILE}: {side}.{key}") for key, section in sections.items()]
+    counted = [*stated, *(histogram.total for histogram in bins if histogram)]
+    return next((number for number in counted if number and _in_blocks(moved, number)), issued)
 
 
 def _in_blocks(moved: float, ios: float) -> bool:
