@@ -74,7 +74,14 @@ def test_a_progress_of_several_lines_is_no_output() -> None:
 
 def test_a_summary_that_a_mailer_broke_is_whole_again() -> None:
     text = "1000+0 records in\n1000+0 records out\n1048576000 bytes transferred in 16.0 secs (65536000\nbytes/sec)"
-    assert by_name(read_one("dd", re.sub("^", "> ", text, flags=re.MULTILINE))) == {"elapsed": 16.0, "bytes": 1048576000, "bandwidth": 65536000}
+    text = re.sub("^", "> ", text, flags=re.MULTILINE)
+    assert by_name(read_one("dd", text)) == {"elapsed": 16.0, "bytes": 1048576000, "bandwidth": 65536000}
+
+
+def test_a_rate_of_nothing_is_no_rate() -> None:
+    """The first uutils divided whole numbers."""
+    text = "0+2 records in\n2+0 records out\n4 bytes (4 B, 4 B) copied, 1.0 s, 0 B/s\n"
+    assert by_name(read_one("dd", text)) == {"elapsed": 1.0, "bytes": 4, "bandwidth": 4}
 
 
 def test_a_last_progress_in_whole_seconds_is_no_output() -> None:

@@ -146,13 +146,14 @@ def _amounts(match: re.Match[str], line: int) -> Summary:
         raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
     # Toybox writes 'M/s', and means MiB.
     rate = match["rate"] if match["unit"].endswith("B") and not _COUNTS_MIB.search(match[0]) else ""
+    rate = rate if as_number(match["rate"]) else ""  # the first uutils divided whole numbers
     said = summary(copied, match["seconds"], rate, match["unit"])
     if not 0 < said.seconds < math.inf:
         raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
     seconds, half = as_number(match["seconds"]), 0.51 * last_digit(match["seconds"])
     rates = (copied / (seconds + half), copied / max(seconds - half, math.ulp(0.0)))
     by_ms = copied / max(math.floor(seconds / UUTILS_CLOCK_S), 1) / UUTILS_CLOCK_S
-    of_uutils = _agrees(match["rate"], match["unit"], by_ms, by_ms)
+    of_uutils = not as_number(match["rate"]) or _agrees(match["rate"], match["unit"], by_ms, by_ms)
     sizes = [(each["size"], each["unit"], (copied, copied)) for each in _SIZE.finditer(match["sizes"] or "")]
     for printed, unit, (least, most) in (*([] if of_uutils else [(match["rate"], match["unit"], rates)]), *sizes):
         if not _agrees(printed, unit, least, most):
