@@ -321,7 +321,7 @@ def test_what_the_servers_say_is_the_evidence_of_a_failure() -> None:
 
 
 def test_logs_of_clients_from_elsewhere_are_read() -> None:
-    rows = fio_json.read((DATA / "clients.jsonplus").read_text(), 0)
+    rows = fio_json.read((DATA / "clients.jsonplus").read_text(), 0).figures
     assert {row.measurement.label for row in rows} == {"", "read", "client-a mountlab", "client-b mountlab"}
 
 
