@@ -153,10 +153,52 @@ def test_a_job_file_that_is_pasted_into_a_sweep_is_valid_and_its_changes_are_sho
     assert "changed      read: line 2: directory=/mnt/x is dropped: " in capsys.readouterr().out
 
 
+def included(params: Path, files: dict[str, str]) -> Path:
+    """A sweep whose job file is mine.fio, with files beside it."""
+    for name, text in files.items():
+        (params / "sweeps" / name).parent.mkdir(exist_ok=True)
+        (params / "sweeps" / name).write_text(text)
+    entry = "workloads: {read: {tool: fio, job_file: mine.fio}}\n"
+    path = params / "sweeps" / "mine.yml"
+    path.write_text(re.sub("workloads: .*\nexclude: .*\n", entry, TINY))
+    return path
+
+
+def test_files_that_a_job_file_includes_are_read_beside_it_and_kept_with_the_sweep(params: Path) -> None:
+    files = {"mine.fio": "[a]\ninclude sub/b.fio\nsize=1m\n", "sub/b.fio": "include c.fio\n", "sub/c.fio": "rw=read\n"}
+    sweep = paths.load_sweep(included(params, files)).sweep
+    text = str(sweep.workloads[0].options["jobs"])
+    assert [line for line in text.splitlines() if not line.startswith("#")] == ["[a]", "rw=read", "size=1m"]
+    entry = 'workloads: {read: {tool: fio, jobs: "[a]\\ninclude sub/b.fio\\nsize=1m"}}\n'
+    (params / "sweeps" / "text.yml").write_text(re.sub("workloads: .*\nexclude: .*\n", lambda _: entry, TINY))
+    assert paths.load_sweep("text").sweep.workloads[0].options["jobs"] == text.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"mine.fio": "[a]\nrw=read\ninclude gone.fio\n"}, ("mine.fio, line 3", "gone.fio")),
+        ({"mine.fio": "[a]\ninclude ../../x\n"}, ("mine.fio, line 2", "lies beside it")),
+        ({"mine.fio": "[a]\ninclude mine.fio\n"}, ("mine.fio, line 2", "none of which includes itself")),
+        (
+            {"mine.fio": "[a]\ninclude b.fio\nruntime=x\n", "b.fio": "size=1m\nioscheduler=x\n"},
+            ("line 4 (b.fio, line 2)", "(line 3 of the file itself)"),
+        ),
+    ],
+)
+def test_what_is_wrong_in_or_with_an_included_file_is_said_with_its_name_and_line(
+    files: dict[str, str], words: tuple[str, ...], params: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    included(params, files)
+    assert main(["sweep", "check", "mine"]) == 2
+    heard = capsys.readouterr().err
+    assert [word for word in words if word not in heard] == []
+
+
 def test_a_job_file_with_what_only_its_author_knows_is_refused_with_its_text(
     params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a.fio").write_text(JOB_FILE + "fill_device=1\n")
+    (tmp_path / "a.fio").write_text(JOB_FILE + "ioscheduler=none\n")
     assert main(["sweep", "import-job", str(tmp_path / "a.fio")]) == 2
     heard = capsys.readouterr()
     assert "# refused: not a value for a job file; allowed: " in heard.out

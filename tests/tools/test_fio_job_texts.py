@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_a_line_is_read_as_fio_reads_it(line: str, option: str, value: Scalar) -
     [
         "name=x", "description=a/b", "directory=/mnt/x", "group_reporting=1", "new_group", "write_lat_log=/tmp/x",
         "log_avg_msec=500", "per_job_logs=0", "percentile_list=50:99", "clat_percentiles=1", "disk_util=0",
-        "unified_rw_reporting=mixed", "kb_base=1024", "fill_device=0", "output-format=json",
+        "unified_rw_reporting=mixed", "kb_base=1024", "fill_device=0", "output-format=json", "fill_device=1", "fill_fs",
         "write_bw_log=${LOG}", "size=100%",
     ],
 )  # fmt: skip
@@ -310,6 +311,52 @@ def test_variables_have_the_values_that_stand_beside_the_text() -> None:
     assert (read["rw"], read["size"], read["numjobs"]) == ("randread", 2 * MIB, 4)
 
 
+@every_row(
+    ("line", "values", "option", "value"),
+    [
+        ("filesize=10*10*1000*$mb_memory", {"mb_memory": 64}, "filesize", 6_400_000),
+        ("numjobs=$ncpus*2", {"ncpus": 3}, "numjobs", 6),
+        ("numjobs=$ncpus/2+1", {"ncpus": 7}, "numjobs", 4),
+        ("bs=(2*1024)", {}, "bs", 2048),
+        ("bs=(4k*2)", {}, "bs", 8192),
+        ("runtime=(2*30)", {}, "runtime", 60.0),
+        ("filename=a$ncpus-2", {"ncpus": 3}, "filename", "a3-2"),
+    ],
+)
+def test_sums_have_the_value_that_fio_computes(line: str, values: dict[str, int], option: str, value: Scalar) -> None:
+    """With a number of the box in them (by bc, whole numbers), or in brackets; other texts stay."""
+    text = f"[a]\nrw=write\nsize=8m\n{line}\n"
+    assert only(text, variables=json.dumps(values))[option] == value
+    written = imported(text, **{name: str(number) for name, number in values.items()})
+    assert (written.problems, written.jobs[0].options[option]) == ((), value)
+    assert "*" not in written.text.split(line.partition("=")[0])[1].partition("#")[0]
+
+
+def test_a_number_of_the_box_without_a_value_is_named_with_the_way_to_give_it() -> None:
+    (error,) = read_jobs(workload("[a]\nrw=read\nsize=1m\nnumjobs=$ncpus*2\n").options).problems
+    assert "$ncpus is a number of each box" in error.what
+    assert "--var ncpus=..." in error.next_step
+
+
+@every_row(
+    ("text", "sizes"),
+    [
+        ("[global]\nsize=1m\nkb_base=1000\n[a]\nrw=read\nbs=4k\n", (1_000_000, 4000)),
+        ("[global]\nkb_base=1000\n[a]\nrw=read\nsize=1MiB\nbs=4kb\nruntime=1m\n", (MIB, 4000)),
+        ("[global]\nsize=1m\n[a]\nrw=read\nkb_base=1000\nbs=4k,8k\n", (MIB, "4000,8000,8000")),
+        ("[global]\nkb_base=1000\nsize=1m\n[a]\nrw=read\nkb_base=1024\nbs=4k\n", (1_000_000, 4096)),
+    ],
+)
+def test_sizes_are_read_by_the_base_of_units_of_their_section(text: str, sizes: tuple[Scalar, Scalar]) -> None:
+    (job,) = jobs_of(workload(text).options)
+    assert (job.options["size"], job.options["bs"], job.options.get("runtime", 60.0)) == (*sizes, 60.0)
+    assert ": sizes are read by it, and given to fio in bytes" in " ".join(changes(text))
+    assert imported(text).jobs == (job,)
+    scaled = imported(text, size=256 * MIB)
+    assert scaled.jobs[0].options["size"] == 256 * MIB
+    assert jobs_of(workload(scaled.text).options) == scaled.jobs
+
+
 @every_row(("text", "name"), [("[a]\nrw=read\nsize=1m\n", "RW"), ("[a]\nrw=${RW}\nsize=1m\n", "rw")])
 def test_a_variable_that_the_text_does_not_have_is_refused(text: str, name: str) -> None:
     with pytest.raises(ParameterError, match="no such variable") as caught:
@@ -394,9 +441,9 @@ def test_included_files_are_written_in_the_place_of_their_names() -> None:
 
 
 def test_what_cannot_be_mended_is_marked_in_the_text() -> None:
-    read = imported("[a]\nrw=read\nfill_device=1\nsize=1m\n")
+    read = imported("[a]\nrw=read\nioscheduler=none\nsize=1m\n")
     assert [error.where for error in read.problems] == ["my.fio, line 3"]
-    assert "# refused: fio's option fill_device is not for a job file to set; allowed: " in read.text
+    assert "# refused: fio's option ioscheduler is not for a job file to set; allowed: " in read.text
 
 
 @pytest.mark.requires_program("fio")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from mountlab.core.errors import ParameterError, all_of
 from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
-from mountlab.tools.fio_grammar import JobLine, read_lines
-from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, unused_variables, with_values
+from mountlab.tools.fio_grammar import JobLine, with_included
+from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs
 from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, check_job, fio_bytes
-from mountlab.tools.fio_rules import COMMANDS, ENGINE_ALIASES
+from mountlab.tools.fio_rules import COMMANDS, DROPPED, ENGINE_ALIASES
+from mountlab.tools.fio_values import IN_BYTES, filled_lines, unused_variables
 
 _SIZES = ("size", "filesize", "io_size", "offset", "offset_increment")
 """Options whose values a smaller size makes smaller."""
@@ -56,16 +58,18 @@ def import_text(
     """Return a job file for a sweep. `size`: bytes that the largest size of the file becomes; others follow in
     proportion. `include`: the text of a file beside it, None where there is none. `engine`: what takes the place of
     engines that use no file system."""
-    lines = [_printable(line) for line in _included(text, include)]
+    lines = [_printable(line) for line in with_included(text, PurePosixPath(where).name, lambda name, _: include(name))]
     whole = "\n".join(lines)
-    own = [with_values(line, variables) for line in read_lines(whole)]
-    given = (line.value or "" for line in own if line.key in ("size", "filesize"))
+    own = [(line, why) for _, line, why in filled_lines(whole, variables)]
+    given = (line.value or "" for line, _ in own if line.key in ("size", "filesize"))
     largest = max((fio_bytes(value) or 0 for value in given), default=0)
     mended, changes = [*lines], list[JobChange]()
-    others = bool(engine) and any(map(_is_other_engine, own))
-    for line in own:
+    others = bool(engine) and any(_is_other_engine(line) for line, _ in own)
+    for line, why in own:
         change = _without_other_engine(line, engine) if others else None
         change = change or _mended(line, size / largest if size and largest else None)
+        if why == IN_BYTES:
+            change = change or JobChange(line.number, line.text, f"{line.key}={line.value}", why)
         if change:
             changes.append(change)
             mended[line.number - 1] = change.now
@@ -93,19 +97,6 @@ def _without_other_engine(line: JobLine, engine: str | None) -> JobChange | None
     return None
 
 
-def _included(text: str, include: Callable[[str], str | None]) -> Iterator[str]:
-    """Yield the lines of a file, with those of the files that it includes in their place."""
-    raw = text.removeprefix("\ufeff").splitlines()
-    names = {line.number: line.value or "" for line in read_lines(text) if line.key == "include"}
-    for number, line in enumerate(raw, start=1):
-        more = include(names[number]) if number in names else None
-        if more is None:
-            yield line
-        else:
-            yield f"# from here on {names[number]}, which was included"
-            yield from more.splitlines()
-
-
 def _printable(line: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in line).strip()
 
@@ -116,6 +107,8 @@ def _mended(line: JobLine, scale: float | None) -> JobChange | None:
     if name in COMMANDS:
         why = "it runs a command on the box; Mountlab drops caches by itself, and `tool: command` runs commands"
         return JobChange(line.number, line.text, "", why)
+    if name == "kb_base":
+        return JobChange(line.number, line.text, "", DROPPED[name])
     if name in ("ioscheduler", "fill_device", "include") or not text:
         return None
     if name == "mem" and ":" in text:
@@ -155,7 +148,8 @@ def _placed(error: ParameterError, where: str) -> ParameterError:
 
 def _commented(lines: list[str], changes: list[JobChange], problems: list[ParameterError]) -> str:
     """Return the lines with each change, and above what is wrong the reason."""
-    refused = {int(match[1]): error for error in problems if (match := re.search(r", line (\d+)\Z", error.where))}
+    places = ((re.search(r", line (\d+)( \(.*\))?\Z", error.where), error) for error in problems)
+    refused = {int(match[1]): error for match, error in places if match}
     by_line: dict[int, list[JobChange]] = {}
     for change in changes:
         by_line.setdefault(change.line, []).append(change)

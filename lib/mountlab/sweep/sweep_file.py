@@ -27,6 +27,7 @@ from mountlab.sweep.until_entry import UntilFile, read_until
 from mountlab.sweep.validated import AS_SHARE, File, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_compared, read_exclusions, read_workloads, same_definitions
 from mountlab.tools import TOOLS
+from mountlab.tools.fio_grammar import read_lines, with_included
 
 Reader = Callable[[str, str], str]
 """The text of a file that a sweep names: its name, and the key that names it."""
@@ -261,7 +262,15 @@ def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
     tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
     keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
     texts = {keys[each]: _text_of(entry[each], read, entry, keys[each], f"{where}.{each}") for each in keys}
-    return {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
+    whole = {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
+    if read is None or tool is not TOOLS["fio"] or not isinstance(whole.get("jobs"), str):
+        return whole
+    # Only what is read here is in the record of a run, which must be readable without the files.
+    name, own = str(entry.get("job_file", "jobs")), str(whole["jobs"])
+    if not any(line.key == "include" for line in read_lines(own)):
+        return whole
+    lines = with_included(own, name, lambda path, place: read(path, f"{where}: {place}"))
+    return {**whole, "jobs": "\n".join(lines)}
 
 
 def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str) -> str:

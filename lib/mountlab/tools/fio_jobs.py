@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mountlab.core.errors import ParameterError, did_you_mean, raise_all
+from mountlab.core.errors import ParameterError, raise_all
 from mountlab.core.model import Scalar
 from mountlab.core.numbers import counted
 from mountlab.core.units import GIB
 from mountlab.tools import fio_seeds
-from mountlab.tools.fio_grammar import JobLine, is_global, read_lines, safe_name
+from mountlab.tools.fio_grammar import JobLine, is_global, origins, safe_name
 from mountlab.tools.fio_options import OPTIONS, READS, WRITES, arguments, file_count, fio_seconds, is_on
 from mountlab.tools.fio_rules import BESIDE, Ruling, rule
+from mountlab.tools.fio_values import filled_lines, unused_variables
 
 OWN_NAME = "mountlab"
 USUAL_SIZE = GIB
 """Bytes of a job that has no size: one for a whole device, or for files that are there already."""
-KEYWORDS = ("pagesize", "mb_memory", "ncpus")
-"""Words behind '$' for which fio takes numbers of the box."""
 _DATA = ("refill_buffers", "zero_buffers", "buffer_pattern", "buffer_compress_percentage", "dedupe_percentage")
 _MOST_SHOWN = 4
 """Changes with the same reason that are shown one by one."""
@@ -114,17 +112,6 @@ def _texts(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def unused_variables(values: Mapping[str, object], text: str, where: str) -> list[ParameterError]:
-    """Return an error for each variable with a value that the text does not have."""
-    names = dict.fromkeys(name for pair in re.findall(r"\$\{(\w+)\}|\$(\w+)", text) for name in pair if name)
-    what, allowed = "the job file has no such variable", ", ".join(names) or "none: it has no variables"
-    return [
-        ParameterError(what, where=where, got=name, allowed=allowed, next_step=did_you_mean(name, names))
-        for name in values
-        if name not in names
-    ]
-
-
 def _check_plain(own: Mapping[str, Scalar], where: str) -> None:
     """In a job file fio fills in what stands after '$', and has a shell compute with it."""
     for name, value in own.items():
@@ -155,8 +142,10 @@ class _Reader:
         self.names, self.files = dict[str, str](), dict[str, str]()
 
     def read(self, text: str) -> None:
-        for line in read_lines(text):
+        places = origins(text)
+        for line, filled, why in filled_lines(text, self.values):
             place = f"{self.where}, line {line.number}"
+            place += f" ({places[line.number]})" if line.number in places else ""
             try:
                 if line.text.startswith("["):
                     self._end()
@@ -164,7 +153,7 @@ class _Reader:
                 elif self.section is None:
                     raise ParameterError("an option before the first section", where=place, got=line.text[:60])
                 else:
-                    self._take(line, place)
+                    self._take(line, filled, why, place)
             except ParameterError as error:
                 self.problems.append(error)
         self._end()
@@ -182,8 +171,8 @@ class _Reader:
         if not name:
             raise ParameterError("a section without a name", where=place, got=line.text[:60], allowed="[NAME]")
 
-    def _take(self, line: JobLine, place: str) -> None:
-        filled = with_values(line, self.values)
+    def _take(self, line: JobLine, filled: JobLine, reason: str, place: str) -> None:
+        """Take an option. `reason`: why it is `filled` with another value than it has in the text."""
         ruling = rule(filled, place)
         if ruling.name == "filename":
             ruling = self._of_files(str(ruling.value))
@@ -195,8 +184,7 @@ class _Reader:
         now, why = f"{ruling.name}={_text(ruling.value)}" if ruling.name else "", ruling.why
         if not why:  # the text of its author says the same
             now = f"{ruling.name}={filled.value or 1}"
-            why = "the values of its variables" if filled != line else ""
-            why = why or (f"another name of {ruling.name}" if ruling.name != line.key else "")
+            why = reason or (f"another name of {ruling.name}" if ruling.name != line.key else "")
         if why:
             self.changes.append(JobChange(line.number, line.text, now, why))
 
@@ -254,16 +242,6 @@ class _Reader:
 
     def _add(self, line: JobLine, now: str, why: str, was: str = "") -> None:
         self.changes.append(JobChange(line.number, was, now, why))
-
-
-def with_values(line: JobLine, values: Mapping[str, str]) -> JobLine:
-    """Return an option with the values of its variables."""
-    if line.value is None or not values:
-        return line
-    keywords = "|".join(name for name in KEYWORDS if name in values)
-    pattern = r"\$\{(\w+)\}" + (rf"|\$({keywords})" if keywords else "")
-    value = re.sub(pattern, lambda match: values.get(next(filter(None, match.groups())), match[0]), line.value)
-    return replace(line, value=value)
 
 
 def _text(value: Scalar) -> str:

@@ -11,6 +11,7 @@ from mountlab.core.model import Scalar
 from mountlab.core.options import Option, read_value
 from mountlab.tools.fio_grammar import JobLine
 from mountlab.tools.fio_options import ALIASES, OPTIONS, RESERVED, fio_bytes, fio_seconds
+from mountlab.tools.fio_values import KEYWORDS
 
 BESIDE = ("jobs", "variables", "cache", "group_reporting", "log_avg_msec")
 """What is asked of all jobs together, beside the text."""
@@ -31,15 +32,16 @@ DROPPED: Mapping[str, str] = {
     **dict.fromkeys(("log_compression", "log_compression_cpus", "log_store_compressed", "log_entries"), _LOGS),
     **dict.fromkeys(("log_alternate_epoch_clock_id", "log_window_value"), _LOGS),
     **dict.fromkeys(("per_job_logs", "bwavgtime", "iopsavgtime"), _LOGS),
+    "fill_device": "the file whose size is given, or proposed, stands for the device: it is written whole",
+    "kb_base": "sizes are read by it, and given to fio in bytes",
     "replay_no_stall": "without effect: nothing is replayed",
 }
 """Options that do not change the I/O, and why Mountlab does without."""
-_WITHOUT_EFFECT = {"fill_device": ("0",), "create_only": ("0",), "kb_base": ("1024",)}
+_WITHOUT_EFFECT = {"fill_device": ("0",), "create_only": ("0",)}
 """Options that are refused but for fio's own value."""
 _REFUSED: Mapping[str, str] = {
     **{name: why for name, why in RESERVED.items() if name not in (*DROPPED, *ALIASES, "exitall")},
-    "include": "write the text of that file here; `mountlab sweep import-job FILE` does so for files beside FILE",
-    "kb_base": "sizes in units of 1024, which are fio's own: write them in bytes",
+    "include": "a plain file beside the sweep file, or FILE of `mountlab sweep import-job FILE`; or its text",
     "offset_align": "offsets in bytes",
 }
 _ANY_NUMBER_IS_ON = ("time_based", "refill_buffers", "stonewall")
@@ -70,10 +72,10 @@ def rule(line: JobLine, place: str) -> Ruling:
     if not line.key:
         raise _refusal(line, place, "a value without an option", "NAME=VALUE, or NAME alone")
     name, text = ALIASES.get(line.key, line.key), line.value
-    if name in DROPPED:
-        return Ruling(why=DROPPED[name])
     if text in _WITHOUT_EFFECT.get(name, ()):
         return Ruling(why="without effect: it is what fio does anyway")
+    if name in DROPPED:
+        return Ruling(why=DROPPED[name])
     if name in _REFUSED and name not in _SPECIAL:
         what = f"fio's option {line.key} is not for a job file to set"
         raise _refusal(line, place, what, _REFUSED[name], IMPORT if name in COMMANDS else "")
@@ -82,8 +84,10 @@ def rule(line: JobLine, place: str) -> Ruling:
     if name == "filename_format" and text:
         return _name_format(name, text, line, place)
     if "$" in (text or "") or text == "":
-        allowed = "NAME=VALUE, or NAME alone, without '$'"
-        raise _refusal(line, place, "not a value for a job file", allowed, _variables(text))
+        keyword = next((word for word in KEYWORDS if f"${word}" in (text or "")), "")
+        what = f"${keyword} is a number of each box" if keyword else "not a value for a job file"
+        allowed = f"a value for {keyword}" if keyword else "NAME=VALUE, or NAME alone, without '$'"
+        raise _refusal(line, place, what, allowed, _variables(text))
     return _SPECIAL[name](name, text or "", line, place) if name in _SPECIAL else _plain(name, text, line, place)
 
 

@@ -6,14 +6,13 @@ a file descriptor; words in braces are options of the workload. Names avoid file
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mountlab.core.errors import ParameterError
+from mountlab.core.sums import whole_sum
 from mountlab.core.units import GIB, KIB, MIB
 
 Amounts = Mapping[str, int]
@@ -455,9 +454,6 @@ _DIR = re.compile(r"\$dir(?!\w)")
 _SET = re.compile(r"\s*set\s+(\$\w+)\s*=\s*(.*\S)\s*")
 _SUM = re.compile(r"[\w$() \t*/+-]*[*/+-][\w$() \t*/+-]*")
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
-}  # fmt: skip
 _OURS = re.compile(r"\s*(set\s+\$dir\s*=|run\b|echo\b|version\b)")
 _ALLOWED = "file sets with path=$dir, plain names; `set $dir=` and `run` are written by Mountlab"
 
@@ -499,22 +495,12 @@ def _value(text: str, known: Mapping[str, int], line: str, where: str) -> int:
         return str(known[f"${match[1]}"] if match[1] else int(match[2]) * _UNITS[match[3]])
 
     try:
-        tree = ast.parse(re.sub(r"\$(\w+)|(\d{1,18})([kmg]?)", shown, text).strip(), mode="eval")
-        value = _of_tree(tree.body)
-    except (KeyError, SyntaxError, ValueError, ZeroDivisionError) as error:
+        value = whole_sum(re.sub(r"\$(\w+)|(\d{1,18})([kmg]?)", shown, text))
+    except (KeyError, ValueError) as error:
         raise _no_value(line, where, str(error)) from error
     if value <= 0:
         raise _no_value(line, where, str(value))
     return value
-
-
-def _of_tree(tree: ast.expr) -> int:
-    match tree:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            return _ARITHMETIC[type(op)](_of_tree(left), _of_tree(right))
-    raise ValueError(ast.dump(tree)[:60])
 
 
 def _no_value(line: str, where: str, got: str) -> ParameterError:
