@@ -15,7 +15,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import MARK_BYTES, Scalar, Target, Workload
 from mountlab.sweep.job_import import Imported, import_text
 from mountlab.tools.fio import Fio
-from mountlab.tools.fio_jobs import USUAL_SIZE, change_words, jobs_of, read_jobs
+from mountlab.tools.fio_jobs import USUAL_SIZE, change_words, jobs_of, read_jobs, takes_usual_size
 from mountlab.tools.fio_options import OPTIONS
 from rows import every_row
 
@@ -109,7 +109,7 @@ def test_a_line_is_read_as_fio_reads_it(line: str, option: str, value: Scalar) -
         "name=x", "description=a/b", "directory=/mnt/x", "group_reporting=1", "new_group", "write_lat_log=/tmp/x",
         "log_avg_msec=500", "per_job_logs=0", "percentile_list=50:99", "clat_percentiles=1", "disk_util=0",
         "unified_rw_reporting=mixed", "kb_base=1024", "fill_device=0", "output-format=json", "fill_device=1", "fill_fs",
-        "write_bw_log=${LOG}", "size=100%",
+        "write_bw_log=${LOG}", "size=0",
     ],
 )  # fmt: skip
 def test_a_line_without_effect_on_the_io_is_dropped_and_reported(line: str) -> None:
@@ -153,7 +153,63 @@ def test_what_a_file_leaves_open_is_what_fio_does_or_is_chosen_and_both_are_said
     text: str, added: dict[str, Scalar]
 ) -> None:
     assert added.items() <= only(text).items() or added == {"time_based": 0}
-    assert any("is added" in words for words in changes(text))
+    assert any("is added" in words or "becomes time_based=0" in words for words in changes(text))
+
+
+@every_row(
+    ("lines", "places"),
+    [
+        ("size=50%", (0, 0, 512 * KIB)),
+        ("size=100%", (0, 0, MIB)),
+        ("offset=25%", (256 * KIB, 0, 768 * KIB)),
+        ("fileoffset=25%\nsize=50%", (256 * KIB, 0, 512 * KIB)),
+        ("offset=75%\nsize=50%", (768 * KIB, 0, 256 * KIB)),
+        ("offset_increment=50%\nnumjobs=2\nsize=50%", (0, 512 * KIB, 512 * KIB)),
+        ("offset=10%\nsize=10%", (26 * 4 * KIB, 0, 25 * 4 * KIB)),
+        ("offset=50%\nsize=64k", (512 * KIB, 0, 64 * KIB)),
+        ("offset=50%\nsize=3m", (3 * MIB, 0, 3 * MIB)),
+        ("offset=0%\nsize=50%\nbs=64k", (0, 0, 512 * KIB)),
+        ("filesize=2m\nsize=50%", (0, 0, MIB)),
+    ],
+)
+def test_a_share_is_one_of_the_file_that_stands_for_the_device(lines: str, places: tuple[int, int, int]) -> None:
+    """As fio 3.33 was seen to read a file of 1 MiB: offsets up to the next block, sizes down. Given bytes fit in."""
+    text = f"[a]\nfilename=/dev/sdb\nrw=read\n{lines}\n"
+    read = read_jobs(workload(text).options, usual_size=MIB)
+    (job,) = read.jobs
+    assert read.problems == ()
+    assert tuple(int(job.options.get(name, 0)) for name in ("offset", "offset_increment", "size")) == places
+    written = imported(text, size=MIB)
+    assert read_jobs(workload(written.text).options).jobs == written.jobs
+
+
+def test_a_share_is_reported_with_what_it_is_of_and_keeps_the_warning_of_a_size_that_is_proposed() -> None:
+    text = "[global]\nsize=50%\n[a]\nrw=read\nio_size=50%\n"
+    read = read_jobs(workload(text).options)
+    assert change_words(read.changes) == [
+        "line 3: size=536870912 is added: 50 % of the 1GiB that stand for the device",
+        "line 5: io_size=50% becomes io_size=268435456: 50 % of its size",
+    ]
+    assert takes_usual_size(read.changes)
+    assert not takes_usual_size(read_jobs(workload(text, size=MIB).options).changes)
+    filled = read_jobs(workload("[a]\nrw=write\nfill_device=1\nrefill_buffers=0\n").options)
+    assert takes_usual_size(filled.changes)
+    assert (filled.problems, filled.jobs[0].options["size"]) == ((), USUAL_SIZE)
+
+
+def test_every_line_of_many_is_named_where_a_sweep_is_checked() -> None:
+    sections = "".join(f"[{name}]\nfilename=/dev/{name}\n" for name in "abcdef")
+    said = " ".join(Fio().remarks(workload(f"[global]\ntime_based\nrw=read\nsize=1m\n{sections}")))
+    assert all(f"filename=/dev/{name} becomes filename={name}" in said for name in "abcdef")
+    assert "lines 5, 7, 9, 11, 13, 15: time_based=0 is added: fio ignores time_based" in said
+
+
+def test_a_section_that_is_named_as_a_device_has_it_as_its_file() -> None:
+    text = "[/dev/sdb]\nrw=read\nsize=1m\n[x]\nrw=read\nsize=1m\nfilename=/dev/sdb\n"
+    assert [job.options["filename"] for job in jobs_of(workload(text).options)] == ["sdb", "sdb"]
+    assert "line 1: filename=sdb is added: fio takes the device that the section names, /dev/sdb" in " ".join(
+        changes(text)
+    )
 
 
 def test_a_size_beside_the_text_is_taken_where_the_text_has_none() -> None:
@@ -165,7 +221,21 @@ def test_data_that_mountlab_makes_new_for_each_write_is_said_where_the_file_says
     assert changes(text) == [
         "line 1: refill_buffers=1 is added: new data for each write, unless the file says what data"
     ]
-    assert changes(f"{text}zero_buffers\n") == changes(f"{text}refill_buffers=0\n") == []
+    assert changes(f"{text}refill_buffers=0\n") == []
+
+
+@every_row(
+    "line",
+    ["zero_buffers", "buffer_pattern=0xdead", "buffer_compress_percentage=50", "dedupe_percentage=10",
+     "scramble_buffers=1"],
+)  # fmt: skip
+@pytest.mark.parametrize("section", ["[global]\n{}\n[a]\n", "[a]\n{}\n"])
+def test_data_that_the_file_describes_are_left_to_fio(line: str, section: str) -> None:
+    """refill_buffers=1 would write other data than the file says, or undo what fio itself sets beside the option."""
+    text = f"{section.format(line)}rw=write\nsize=1m\n"
+    assert changes(text) == []
+    assert "refill_buffers" not in Fio().command(workload(text), "/m/t", "/out").files["/out/jobs.fio"]
+    assert only(f"{text}refill_buffers=0\n")["refill_buffers"] == 0
 
 
 @every_row(

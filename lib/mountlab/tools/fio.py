@@ -133,7 +133,7 @@ class Fio(Tool):
         return _extent(jobs_of(workload.options), target) * max(1, len(workload.clients))
 
     def remarks(self, workload: Workload) -> tuple[str, ...]:
-        return tuple(change_words(read_jobs(workload.options).changes))
+        return tuple(change_words(read_jobs(workload.options).changes, most=None))
 
     def expected_s(self, workload: Workload) -> float:
         jobs = jobs_of(workload.options)

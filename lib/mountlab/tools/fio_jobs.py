@@ -15,12 +15,17 @@ from mountlab.tools import fio_seeds
 from mountlab.tools.fio_grammar import JobLine, is_global, origins, safe_name
 from mountlab.tools.fio_options import OPTIONS, READS, WRITES, arguments, file_count, fio_seconds, is_on
 from mountlab.tools.fio_rules import BESIDE, Ruling, rule
+from mountlab.tools.fio_shares import SHARE, SHARED, parts_of
 from mountlab.tools.fio_values import filled_lines, unused_variables
 
 OWN_NAME = "mountlab"
 USUAL_SIZE = GIB
 """Bytes of a job that has no size: one for a whole device, or for files that are there already."""
-_DATA = ("refill_buffers", "zero_buffers", "buffer_pattern", "buffer_compress_percentage", "dedupe_percentage")
+_DATA = (
+    "refill_buffers", "zero_buffers", "scramble_buffers", "buffer_pattern", "buffer_compress_percentage",
+    "dedupe_percentage",
+)  # fmt: skip
+"""Options that say what data are written."""
 _MOST_SHOWN = 4
 """Changes with the same reason that are shown one by one."""
 
@@ -50,12 +55,14 @@ class JobChange:
     now: str
     """'' for a line that is dropped."""
     why: str
+    proposes: bool = False
+    """Whether it rests on a size that Mountlab chose."""
 
     @property
     def words(self) -> str:
-        """'line 4: bs=4k-8k becomes bs=4096,8192'."""
+        """'bs=4k-8k becomes bs=4096,8192'."""
         becomes = f"{self.was} becomes {self.now}" if self.was and self.now else ""
-        return f"line {self.line}: " + (becomes or (f"{self.now} is added" if self.now else f"{self.was} is dropped"))
+        return becomes or (f"{self.now} is added" if self.now else f"{self.was} is dropped")
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.common, self.current = dict(self.beside), dict[str, Scalar]()
         self.common_given, self.given = set[str](), set[str]()
+        self.lines = dict[str, JobLine]()
         self.section: JobLine | None = None
         self.names, self.files = dict[str, str](), dict[str, str]()
 
@@ -165,7 +173,7 @@ class _Reader:
 
     def _begin(self, line: JobLine, place: str) -> None:
         name = line.value or ""
-        self.section = line
+        self.section, self.lines = line, {}
         self.current = self.common if is_global(name) else dict(self.common)
         self.given = self.common_given if is_global(name) else {*self.common_given}
         if not name:
@@ -179,8 +187,10 @@ class _Reader:
         if ruling.name == "wait_for":
             ruling = replace(ruling, value=self.names.get(str(ruling.value), ruling.value))
         if ruling.name:
-            _check_once(ruling.name, ruling.value, self.beside, place)
+            if not (ruling.name in SHARED and SHARE.fullmatch(str(ruling.value))):
+                _check_once(ruling.name, ruling.value, self.beside, place)
             self._set(ruling.name, ruling.value)
+            self.lines[ruling.name] = line
         now, why = f"{ruling.name}={_text(ruling.value)}" if ruling.name else "", ruling.why
         if not why:  # the text of its author says the same
             now = f"{ruling.name}={filled.value or 1}"
@@ -217,6 +227,10 @@ class _Reader:
             shared = f"{self.names[name]}.$jobnum.$filenum"
             self._add(line, f"filename_format={shared}", "sections of one name share their files")
             self.current["filename_format"] = shared
+        if name.startswith("/") and not {"filename", "filename_format"} & {*self.current}:
+            self.current["filename"] = self._of_files(name).value
+            why = f"fio takes the device that the section names, {name}, as its file"
+            self._add(line, f"filename={self.current['filename']}", why)
         self.names.setdefault(name, safe)
         self._complete(line)
         self.jobs.append(Job(safe, self.current))
@@ -228,20 +242,37 @@ class _Reader:
             own["rw"] = "read"
             self._add(line, "rw=read", "what fio does where nothing is said")
         if own.get("time_based") and not own.get("runtime"):
-            own["time_based"] = 0
-            self._add(line, "time_based=0", "fio ignores time_based where no runtime is given")
+            self._change(line, "time_based", 0, "fio ignores time_based where no runtime is given")
+        self._complete_sizes(line)
+        if own["rw"] in WRITES and own.get("refill_buffers") and not self.given.intersection(_DATA):
+            self._add(line, "refill_buffers=1", "new data for each write, unless the file says what data")
+        elif self.given.intersection(_DATA) and "refill_buffers" not in self.given:
+            own.pop("refill_buffers", None)
+
+    def _complete_sizes(self, line: JobLine) -> None:
+        own, whole = self.current, int(self.beside.get("size", self.usual_size))
+        proposes = "size" not in self.beside and "filesize" not in own and self.usual_size == USUAL_SIZE
+        if "filesize" in own:
+            whole = int(str(own["filesize"]).rpartition("-")[2]) * file_count(own)
+        asked = {name: value for name, value in own.items() if name != "size" or name in self.given}
+        for name, part in parts_of(asked, whole).items():
+            self._change(line, name, part.size, part.why, proposes=proposes)
         if "size" not in own and "filesize" in own:
-            own["size"] = int(str(own["filesize"]).rpartition("-")[2]) * file_count(own)
+            own["size"] = whole
             self._add(line, f"size={own['size']}", "all files of it")
         elif "size" not in own:
             own["size"] = self.usual_size
             why = "the file names no size, as for a whole device: give one beside `jobs`"
-            self._add(line, f"size={self.usual_size}", why)
-        if own["rw"] in WRITES and own.get("refill_buffers") and not self.given.intersection(_DATA):
-            self._add(line, "refill_buffers=1", "new data for each write, unless the file says what data")
+            self._add(line, f"size={self.usual_size}", why, proposes=proposes)
 
-    def _add(self, line: JobLine, now: str, why: str, was: str = "") -> None:
-        self.changes.append(JobChange(line.number, was, now, why))
+    def _change(self, section: JobLine, name: str, value: int, why: str, *, proposes: bool = False) -> None:
+        """Give an option another value: in its own line, or below the head of the section if it has none there."""
+        self.current[name] = value
+        line = self.lines.get(name)
+        self._add(line or section, f"{name}={value}", why, line.text if line else "", proposes=proposes)
+
+    def _add(self, line: JobLine, now: str, why: str, was: str = "", *, proposes: bool = False) -> None:
+        self.changes.append(JobChange(line.number, was, now, why, proposes))
 
 
 def _text(value: Scalar) -> str:
@@ -263,20 +294,26 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
 
 
 def change_words(changes: Iterable[JobChange], *, most: int | None = _MOST_SHOWN) -> list[str]:
-    """Return one sentence for each reason: what fio gets in the place of the lines, and how many more there are."""
-    by_reason: dict[str, list[str]] = {}
+    """Return one sentence for each reason: what fio gets in the place of the lines, and how many more there are. Lines
+    with the same words are named together."""
+    by_reason: dict[str, dict[str, list[int]]] = {}
     for change in changes:
-        by_reason.setdefault(change.why, []).append(change.words)
-    left = {why: len(words) - len(words[:most]) for why, words in by_reason.items()}
-    return [
-        "; ".join(words[:most]) + (f"; and {counted(left[why], 'more line')}" if left[why] else "") + f": {why}"
-        for why, words in by_reason.items()
+        by_reason.setdefault(change.why, {}).setdefault(change.words, []).append(change.line)
+    return [_sentence(why, lines, most) for why, lines in by_reason.items()]
+
+
+def _sentence(why: str, lines: Mapping[str, list[int]], most: int | None) -> str:
+    words = [
+        f"{'lines' if len(numbers) > 1 else 'line'} {', '.join(map(str, numbers))}: {text}"
+        for text, numbers in lines.items()
     ]
+    left = sum(map(len, [*lines.values()][most:])) if most is not None else 0
+    return "; ".join(words[:most]) + (f"; and {counted(left, 'more line')}" if left else "") + f": {why}"
 
 
 def takes_usual_size(changes: Iterable[JobChange]) -> bool:
     """Return whether a job has a size that its file does not give."""
-    return any(not change.was and change.now == f"size={USUAL_SIZE}" for change in changes)
+    return any(change.proposes for change in changes)
 
 
 # --- times ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from mountlab.core.model import Scalar
 from mountlab.core.options import Option, read_value
 from mountlab.tools.fio_grammar import JobLine
 from mountlab.tools.fio_options import ALIASES, OPTIONS, RESERVED, fio_bytes, fio_seconds
+from mountlab.tools.fio_shares import SHARE, SHARED
 from mountlab.tools.fio_values import KEYWORDS
 
 BESIDE = ("jobs", "variables", "cache", "group_reporting", "log_avg_msec")
@@ -79,6 +80,8 @@ def rule(line: JobLine, place: str) -> Ruling:
     if name in _REFUSED and name not in _SPECIAL:
         what = f"fio's option {line.key} is not for a job file to set"
         raise _refusal(line, place, what, _REFUSED[name], IMPORT if name in COMMANDS else "")
+    if name in SHARED and SHARE.fullmatch(text or "") and int((text or "")[:-1]):
+        return Ruling(name, text or "")
     if name == "filename" and text:
         return Ruling(name, text)
     if name == "filename_format" and text:
@@ -161,9 +164,8 @@ def _pattern(name: str, text: str, line: JobLine, place: str) -> Ruling:
 
 
 def _size(name: str, text: str, line: JobLine, place: str) -> Ruling:
-    """Return the size; a share of what is there already, and 0, say none."""
-    if text == "0" or re.fullmatch(r"\d{1,3}%", text):
-        return Ruling(why="a share of a device or of files that are there already: here are none")
+    if text in ("0", "0%"):
+        return Ruling(why="the size of a device or of files that are there already: here are none")
     return _plain(name, text, line, place)
 
 
@@ -176,9 +178,9 @@ def _file_size(name: str, text: str, line: JobLine, place: str) -> Ruling:
 
 
 def _offset(name: str, text: str, line: JobLine, place: str) -> Ruling:
-    value = fio_bytes(text)
+    value = fio_bytes("0" if text == "0%" else text)
     if value is None:
-        raise _refusal(line, place, f"fio's option {name} needs a plain value", "bytes, such as 1g")
+        raise _refusal(line, place, f"fio's option {name} needs a plain value", "bytes, such as 1g, or 0% to 100%")
     return Ruling(name, value, _own_units(text))
 
 
