@@ -177,6 +177,7 @@ def test_a_share_is_one_of_the_file_that_stands_for_the_device(lines: str, place
     text = f"[a]\nfilename=/dev/sdb\nrw=read\n{lines}\n"
     read = read_jobs(workload(text).options, usual_size=MIB)
     (job,) = read.jobs
+    assert job.options.get("filesize", MIB) == MIB, "fio uses the whole of a file that has a size of its own"
     assert read.problems == ()
     assert tuple(int(job.options.get(name, 0)) for name in ("offset", "offset_increment", "size")) == places
     written = imported(text, size=MIB)

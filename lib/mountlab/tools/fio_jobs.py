@@ -257,6 +257,9 @@ class _Reader:
         asked = {name: value for name, value in own.items() if name != "size" or name in self.given}
         for name, part in parts_of(asked, whole).items():
             self._change(line, name, part.size, part.why, proposes=proposes)
+        if "filesize" in own and SHARE.fullmatch(str(asked.get("size", ""))):
+            end = int(own.get("offset", 0)) + int(own["size"]) // file_count(own)
+            self._change(line, "filesize", end, "the part of it that fio uses")
         if "size" not in own and "filesize" in own:
             own["size"] = whole
             self._add(line, f"size={own['size']}", "all files of it")
