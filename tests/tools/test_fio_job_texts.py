@@ -421,7 +421,7 @@ def test_a_number_of_the_box_without_a_value_is_named_with_the_way_to_give_it() 
 def test_sizes_are_read_by_the_base_of_units_of_their_section(text: str, sizes: tuple[Scalar, Scalar]) -> None:
     (job,) = jobs_of(workload(text).options)
     assert (job.options["size"], job.options["bs"], job.options.get("runtime", 60.0)) == (*sizes, 60.0)
-    assert ": sizes are read by it, and given to fio in bytes" in " ".join(changes(text))
+    assert "kb_base=1000 is dropped: sizes are read by it, and given to fio in bytes" in " ".join(changes(text))
     assert imported(text).jobs == (job,)
     scaled = imported(text, size=256 * MIB)
     assert scaled.jobs[0].options["size"] == 256 * MIB

@@ -107,7 +107,7 @@ def _mended(line: JobLine, scale: float | None) -> JobChange | None:
     if name in COMMANDS:
         why = "it runs a command on the box; Mountlab drops caches by itself, and `tool: command` runs commands"
         return JobChange(line.number, line.text, "", why)
-    if name == "kb_base":
+    if name == "kb_base" and text == "1000":
         return JobChange(line.number, line.text, "", DROPPED[name])
     if name in ("ioscheduler", "fill_device", "include") or not text:
         return None

@@ -38,7 +38,7 @@ DROPPED: Mapping[str, str] = {
     "replay_no_stall": "without effect: nothing is replayed",
 }
 """Options that do not change the I/O, and why Mountlab does without."""
-_WITHOUT_EFFECT = {"fill_device": ("0",), "create_only": ("0",)}
+_WITHOUT_EFFECT = {"fill_device": ("0",), "create_only": ("0",), "kb_base": ("1024",)}
 """Options that are refused but for fio's own value."""
 _REFUSED: Mapping[str, str] = {
     **{name: why for name, why in RESERVED.items() if name not in (*DROPPED, *ALIASES, "exitall")},
