@@ -10,6 +10,7 @@ from mountlab.__main__ import main
 from mountlab.core.model import Box
 from mountlab.results import paths
 from mountlab.sweep.plan import make_plan
+from mountlab.tools.fio import Fio
 from sweep.test_plan import FACTS
 
 TINY = """
@@ -172,6 +173,9 @@ def test_files_that_a_job_file_includes_are_read_beside_it_and_kept_with_the_swe
     entry = 'workloads: {read: {tool: fio, jobs: "[a]\\ninclude sub/b.fio\\nsize=1m"}}\n'
     (params / "sweeps" / "text.yml").write_text(re.sub("workloads: .*\nexclude: .*\n", lambda _: entry, TINY))
     assert paths.load_sweep("text").sweep.workloads[0].options["jobs"] == text.rstrip()
+    files["sub/c.fio"] += "stats=1\n"
+    (remark,) = Fio().remarks(paths.load_sweep(included(params, files)).sweep.workloads[0])
+    assert remark.startswith("line 5 (sub/c.fio, line 2): stats=1 is dropped: ")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mountlab.core.errors import ParameterError, all_of
 from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
 from mountlab.tools.fio_grammar import JobLine, with_included
-from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs
+from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, with_origins
 from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, check_job, fio_bytes
 from mountlab.tools.fio_rules import COMMANDS, DROPPED, ENGINE_ALIASES
 from mountlab.tools.fio_values import IN_BYTES, filled_lines, unused_variables
@@ -79,7 +79,8 @@ def import_text(
     changes += read.changes
     of_jobs = (_placed(error, where) for error in (*read.problems, *_of_jobs(read.jobs, where)))
     problems = [*of_jobs, *unused_variables(variables, whole, "--var")]
-    return Imported(_commented(lines, changes, problems), tuple(changes), tuple(problems), read.jobs)
+    written = _commented(lines, changes, problems)
+    return Imported(written, with_origins(changes, whole), tuple(problems), read.jobs)
 
 
 def _is_other_engine(line: JobLine) -> bool:

@@ -57,6 +57,12 @@ class JobChange:
     why: str
     proposes: bool = False
     """Whether it rests on a size that Mountlab chose."""
+    origin: str = ""
+    """'more.fio, line 2' in a text with included files."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.line} ({self.origin})" if self.origin else str(self.line)
 
     @property
     def words(self) -> str:
@@ -112,7 +118,15 @@ def read_jobs(
         )
     jobs = tuple(_in_phases(reader.jobs))
     wrong = (*reader.problems, *_of_times(jobs, f"{where}.jobs"))
-    return JobText(jobs, tuple(sorted(reader.changes, key=lambda change: change.line)), wrong)
+    return JobText(
+        jobs, with_origins(sorted(reader.changes, key=lambda change: change.line), str(options["jobs"])), wrong
+    )
+
+
+def with_origins(changes: Iterable[JobChange], text: str) -> tuple[JobChange, ...]:
+    """Return changes with the places of the files that were included in the text."""
+    places = origins(text)
+    return tuple(replace(change, origin=places.get(change.line, "")) for change in changes)
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:
@@ -299,17 +313,14 @@ def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) 
 def change_words(changes: Iterable[JobChange], *, most: int | None = _MOST_SHOWN) -> list[str]:
     """Return one sentence for each reason: what fio gets in the place of the lines, and how many more there are. Lines
     with the same words are named together."""
-    by_reason: dict[str, dict[str, list[int]]] = {}
+    by_reason: dict[str, dict[str, list[str]]] = {}
     for change in changes:
-        by_reason.setdefault(change.why, {}).setdefault(change.words, []).append(change.line)
+        by_reason.setdefault(change.why, {}).setdefault(change.words, []).append(change.place)
     return [_sentence(why, lines, most) for why, lines in by_reason.items()]
 
 
-def _sentence(why: str, lines: Mapping[str, list[int]], most: int | None) -> str:
-    words = [
-        f"{'lines' if len(numbers) > 1 else 'line'} {', '.join(map(str, numbers))}: {text}"
-        for text, numbers in lines.items()
-    ]
+def _sentence(why: str, lines: Mapping[str, list[str]], most: int | None) -> str:
+    words = [f"{'lines' if len(places) > 1 else 'line'} {', '.join(places)}: {text}" for text, places in lines.items()]
     left = sum(map(len, [*lines.values()][most:])) if most is not None else 0
     return "; ".join(words[:most]) + (f"; and {counted(left, 'more line')}" if left else "") + f": {why}"
 
