@@ -17,14 +17,14 @@ SHARE = re.compile(r"(\d\d?|100)%")
 
 
 @dataclass(frozen=True)
-class Part:
+class ShareInBytes:
     """A share in bytes."""
 
     size: int
     why: str
 
 
-def parts_of(options: Mapping[str, Scalar], whole: int) -> dict[str, Part]:
+def parts_of(options: Mapping[str, Scalar], whole: int) -> dict[str, ShareInBytes]:
     """Return the shares among the options of a job in bytes, and the size where that is what is left of the file.
 
     `whole`: bytes of all files of a clone. As in fio (filesetup.c) all are shares of the whole file: places are rounded
@@ -39,15 +39,15 @@ def parts_of(options: Mapping[str, Scalar], whole: int) -> dict[str, Part]:
     file = max(whole // count, _least(options, shares, math.ceil(given / count)))
     words = f"of the {format_bytes(file)} that stand for the device"
     places = {name: -(-(file * shares[name] // 100) // block) * block for name in _PLACES if name in shares}
-    parts = {name: Part(size, f"{shares[name]} % {words}") for name, size in places.items()}
+    parts = {name: ShareInBytes(size, f"{shares[name]} % {words}") for name, size in places.items()}
     if not given:
         start = _last({**options, **places})
         share = min(file * shares.get("size", 100) // 100, max(0, file - start))
         left = "up to its end: " if "size" not in shares or share == file - start < file else ""
         given = share // block * block * count
-        parts["size"] = Part(given, f"{left}{shares.get('size', 100)} % {words}")
+        parts["size"] = ShareInBytes(given, f"{left}{shares.get('size', 100)} % {words}")
     if "io_size" in shares:
-        parts["io_size"] = Part(given * shares["io_size"] // 100, f"{shares['io_size']} % of its size")
+        parts["io_size"] = ShareInBytes(given * shares["io_size"] // 100, f"{shares['io_size']} % of its size")
     return parts
 
 
