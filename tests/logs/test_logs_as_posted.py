@@ -151,6 +151,8 @@ HARM: dict[str, Callable[[str], str]] = {
     "a test runner": each(lambda line: f"20:17:58 DEBUG| [stdout] {line}"),
     "times": each(lambda line: f"2024-02-03T10:11:12.1234567Z {line}"),
     "a container": each(lambda line: f"fio-1  | {line}"),
+    "a comment": each(lambda line: f"    # {line}"),
+    "a comment without blanks": each(lambda line: f"//{line}"),
     "entities": lambda text: text.replace(">", "&gt;").replace("    ", "&nbsp;   "),
     "a terminal": each(lambda line: f"\x1b[1;32m{line}\x1b[0m\x1b]0;title\x07"),
 }
@@ -264,6 +266,13 @@ def test_an_only_sum_that_was_cut_off_leaves_the_job_its_figures() -> None:
     output = read_one("fio", text[: text.rindex(", run=")])
     assert by_name(output)["write_bandwidth"] == 5771
     assert any("before the last of fio's sums: 0 of 1" in note for note in output.notes)
+
+
+def test_terse_lines_of_several_names_are_jobs() -> None:
+    line = recorded("fio/terse-3.stdout")
+    head, alone = recorded("fio/human-randrw.stdout").split("\n")[0], by_name(read_one("fio", line))
+    jobs = by_name(read_one("fio", f"{head}\n{line}{line.replace(';t;', ';u;', 1)}"))
+    assert jobs == {f"{metric} {job}": alone[metric] for metric in alone if " " not in metric for job in "tu"}
 
 
 def test_iops_in_text_that_its_bytes_contradict_are_computed_from_these() -> None:

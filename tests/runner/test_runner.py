@@ -361,7 +361,7 @@ def test_one_that_fails_as_often_as_it_may_sets_its_cell_aside_and_no_other() ->
     own, others = ([trial for trial in journal.trials if (trial.cell == first.cell) == mine] for mine in (True, False))
     assert [trial.status for trial in own] == ["failed", "skipped", "skipped"]
     assert {trial.reason for trial in own[1:]} == {
-        f"set aside: {first.trial_id} failed: dd was killed by SIGKILL (the last of 3 attempts) (Killed)"
+        f"set aside: {first.trial_id} failed: dd was killed by SIGKILL: Killed (the last of 3 attempts)"
     }
     assert [trial.status for trial in others] == ["ok"] * 3
     mounts = [name for name in box.calls if name == "mount"]

@@ -96,19 +96,23 @@ _STAMP = re.compile(
 """What a test runner or a log service writes in front of each line: a time, and the stream or the process."""
 _SERVICE = re.compile(r"[\w.-]{1,60}[ \t]+\| ?")
 """What docker compose writes there."""
+_COMMENT = re.compile(r"\s*(?:#|//)[ \t]?")
+"""An output that somebody keeps in a script, as a comment."""
 
 
 def unpasted(text: str) -> str:
     """Return a text as it was before it was copied from a page, a mail, a terminal or the log of a test runner.
 
     Blanks of other widths become blanks, and HTML entities the characters that they stand for. Invisible characters,
-    colours and trailing blanks are removed, and so are quote marks, times of a log in front of most lines, and the
-    indentation of all lines. Lines keep their numbers.
+    colours and trailing blanks are removed, and so are quote marks, times of a log in front of most lines, marks of a
+    comment in front of all, and the indentation of all lines. Lines keep their numbers.
     """
     if _ENTITY.search(text):
         text = _ENTITY.sub(lambda match: " " if match[0] == "&#10;" else unescape(match[0]), text)
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
     lines = [_QUOTED.sub("", line, count=1) if _QUOTED.match(line) else line for line in lines]
+    if all(_COMMENT.match(line) for line in lines if line):  # fs_mark begins most of its lines with the same mark
+        lines = [_COMMENT.sub("", line, count=1) for line in lines]
     for prefix in (_STAMP, _SERVICE):
         lines = _without_prefix(lines, prefix)
     return dedent("\n".join(_without_bars(lines)))

@@ -37,7 +37,7 @@ def _reports(text: str) -> list[Part]:
     reports = first or braces  # without its indentation a report has many lines that are a brace
     if not reports:
         starts = fio_text.starts(lines)
-        if not starts and fio_terse.lines_in(text):
+        if not fio_text.has_results(lines) and fio_terse.lines_in(text):
             return [Part(text=text, line=1, form=fio_terse.FORM)]
         parts = parts_at(lines, starts, ["text"] * len(starts))
         return parts or ([Part(text=text, line=1, form="text")] if _COMPLAINT.search(text) else [])

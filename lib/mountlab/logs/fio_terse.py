@@ -1,6 +1,7 @@
 """fio's terse output (--output-format=terse, --minimal), where it is one line of version 3, 4 or 5.
 
-A line has no time and no process. So several lines may be jobs, clones, snapshots or repeats, and are refused.
+A line has no time and no process. So several lines of one name may be clones, snapshots or repeats, and are refused;
+jobs of several names are read, each under its own.
 Percentiles are left out: the line does not say whether they are of the whole latency or of its completion.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
@@ -40,26 +42,37 @@ def lines_in(text: str) -> list[int]:
 
 
 def read(part: Part) -> list[Figure]:
-    """Return the figures of a part with one line. Raises ParseError for several, and for version 2."""
+    """Return the figures of each job. Raises ParseError for several lines of one name, and for version 2."""
+    lines = part.text.split("\n")
     numbers = lines_in(part.text)
-    line = part.text.split("\n")[numbers[0]].strip()
-    if len(numbers) > 1:
+    names = [lines[number].split(";", 3)[2] for number in numbers]
+    if len(set(names)) < len(names):
         raise ParseError(
             "several lines of terse output: jobs of one run, or several runs",
             where=f"line {numbers[1] + 1}",
             got=f"{len(numbers)} lines, which have no time",
-            allowed="one line",
+            allowed="one line for each name",
             next_step=f"if they are runs, put each into a file of its own; else {ADVICE}",
         )
+    figures: list[Figure] = []
+    for number, name in zip(numbers, names, strict=True):
+        line = lines[number].strip()
+        _check_version(line, number + 1)
+        rows = _rows(line, number + 1)
+        labelled = rows if len(names) == 1 else (replace(row, label=name) for row in rows if row.metric != "bytes")
+        figures += [Figure(measurement=row, line=number + 1) for row in labelled]
+    return figures
+
+
+def _check_version(line: str, number: int) -> None:
     if line[0] == "2":
         raise ParseError(
             "version 2 of fio's terse output has no version of fio in it, and its fields changed",
-            where=f"line {numbers[0] + 1}",
+            where=f"line {number}",
             got=line[:60],
             allowed="version 3, 4 or 5 (--terse-version)",
             next_step=ADVICE,
         )
-    return [Figure(measurement=row, line=numbers[0] + 1) for row in _rows(line, numbers[0] + 1)]
 
 
 def _rows(line: str, number: int) -> Iterator[Measurement]:
