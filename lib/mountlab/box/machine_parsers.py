@@ -385,13 +385,7 @@ _THROTTLES = {
 
 def parse_sensors(text: str) -> dict[str, Values]:
     """{drive: the file with its temperature, and the temperatures at which it warns and is in danger, in °C}."""
-    found: dict[str, Values] = {}
-    for name, value in lines(text):
-        drive, _, file = name.partition("\t")
-        key, read = _OF_A_SENSOR.get(file, ("", str))
-        if key and value:
-            found.setdefault(drive, {})[key] = read(value)
-    return known(found)
+    return _by_disk(text, _OF_A_SENSOR)
 
 
 def _celsius(value: str) -> float:
@@ -419,10 +413,15 @@ def drive_logs(facts: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def parse_disks(text: str) -> dict[str, Values]:
     """{disk: its firmware's revision and how its queue is set}."""
+    return _by_disk(text, _OF_A_DISK)
+
+
+def _by_disk(text: str, kinds: Mapping[str, tuple[str, Callable[[str], Any]]]) -> dict[str, Values]:
+    """Return the values of each disk. `kinds`: a file of the kernel's, to the key of its value and what reads it."""
     found: dict[str, Values] = {}
     for name, value in lines(text):
         disk, _, file = name.partition("\t")
-        key, read = _OF_A_DISK.get(file, ("", str))
+        key, read = kinds.get(file, ("", str))
         if key and value:
             found.setdefault(disk, {})[key] = read(value)
     return known(found)
