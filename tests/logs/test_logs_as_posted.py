@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from mountlab.core.errors import ParseError
 from mountlab.logs import Output, decoded, read_log, read_one
+from mountlab.logs.base import unpasted
 from mountlab.logs.view import as_json, as_table
 from rows import every_row
 
@@ -170,6 +171,11 @@ def test_what_posting_does_to_fios_output_is_undone(log: str, harm: str) -> None
 def test_what_posting_does_to_other_outputs_is_undone(log: str, harm: str) -> None:
     tool, text = log.split("/")[0], recorded(log)
     assert by_name(read_one(tool, HARM[harm](text))) == by_name(read_one(tool, text))
+
+
+def test_a_time_inside_of_a_line_is_no_mark_of_a_log_service() -> None:
+    line = "job: (groupid=0, jobs=1): err= 0: pid=7: Sat Feb  3 10:11:12 2024"
+    assert unpasted(f"10:11:12 Starting\n10:11:13 Laying out\n{line}") == f"Starting\nLaying out\n{line}"
 
 
 # --- what was left out ------------------------------------------------------------------------------------------------

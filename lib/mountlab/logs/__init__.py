@@ -84,9 +84,9 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
 
 def _elisions(part: Part, places: Sequence[int]) -> Iterator[str]:
     """Yield a note for each line about the figures that stands for lines which somebody left out."""
-    around = range(min(places) + 1, max(places) + _NEAR)
-    for number, line in enumerate(part.text.split("\n"), start=1):
-        if number in around and elided(line):
+    first = min(places) + 1
+    for number, line in enumerate(part.text.split("\n")[first - 1 : max(places) + _NEAR - 1], start=first):
+        if elided(line):
             yield (
                 f"line {number + part.line - 1}: lines were left out here ({line.strip()[:60]}): figures that stood "
                 "there are missing"

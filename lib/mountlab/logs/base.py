@@ -90,7 +90,7 @@ _BAR = re.compile(r"\s{0,3}\|(?: |$)")
 _PERCENTILES = re.compile(r"\s*\|\s*(?:\d{1,3}\.\d+th=|$)")
 _TABLE = re.compile(r".*\S.*\|$")
 _STAMP = re.compile(
-    r"\s*\[?(?:\d{4}-\d\d-\d\d[T ]|\w{3} +\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?"
+    r"\s*+\[?(?:\d{4}-\d\d-\d\d[T ]|\w{3} +\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"(?:[ \t]*\w*[ \t]*\|?[ \t]*\[std(?:out|err)\]|[ \t]\S{1,60}[ \t]\S{1,60}\[\d{1,9}\]:)?[ \t]?"
 )
 """What a test runner or a log service writes in front of each line: a time, and the stream or the process."""
@@ -110,34 +110,42 @@ def unpasted(text: str) -> str:
     if _ENTITY.search(text):
         text = _ENTITY.sub(lambda match: " " if match[0] == "&#10;" else unescape(match[0]), text)
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
-    lines = [_QUOTED.sub("", line, count=1) if _QUOTED.match(line) else line for line in lines]
+    lines = _without(lines, _QUOTED)
     if all(_COMMENT.match(line) for line in lines if line):  # fs_mark begins most of its lines with the same mark
-        lines = [_COMMENT.sub("", line, count=1) for line in lines]
+        lines = _without(lines, _COMMENT)
     for prefix in (_STAMP, _SERVICE):
         lines = _without_prefix(lines, prefix)
-    return dedent("\n".join(_without_bars(lines)))
+    lines = _without_bars(lines)
+    indented = all(line[:1].isspace() for line in lines if line)
+    return dedent("\n".join(lines)) if indented else "\n".join(lines)
 
 
 def _without_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
     """Return lines without what most of them begin with; a few of them may well be of something else."""
-    filled = sum(1 for line in lines if line)
-    matched = sum(1 for line in lines if prefix.match(line))
-    return [prefix.sub("", line, count=1) for line in lines] if matched > 1 and 2 * matched > filled else lines
+    filled = sum(map(bool, lines))
+    matched = sum(map(bool, map(prefix.match, lines)))
+    return _without(lines, prefix) if matched > 1 and 2 * matched > filled else lines
+
+
+def _without(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
+    return [line[match.end() :] if (match := prefix.match(line)) else line for line in lines]
 
 
 def _without_bars(lines: list[str]) -> list[str]:
     """Return lines without `| ` as a quote mark. fio's percentiles begin with one, too, and so do the rows of tables:
     neither do where all lines of a paragraph have it."""
+    if not any(map(_BAR.match, lines)):
+        return lines
     runs = [(marked, list(run)) for marked, run in groupby(lines, key=lambda line: bool(_BAR.match(line)))]
     found: list[str] = []
     for marked, run in runs:
         quoted = marked and len(run) > 1 and not all(map(_PERCENTILES.match, run)) and not any(map(_TABLE.match, run))
-        found += [_BAR.sub("", line, count=1) for line in run] if quoted else run
+        found += _without(run, _BAR) if quoted else run
     return found
 
 
 _ELIDED = re.compile(
-    r"\s*(?:[\[(<{]?\s*(?:\.{2,}|\u2026)\s*[\])>}]?|snip\w*|[-=~]*\s*(?:8<|>8)[^\n]{0,60}"
+    r"\s*+(?:[\[(<{]?\s*(?:\.{2,}|\u2026)\s*[\])>}]?|snip\w*|[-=~]*\s*(?:8<|>8)[^\n]{0,60}"
     r"|[\[(<{*~=-]+[^\n]{0,40}\b(?:snip\w*|cut|elided|omitted|truncated|skipped|removed|more lines)\b[^\n]{0,40})\s*",
     re.IGNORECASE,
 )

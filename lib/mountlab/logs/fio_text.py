@@ -104,12 +104,16 @@ _ORDER = (HEADER, VERSION, JOB, STATUS)
 """In which order the lines of one run come; headers, jobs and sums may be several."""
 
 
+_BEGINS = re.compile(
+    rf"{LOOKS_LIKE_A_SIDE.pattern}|{LOOKS_LIKE_FIGURES.pattern}|{LOOKS_LIKE_A_TOTAL.pattern}"
+    r"|^\s*+(?:\S.*: \(groupid=\d|\|?\s*\d{1,3}\.\d+th=)"
+)
+_WHOLE = (POINT_LINE, LATENCY, SIDE, OLD_SIDE, POINTS, CPU, ISSUED, TOTAL, OLD_TOTAL, JOB)
+
+
 def unwrapped(text: str) -> str:
     """Return a text whose lines of figures are whole again where a mailer broke them."""
-    begins = re.compile(rf"{LOOKS_LIKE_A_SIDE.pattern}|{LOOKS_LIKE_FIGURES.pattern}|{LOOKS_LIKE_A_TOTAL.pattern}"
-                        r"|^\s*\S.*: \(groupid=\d|^\s*\|?\s*\d{1,3}\.\d+th=")  # fmt: skip
-    whole = (SIDE, OLD_SIDE, LATENCY, POINTS, POINT_LINE, CPU, ISSUED, TOTAL, OLD_TOTAL, JOB)
-    return "\n".join(rejoined(text.split("\n"), begins, whole))
+    return "\n".join(rejoined(text.split("\n"), _BEGINS, _WHOLE))
 
 
 def starts(lines: Sequence[str]) -> list[int]:
