@@ -31,9 +31,9 @@ from mountlab.checks import (
 )
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
-from mountlab.checks.caches import Moved, device_bytes, moved
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
+from mountlab.checks.traffic import Moved, device_bytes, moved
 from mountlab.core import plugins
 from mountlab.core.errors import MountlabWarning, PlanError, PluginError
 from mountlab.core.findings import Caveat, Severity

@@ -11,7 +11,7 @@ from typing import Literal
 
 from mountlab.checks.asked import streams
 from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Sample, of_trials
-from mountlab.checks.caches import CACHED_BELOW, moved
+from mountlab.checks.traffic import CACHED_BELOW, moved
 from mountlab.core.model import Cell, Workload
 from mountlab.core.numbers import quantity
 from mountlab.core.units import format_bytes, format_seconds

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mountlab.box.machine_parsers import memory_limit
@@ -20,21 +19,24 @@ from mountlab.checks.base import (
     of_trials,
     standing,
 )
+from mountlab.checks.traffic import (
+    CACHED_ABOVE,
+    CACHED_BELOW,
+    TELLING_BYTES,
+    bytes_of,
+    distinct_bytes,
+    moved_by,
+    no_traffic,
+    range_of,
+)
 from mountlab.core.model import Cell, Sweep
-from mountlab.core.units import MIB, format_bytes
-from mountlab.filesystems.evidence import Device, DeviceBytes
+from mountlab.core.units import format_bytes
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
 
 FLUSH = (
     "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync, filebench: a workload that flushes, such as "
     "varmail or writefsync)."
 )
-CACHED_BELOW = 0.9
-"""A device that delivered less than this share of what the application read did not answer alone."""
-CACHED_ABOVE = 0.25
-"""Direct I/O went through the page cache where this share of it is there afterwards: otherwise nothing is."""
-TELLING_BYTES = 8 * MIB
-"""Less than this may be there for other reasons (the ends of files that are no whole blocks)."""
 FASTEST_PLATTERS = 600e6
 """No disk that rotates reads or writes faster, in B/s: the fastest of two actuators reach some 550 MB/s."""
 IMPLAUSIBLE = 1.05
@@ -79,70 +81,6 @@ def _shares(evidence: Evidence, side: Direction) -> Iterator[tuple[Cell, list[fl
         shares = [each.share for each in moved_by(evidence, cell, side)]
         if shares:
             yield cell, shares
-
-
-@dataclass(frozen=True)
-class Moved:
-    """What the tool of one trial moved in one direction, and what the device below delivered or took of it."""
-
-    trial_id: str
-    cell: Cell
-    side: Direction
-    """read or write."""
-    tool_bytes: float
-    """What the tool says that it moved."""
-    device_bytes: int
-    """Of the least busy device of those on top of each other."""
-
-    @property
-    def share(self) -> float:
-        """What the device moved per byte of the tool."""
-        return self.device_bytes / self.tool_bytes
-
-
-def moved(evidence: Evidence) -> list[Moved]:
-    """Of every counted trial on a device whose counters were kept, cells in the order of the sweep."""
-    return [each for cell in evidence.sweep.cells for side in SIDES for each in moved_by(evidence, cell, side)]
-
-
-def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
-    """Yield the same of one cell and direction."""
-    for trial_id in evidence.counted.get(cell.id, ()):
-        traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
-        own = evidence.moved.get((trial_id, side))
-        if own and chain and not traffic.keys().isdisjoint(chain):
-            yield Moved(trial_id, cell, side, own, least_bytes(traffic, chain, side))
-
-
-def device_bytes(
-    traffic: Mapping[str, Mapping[Device, DeviceBytes]],
-    chains: Mapping[str, Sequence[Device]],
-    mounts: Mapping[str, str],
-) -> dict[str, DeviceBytes]:
-    """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
-    device of those on top of each other. `mounts`: trial id to its mount."""
-    found = {}
-    for trial_id, own in traffic.items():
-        chain = chains.get(mounts.get(trial_id, ""), ())
-        if not own.keys().isdisjoint(chain):
-            found[trial_id] = DeviceBytes(least_bytes(own, chain, "read"), least_bytes(own, chain, "write"))
-    return found
-
-
-def bytes_of(moved: DeviceBytes, side: Direction) -> int:
-    """Return what a device read, or wrote."""
-    return moved.read if side == "read" else moved.written
-
-
-def least_bytes(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
-    """Return what the least busy of these devices moved."""
-    return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
-
-
-def range_of(shares: Sequence[float]) -> str:
-    """'5%', '5% to 80%'."""
-    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    return low if low == high else f"{low} to {high}"
 
 
 def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
@@ -247,12 +185,6 @@ def _resident_shares(evidence: Evidence, cell: Cell) -> list[float]:
         if resident is not None and size >= TELLING_BYTES:
             shares.append(resident / size)
     return shares
-
-
-def distinct_bytes(evidence: Evidence, cell: Cell, trial_id: str) -> float:
-    """Return bytes of the files that a trial touched, at most."""
-    moved = sum(evidence.moved.get((trial_id, side), 0.0) for side in SIDES)
-    return min(moved, float(holds_bytes(cell.workload)))
 
 
 def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
@@ -402,11 +334,6 @@ def _no_limit_known(evidence: Evidence) -> str | None:
     lowest = {chain[-1] for chain in evidence.chains.values() if chain}
     known = any(True for device in lowest for _ in _limits(evidence.device_names.get(device, ""), evidence.facts))
     return None if known else "no limit is known of a device below (RAID and most virtual disks tell none)"
-
-
-def no_traffic(evidence: Evidence) -> str | None:
-    """Blind where no trial has counters of devices."""
-    return None if evidence.traffic else "no counters of the devices were kept"
 
 
 def _residency_unknown(evidence: Evidence) -> str | None:

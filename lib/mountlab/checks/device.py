@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Facts, from_counters, in_memory, of_trials
-from mountlab.checks.caches import bytes_of, disk_of
+from mountlab.checks.caches import disk_of
 from mountlab.checks.shape import drifting
+from mountlab.checks.traffic import bytes_of
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.counters import Around

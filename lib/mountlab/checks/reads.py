@@ -8,13 +8,13 @@ from typing import Literal
 
 from mountlab.checks.asked import holds_bytes, streams
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
-from mountlab.checks.caches import (
+from mountlab.checks.caches import journals_data
+from mountlab.checks.traffic import (
     CACHED_ABOVE,
     CACHED_BELOW,
     TELLING_BYTES,
     Moved,
     distinct_bytes,
-    journals_data,
     least_bytes,
     moved_by,
     no_traffic,

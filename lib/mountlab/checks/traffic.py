@@ -1,0 +1,94 @@
+"""What the tool of each trial moved, beside what the devices below its file system moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mountlab.checks.asked import holds_bytes
+from mountlab.checks.base import SIDES, Direction, Evidence
+from mountlab.core.model import Cell
+from mountlab.core.units import MIB
+from mountlab.filesystems.evidence import Device, DeviceBytes
+
+CACHED_BELOW = 0.9
+"""A device that delivered less than this share of what the application read did not answer alone."""
+CACHED_ABOVE = 0.25
+"""Direct I/O went through the page cache where this share of it is there afterwards: otherwise nothing is."""
+TELLING_BYTES = 8 * MIB
+"""Less than this may be there for other reasons (the ends of files that are no whole blocks)."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What the tool of one trial moved in one direction, and what the device below delivered or took of it."""
+
+    trial_id: str
+    cell: Cell
+    side: Direction
+    """read or write."""
+    tool_bytes: float
+    """What the tool says that it moved."""
+    device_bytes: int
+    """Of the least busy device of those on top of each other."""
+
+    @property
+    def share(self) -> float:
+        """What the device moved per byte of the tool."""
+        return self.device_bytes / self.tool_bytes
+
+
+def moved(evidence: Evidence) -> list[Moved]:
+    """Of every counted trial on a device whose counters were kept, cells in the order of the sweep."""
+    return [each for cell in evidence.sweep.cells for side in SIDES for each in moved_by(evidence, cell, side)]
+
+
+def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
+    """Yield the same of one cell and direction."""
+    for trial_id in evidence.counted.get(cell.id, ()):
+        traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
+        own = evidence.moved.get((trial_id, side))
+        if own and chain and not traffic.keys().isdisjoint(chain):
+            yield Moved(trial_id, cell, side, own, least_bytes(traffic, chain, side))
+
+
+def device_bytes(
+    traffic: Mapping[str, Mapping[Device, DeviceBytes]],
+    chains: Mapping[str, Sequence[Device]],
+    mounts: Mapping[str, str],
+) -> dict[str, DeviceBytes]:
+    """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
+    device of those on top of each other. `mounts`: trial id to its mount."""
+    found = {}
+    for trial_id, own in traffic.items():
+        chain = chains.get(mounts.get(trial_id, ""), ())
+        if not own.keys().isdisjoint(chain):
+            found[trial_id] = DeviceBytes(least_bytes(own, chain, "read"), least_bytes(own, chain, "write"))
+    return found
+
+
+def bytes_of(moved: DeviceBytes, side: Direction) -> int:
+    """Return what a device read, or wrote."""
+    return moved.read if side == "read" else moved.written
+
+
+def least_bytes(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
+    """Return what the least busy of these devices moved."""
+    return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
+
+
+def range_of(shares: Sequence[float]) -> str:
+    """'5%', '5% to 80%'."""
+    low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return low if low == high else f"{low} to {high}"
+
+
+def distinct_bytes(evidence: Evidence, cell: Cell, trial_id: str) -> float:
+    """Return bytes of the files that a trial touched, at most."""
+    moved = sum(evidence.moved.get((trial_id, side), 0.0) for side in SIDES)
+    return min(moved, float(holds_bytes(cell.workload)))
+
+
+def no_traffic(evidence: Evidence) -> str | None:
+    """Blind where no trial has counters of devices."""
+    return None if evidence.traffic else "no counters of the devices were kept"
