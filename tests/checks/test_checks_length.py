@@ -45,6 +45,12 @@ def test_trials_below_the_minimum_are_one_doubt_that_says_how_many_how_short_and
     assert "Give it 25 times the work (dd: runtime, or a larger count), or set design.shortest_trial" in caveat.message
 
 
+@every_row("taken_s, times", [(0.6, "1.7"), (0.11, "9.1"), (0.09, "12"), (0.00447, "224")])
+def test_the_factor_is_as_exact_as_it_needs_to_be(taken_s: float, times: str) -> None:
+    the_sweep = make(workloads={"brief": READ}, design={"shortest_trial": "1s"})
+    assert f"Give it {times} times the work" in the_only("too-short", lasting(the_sweep, taken_s)).message
+
+
 def test_without_a_word_in_the_design_the_minimum_is_a_second() -> None:
     assert Design().shortest_trial_s == 1.0
 

@@ -16,6 +16,8 @@ CLOCK_SHARE = 0.005
 """A clock step larger than this share of the run time shows in the figure."""
 CLOSE = 0.99
 """A tool with a limit of a second may say that it took a little less."""
+_EXACT_BELOW = 10
+"""A factor above this is told without decimals."""
 
 
 def limit_s(workload: Workload) -> float | None:
@@ -80,9 +82,14 @@ def _below_shortest(cells: Sequence[Cell], measured: Mapping[str, float], design
     yield Doubt.of_run(
         f"Of {counted(len(cells), 'cell')}, {len(short)} {verb} for less than {format_seconds(least)} a trial, "
         f"{shortest.id} for {format_seconds(taken)}: so short a time shows how a trial starts and what disturbs it as "
-        f"much as the file system. Give it {math.ceil(10 * least / taken) / 10:g} times the work ({means}), or set "
+        f"much as the file system. Give it {_factor(least / taken)} times the work ({means}), or set "
         "design.shortest_trial to what you accept."
     )
+
+
+def _factor(ratio: float) -> str:
+    """Return how many times the work is enough: '1.3', '25'."""
+    return f"{math.ceil(ratio) if ratio > _EXACT_BELOW else math.ceil(10 * ratio) / 10:g}"
 
 
 def _no_time(evidence: Evidence) -> str | None:

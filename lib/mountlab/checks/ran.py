@@ -14,6 +14,7 @@ from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
+from mountlab.core.numbers import counted
 from mountlab.core.units import format_seconds
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
@@ -276,7 +277,7 @@ def few_ios(evidence: Evidence) -> Iterator[Doubt]:
             elif metric in _MAIN_PERCENTILES:
                 others.append(f"{cell.id}: {too_few(metric, ios)}")
     if others:
-        more = f" So it is with {len(others) - 1} others." if len(others) > 1 else ""
+        more = f" So it is with {counted(len(others) - 1, 'other')}." if len(others) > 1 else ""
         yield Doubt.of_run(f"{others[0]}{more} {_WHY_IOS}", severity="note")
 
 
