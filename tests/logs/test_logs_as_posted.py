@@ -329,6 +329,13 @@ def test_a_summary_of_filebench_alone_is_read() -> None:
     assert "the breakdown by operation is not in this text" in output.notes
 
 
+@every_row("above", ["", "\n", "\n\n"])
+def test_pg_test_fsync_without_its_first_lines_has_the_same_rows(above: str) -> None:
+    text = recorded("pg_test_fsync/ext4.stdout")
+    pasted = above + text[text.index("Compare file sync methods using one") :]
+    assert by_name(read_one("pg_test_fsync", pasted)) == by_name(read_one("pg_test_fsync", text))
+
+
 def test_a_row_of_pg_test_fsync_that_was_cut_off_is_missing() -> None:
     text = recorded("pg_test_fsync/ext4.stdout")
     whole = by_name(read_one("pg_test_fsync", text))

@@ -170,7 +170,7 @@ def read_report(text: str, *, whole: bool = True) -> SyncReport:
     if not text.endswith("\n"):
         raise ParseError("pg_test_fsync's output is cut off", got=text[-80:] or "nothing", allowed="whole lines")
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if is_row(line)]
-    head = "\n".join(text.lstrip().split("\n")[: lines[0][0] - 1 if lines else None])
+    head = "\n".join(text.split("\n")[: lines[0][0] - 1 if lines else None]).lstrip()
     counted = _COUNTED.match(head)
     numbers = _WHOLE_NUMBER.findall(head)
     if counted and counted["loops"]:
