@@ -292,7 +292,7 @@ def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     b = run("b", seed=2)
     filesystems = [replace(fs, options=("relatime",)) if fs.name == "ext4" else fs for fs in b.sweep.filesystems]
     first, *others = b.sweep.workloads
-    workloads = [replace(first, options={**first.options, "count": 8}), *others]
+    workloads = [replace(first, options={**first.options, "count": 8}, precondition=1), *others]
     design = replace(b.sweep.design, drop_caches=False)
     b.sweep = replace(b.sweep, filesystems=tuple(filesystems), workloads=tuple(workloads), design=design)
     b.options = [OptionEvidence(filesystem="tmpfs", option="noswap", kind="mount", state="ignored", kernel_says="rw")]
@@ -302,7 +302,7 @@ def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     assert areas(found) == {
         "options of tmpfs in effect": ["noswap"],
         "file system ext4": ["options"],
-        "workload dd-write": ["count"],
+        "workload dd-write": ["count", "precondition"],
         "design": ["drop_caches"],
     }
 

@@ -334,6 +334,7 @@ def test_summaries_of_one_period_each_are_added_up(version: str, parts: int) -> 
     assert found["operations"] == total
     assert found["elapsed"] == pytest.approx(10 * parts, rel=1e-3)
     assert found["operation_rate"] == pytest.approx(total / (10 * parts), rel=1e-3)
+    assert found["bandwidth"] == pytest.approx(2**20)
 
 
 @pytest.mark.parametrize("version", ["1.4.9.1", "1.5-alpha3"])

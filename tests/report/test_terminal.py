@@ -69,6 +69,13 @@ def test_of_errors_in_several_cells_the_first_says_why() -> None:
     assert f"error: Failed trials (2 cells): a/w: {why}" in answer_text(SWEEP, [comparison()], failed)
 
 
+def test_of_unequal_work_in_many_cells_the_first_are_named_and_the_others_counted() -> None:
+    unequal = [caveat(code="unequal-work", subject=f"{n}/w", message=f"{n} differs") for n in range(1, 9)]
+    shown = answer_text(SWEEP, [comparison()], unequal).splitlines()[-8:]
+    assert shown[0].endswith("Unequal work (8 cells)")
+    assert shown[1:] == [*(f"  {n}/w: {n} differs" for n in range(1, 7)), "  and 2 more cells, in the report"]
+
+
 def test_the_worst_caveats_come_first() -> None:
     caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
     words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]

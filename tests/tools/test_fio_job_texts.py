@@ -67,6 +67,12 @@ def changes(text: str) -> list[str]:
 # --- what a line means ------------------------------------------------------------------------------------------------
 
 
+@every_row("given, handed", [("randread:8", "rw=randread:8"), ("write:4k", "rw=write:4k"), ("read", "rw=read")])
+def test_fio_gets_after_how_many_requests_it_takes_another_offset(given: str, handed: str) -> None:
+    text = f"[j]\nrw=randwrite:2\nrw={given}\nsize=1m\n"
+    assert handed in Fio().command(workload(text), "/m/t", "/out").files["/out/jobs.fio"].splitlines()
+
+
 @every_row(
     ("line", "option", "value"),
     [

@@ -155,9 +155,10 @@ def _block_sizes(name: str, text: str, line: JobLine, place: str) -> Ruling:
 
 
 def _pattern(name: str, text: str, line: JobLine, place: str) -> Ruling:
-    """Return the pattern; of a random one fio takes the I/Os to the next random place behind ':'."""
+    """Return the pattern. Behind ':' fio takes the I/Os to the next random place, or the bytes that it leaves out after
+    each one of a sequence."""
     base, separator, more = next((text.partition(mark) for mark in ":," if mark in text), (text, "", ""))
-    if separator and (separator == "," or (base.startswith("rand") and fio_bytes(more))):
+    if separator and (separator == "," or fio_bytes(more)):
         read_value(base, OPTIONS[name], where=place)
         return Ruling(name, text) if separator == ":" else Ruling(name, base, "fio takes the first pattern only")
     return _plain(name, text, line, place)
