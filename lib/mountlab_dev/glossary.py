@@ -33,6 +33,7 @@ def _latencies() -> dict[str, str]:
             }
         calls = counts.replace("I/Os", "calls")
         found[f"sync_latency_{part}"] = f"How long an fsync or fdatasync takes: {calls}."
+        found[f"operation_latency_{part}"] = f"How long an operation takes, {_ANSWER}: {counts}."
     return {name: text for name, text in found.items() if name in METRICS}
 
 
@@ -60,7 +61,7 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "objective_used": "The largest ratio of a percentile to its limit; missing where the schedule was not kept closely "
     "enough to know it.",
     "file_rate": "Files made by time; the label names an iteration.",
-    "operation_rate": "Operations by time; the label names the operation.",
+    "operation_rate": "Operations by time; the label names the operation; of fio, reads and writes together.",
     "sync_rate": "Flushes by time; the label names the method.",
     "operation_latency": "How long an operation takes, on average; the label names it.",
     "operation_latency_min": "How long the quickest one took.",
@@ -80,6 +81,8 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("dd", "*bandwidth", "bytes / seconds of its summary, computed again: dd prints two digits"),
     ("dd", "elapsed", "seconds of its summary"),
     ("dd", "bytes", "copied bytes; label read or write"),
+    ("fio", "operation*", "in logs with `unified_rw_reporting`: `mixed`, as of one direction"),
+    ("fio", "bandwidth", "in logs with `unified_rw_reporting`: `mixed.bw_bytes`"),
     ("fio", "*_bandwidth", "`bw_bytes`"),
     ("fio", "*_iops", "`iops`"),
     ("fio", "*_ios", "`N` of the latencies"),

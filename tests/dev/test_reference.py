@@ -60,7 +60,7 @@ NOT_IN_LOGS: dict[str, set[str]] = {
         *("capacity", "asked_rate", "arrival_rate", "completion_rate", "largest_lateness", "objective_used"),
         *(f"{side}_total_latency_{part}" for side in ("read", "write") for part in ("p50", "p95", "p99", "p99_9")),
         *(f"{side}_submission_latency_{part}" for side in ("read", "write") for part in ("p95", "p99", "p99_9")),
-        "sync_latency_p99_9",
+        *("sync_latency_p99_9", "operation_latency_p99_9"),
     },
 }
 """What no recording has; some percentiles since the recordings have too few I/Os for them."""

@@ -420,7 +420,7 @@ def test_reports_without_times_that_may_be_snapshots_or_runs_are_refused_with_th
     assert len(read_log("fio", same)) == 3, "a fixed amount is no snapshot of itself"
 
 
-# --- clients, terse, unified ------------------------------------------------------------------------------------------
+# --- clients ------------------------------------------------------------------------------------------
 
 
 def test_clients_in_text_are_one_trial_with_their_sum() -> None:
@@ -483,50 +483,6 @@ def test_the_sum_of_clients_in_json_is_held_against_them_and_read_where_it_is_al
     assert alone[f"bytes {side}"] == whole[side]["io_bytes"]
     lost = json.dumps({**told, "client_stats": [*clients[1:], whole]}, indent=1)
     assert "fio's figures do not agree" in problem(lost)
-
-
-@pytest.mark.parametrize("name", ["unified.stdout", "unified.report"])
-def test_directions_that_fio_added_up_are_refused_with_advice(name: str) -> None:
-    said = problem(recorded(name))
-    assert said.startswith("fio added up its reads and its writes")
-    assert "unified_rw_reporting" in said.partition("next:")[2]
-
-
-def test_directions_that_fio_also_added_up_are_read() -> None:
-    found = figures(recorded("unified-both.stdout"))
-    assert (found["read_ios"], found["write_ios"]) == (496, 528)
-
-
-@pytest.mark.parametrize("name", ["fio/terse-3.stdout", "fio/terse-4.stdout", "fio/terse-5.stdout"])
-def test_one_line_of_terse_output_is_read(name: str) -> None:
-    text = recorded(name.removeprefix("fio/"))
-    version = int(text[0])
-    fields, found = text.split(";"), figures(text)
-    width = 47 if version == 5 else 41
-    for side, at_field in (("read", 5), ("write", 5 + width)):
-        kib, rate, iops, ms = map(int, fields[at_field : at_field + 4])
-        assert (found[f"bytes {side}"], found[f"{side}_iops"]) == (kib * 1024, iops)
-        assert found[f"{side}_bandwidth"] == pytest.approx(rate * 1024, rel=1e-3)
-        assert found[f"{side}_bandwidth"] == pytest.approx(kib * 1024e3 / ms)
-        assert found[f"{side}_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 4 + 20 + 2]) / 1e6)
-        assert found[f"{side}_completion_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 2]) / 1e6)
-    assert not any(key.endswith(tuple(KEPT)) for key in found)
-
-
-@every_row(
-    ("text", "said", "advice"),
-    [
-        (lambda: recorded("terse-3.stdout") * 2, "several lines of terse output", "each into a file of its own"),
-        (lambda: recorded("terse-2.stdout"), "version 2 of fio's terse output", "--output-format=json"),
-        (lambda: recorded("terse-3.stdout")[:600], "cannot be read", "--output-format=json"),
-        (lambda: recorded("terse-3.stdout").replace(";t;0;0;", ";t;0;28;"), "fio failed with error 28", ""),
-        (lambda: recorded("terse-3.stdout").replace(";t;0;0;", ";t;u;0;0;"), "cannot be read", "--output-format=json"),
-    ],
-)
-def test_terse_output_that_could_be_misread_is_refused_with_advice(text: Any, said: str, advice: str) -> None:
-    found = problem(text())
-    assert said in found
-    assert advice in found
 
 
 # --- as people paste and keep logs ------------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 
 from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
 from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text
-from mountlab.logs.base import Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.tools import fio_report
 from mountlab.tools.base import decode_json
 
 _JSON = re.compile(r"^\{")
@@ -85,8 +85,13 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     report = fio_runs.the_report(part)
     figures, notes = _reading(report)
     most_s = _longest_latency_s([each.measurement for each in figures])
-    possible = [each for each in figures if _possible(each.measurement, most_s)]
-    return LogReading([replace(each, line=each.line + part.skipped) for each in possible], notes)
+    possible = [figure for figure in figures if _possible(figure.measurement, most_s)]
+    rows = fio_report.undirected([figure.measurement for figure in possible])
+    named = [
+        Figure(measurement=row, line=figure.line + part.skipped)
+        for figure, row in zip(possible, rows, strict=True) if row
+    ]
+    return LogReading(named, notes)
 
 
 def _longest_latency_s(rows: list[Measurement]) -> float:
@@ -105,7 +110,7 @@ def _reading(part: Part) -> LogReading:
     if part.form == "text":
         return fio_text.read(part.text)
     if part.form == fio_terse.FORM:
-        return LogReading(fio_terse.read(part))
+        return fio_terse.read(part)
     start = fio_json.brace(part.text)
     assert start is not None
     return fio_json.read(part.text[start:], part.text.count("\n", 0, start))
@@ -130,7 +135,7 @@ def _quick(data: bytes) -> list[Measurement] | None:
     except (ValueError, TrialError):
         return None  # read line by line, for an error that says where
     most_s = _longest_latency_s(rows)
-    return [row for row in rows if _possible(row, most_s)]
+    return [row for row in fio_report.undirected([row for row in rows if _possible(row, most_s)]) if row]
 
 
 def _plain(text: str) -> str:

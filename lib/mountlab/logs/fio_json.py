@@ -14,7 +14,6 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
 from mountlab.logs.base import Figure, LogReading
-from mountlab.logs.fio_lines import SEPARATE
 from mountlab.tools import fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
 
@@ -51,7 +50,7 @@ def read(text: str, before: int) -> LogReading:
 def _uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note where IOPS are not those that fio prints."""
     for label, job in zip(fio_report.labels(jobs), jobs, strict=True):
-        for side in fio_report.SIDES:
+        for side in fio_report.sides_of(job):
             data, done = job[side], fio_report.completed(job[side], side)
             if done != data.get("total_ios", done):
                 yield (
@@ -107,7 +106,6 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
 def measurements(report: Any) -> list[Measurement]:
     """Return the figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it
     says it was asked; ParseError where a figure is not there or makes no sense."""
-    _check_directions(report)
     today = _as_version_3(report)
     jobs = fio_report.entries(today)
     _check_clients(today, jobs)
@@ -118,7 +116,7 @@ def measurements(report: Any) -> list[Measurement]:
     for job in jobs:
         asked = {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
         _check_amount(job, asked)
-        for side in fio_report.SIDES:
+        for side in fio_report.sides_of(job):
             _check_rates(job, side)
             if not any("verify" in name for name in asked):  # then fio reads back what it wrote, and counts it its way
                 _check_counts(job, side)
@@ -140,20 +138,6 @@ _LISTS = ("jobs", "client_stats")
 """Where a report keeps its entries: of fio alone, and of fio that asked clients."""
 
 
-def _check_directions(report: Any) -> None:
-    """Raise ParseError where fio added up reads and writes, and says nothing of each."""
-    for key in _LISTS if isinstance(report, dict) else ():
-        for job in report[key] if isinstance(report.get(key), list) else ():
-            if isinstance(job, dict) and "mixed" in job and "read" not in job:
-                raise ParseError(
-                    "fio added up its reads and its writes: which is whose cannot be read",
-                    where=f"job {job.get('jobname', '')}",
-                    got="`mixed` alone (unified_rw_reporting)",
-                    allowed="`read` and `write`",
-                    next_step=SEPARATE,
-                )
-
-
 def _as_version_3(report: Any) -> Any:
     """Return a report whose entries count bytes and nanoseconds, and say how many I/Os a latency is of."""
     for key in _LISTS if isinstance(report, dict) else ():
@@ -170,7 +154,7 @@ def _as_version_3(report: Any) -> Any:
 
 
 def _is_version_3(job: Any) -> bool:
-    read = job.get("read") if isinstance(job, dict) else None
+    read = job.get("read") if isinstance(job, dict) else None  # of `mixed` alone there is none
     if not isinstance(read, dict) or "bw_bytes" not in read:
         return False
     latency = read.get("lat_ns")
@@ -178,7 +162,9 @@ def _is_version_3(job: Any) -> bool:
 
 
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:
-    sides = {key: _side(job[key]) for key in fio_report.SIDES if isinstance(job.get(key), dict)}
+    sides = {key: _side(job[key]) for key in fio_report.sides_of(job) if isinstance(job[key], dict)}
+    if fio_report.MIXED in sides:  # without unified_rw_reporting=both fio says nothing of each direction
+        sides = {**{key: {"io_bytes": 0} for key in fio_report.SIDES}, **sides}
     flushes = {"sync": _flushes(job["sync"])} if isinstance(job.get("sync"), dict) else {}
     return {**job, **sides, **flushes}
 
@@ -347,7 +333,7 @@ class _Lines:
             return self._line(min(self._after(f'"{key}"', 0) or len(self._text) for key in _LISTS))
         at = self._jobs.get(row.label, 0)
         first = row.label if row.metric == "bytes" else row.metric.split("_")[0]
-        side = first if first in (*fio_report.SIDES, "sync") else ""
+        side = first if first in (*fio_report.SIDES, fio_report.MIXED, "sync") else ""
         at = self._after(f'"{side}"', at) if side else at
         name = row.metric.removeprefix(f"{side}_")
         section = next((key for start, key in _SECTIONS.items() if name.startswith(start)), "")

@@ -26,9 +26,9 @@ SIDE = re.compile(
     rf"^\s*+(?P<side>read|write|trim|mixed): IOPS=(?P<iops>{COUNT}), BW=(?P<rate>{AMOUNT})(?:/s)? "
     rf"\((?P<again>{AMOUNT})(?:/s)?\)\((?P<moved>{AMOUNT})/(?P<ms>\d{{1,12}})msec\)(?:; .*)?$"
 )
-LOOSE = re.compile(r"^\s*+(?P<side>read|write) ?: *(?:IOPS=|io=) *\d")
+LOOSE = re.compile(r"^\s*+(?P<side>read|write|mixed) ?: *(?:IOPS=|io=) *\d")
 """Results, in the notes of people often all that is left of a run."""
-LOOSE_TOTAL = re.compile(r"^\s*+(?:READ|WRITE): *(?:bw=|io=) *\d")
+LOOSE_TOTAL = re.compile(r"^\s*+(?:READ|WRITE|MIXED): *(?:bw=|io=) *\d")
 DETAIL = re.compile(r"^\s*+(?:$|(?:slat|clat|lat|sync|bw) |iops +:|\||\d{1,3}\.\d+th=)")
 """What stands between the reads and the writes of one job."""
 LOOKS_LIKE_A_SIDE = re.compile(r"^\s*+(read|write|trim|mixed) ?: *(?:IOPS|io)=")
@@ -64,5 +64,3 @@ TOTAL = re.compile(
 )
 LOOKS_LIKE_A_TOTAL = re.compile(r"^\s*+(READ|WRITE|TRIM|MIXED): *(?:bw|io)=")
 CLIENT = re.compile(r"^<([^<>]+)> ")
-SEPARATE = "run fio without unified_rw_reporting, or with unified_rw_reporting=both (fio 3.27 and later)"
-"""What to do about directions that fio added up."""

@@ -220,10 +220,10 @@ def _of_json(text: str) -> _Report | None:
         return None
     shared = json.dumps([report.get("fio version"), report.get("global options")], sort_keys=True)
     jobs = {(shared, number, _name(job)): _counts(job) for number, job in enumerate(listed)}
-    sides = [job[side] for job in listed for side in fio_report.SIDES if isinstance(job.get(side), dict)]
+    sides = [job[side] for job in listed for side in fio_report.sides_of(job) if isinstance(job[side], dict)]
     longest = max((_number(side.get("runtime")) for side in sides), default=0.0)
     elapsed = max((_number(job.get("elapsed")) for job in listed), default=0.0)
-    done = sum(_number(side.get("io_bytes")) for side in sides)
+    done = sum(_number(side.get("io_bytes")) for side in sides)  # `mixed` counts them again, in all reports of a run
     milliseconds, seconds = _number(report.get("timestamp_ms")), _number(report.get("timestamp"))
     printed = milliseconds / 1e3 or seconds or None
     # fio rounds `elapsed` up to whole seconds.

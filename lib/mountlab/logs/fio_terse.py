@@ -1,38 +1,51 @@
-"""fio's terse output (--output-format=terse, --minimal), where it is one line of version 3, 4 or 5.
+"""fio's terse output (--output-format=terse, --minimal) of versions 2 to 5, a line for each job.
 
-A line has no time and no process. So several lines of one name may be clones, snapshots or repeats, and are refused;
-jobs of several names are read, each under its own.
+A line has no time and no process. So several lines of one name may be clones, repeats or snapshots: where they cannot
+be snapshots each is read under a number, else they are refused.
 Percentiles are left out: the line does not say whether they are of the whole latency or of its completion.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
-from mountlab.logs.base import Figure, Part, times_ten, unreadable
+from mountlab.logs.base import Figure, LogReading, Part, times_ten, unreadable
+from mountlab.tools import fio_report
 
 FORM = "terse"
-_LINE = re.compile(r"^\s*(?:[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
+_LINE = re.compile(r"^\s*(?:[345];(?:fio-)?\d[^;\s]*;|[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
+_SHARE = r"(?:\d+\.\d+|-?nan|inf)"
 _DIRECTION = re.compile(
-    r"(?P<kib>\d{1,18});(?P<rate>\d{1,18});(?P<iops>\d{1,18});(?P<ms>\d{1,12})"
+    r"(?P<kib>\d{1,18});(?P<rate>\d{1,18});(?:(?P<iops>\d{1,18});)?(?P<ms>\d{1,12})"
     r"(?:;\d+;\d+;(?P<slat>\d+\.\d+);\d+\.\d+)(?:;\d+;\d+;(?P<clat>\d+\.\d+);\d+\.\d+)"
-    r"(?:;\d{1,3}(?:\.\d+)?%=\d+){20}(?:;\d+;\d+;(?P<lat>\d+\.\d+);\d+\.\d+);\d+;\d+;\d+\.\d+%;\d+\.\d+;\d+\.\d+"
+    r"(?:(?:;\d{1,3}(?:\.\d+)?%=\d+){20})?(?:;\d+;\d+;(?P<lat>\d+\.\d+);\d+\.\d+)"
+    rf";\d+;\d+;{_SHARE}%;{_SHARE};{_SHARE}"
 )
-_SAMPLES = re.compile(r";\d+;\d+;\d+;\d+\.\d+;\d+\.\d+;\d+")
+"""fio 1 prints neither IOPS nor percentiles."""
+_SAMPLES = re.compile(rf";\d+;\d+;\d+;{_SHARE};{_SHARE};\d+")
 """What version 5 says more of each direction."""
 _MACHINE = re.compile(
-    r"(?P<user>\d{1,6}\.\d+)%;(?P<system>\d{1,6}\.\d+)%;(?P<switches>\d{1,15});(?P<major>\d{1,15});(?P<minor>\d{1,15})"
-    r"(?:;\d+\.\d%){7}(?:;\d+\.\d\d%){22}(?:;|$)"
+    r"(?P<user>\d{1,6}\.\d+|-?nan)%;(?P<system>\d{1,6}\.\d+|-?nan)%;(?P<switches>\d{1,15})"
+    r"(?:;(?P<major>\d{1,15});(?P<minor>\d{1,15}))?(?:;\d+\.\d%){7}(?:;\d+\.\d\d%){22}(?:;|$)"
 )
+_SIDES = {
+    "2": [("mixed",), ("read", "write"), ("read", "write", "trim"), ("read", "write", "trim", "mixed")],
+    "3": [("mixed",), ("read", "write"), ("read", "write", "mixed")],
+    "4": [("mixed",), ("read", "write", "trim"), ("read", "write", "trim", "mixed")],
+    "5": [("mixed",), ("read", "write", "trim"), ("read", "write", "trim", "mixed")],
+}
+"""Version to the directions that it may have: `mixed` with unified_rw_reporting; trims in version 2 since fio 2.1."""
 _KINDS = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency"}
 _TOLERANCE = 0.03
 """fio 2.0 prints its rate in units of 1000 bytes, later versions in 1024."""
+_LONGER_S = 0.5
+"""fio's snapshots are a second apart."""
 ADVICE = "run fio with --output-format=json (or normal): it prints times, percentiles and flushes, too"
 
 
@@ -41,46 +54,55 @@ def lines_in(text: str) -> list[int]:
     return [number for number, line in enumerate(text.split("\n")) if _LINE.match(line)]
 
 
-def read(part: Part) -> list[Figure]:
-    """Return the figures of each job. Raises ParseError for several lines of one name, and for version 2."""
+def read(part: Part) -> LogReading:
+    """Return the figures of each job. Raises ParseError for lines that may be snapshots of one run."""
     lines = part.text.split("\n")
     numbers = lines_in(part.text)
-    names = [lines[number].split(";", 3)[2] for number in numbers]
-    if len(set(names)) < len(names):
-        raise ParseError(
-            "several lines of terse output: jobs of one run, or several runs",
-            where=f"line {numbers[1] + 1}",
-            got=f"{len(numbers)} lines, which have no time",
-            allowed="one line for each name",
-            next_step=f"if they are runs, put each into a file of its own; else {ADVICE}",
-        )
+    names = [_head(lines[number])[0] for number in numbers]
+    jobs = [list(_rows(lines[number].strip(), number + 1)) for number in numbers]
+    for name in set(names):
+        places = [place for place, other in enumerate(names) if other == name]
+        _check_snapshots([(numbers[place], jobs[place]) for place in places])
     figures: list[Figure] = []
-    for number, name in zip(numbers, names, strict=True):
-        line = lines[number].strip()
-        _check_version(line, number + 1)
-        rows = _rows(line, number + 1)
-        labelled = rows if len(names) == 1 else (replace(row, label=name) for row in rows if row.metric != "bytes")
+    labels = fio_report.labels([{"jobname": name} for name in names])
+    for number, label, rows in zip(numbers, labels, jobs, strict=True):
+        labelled = rows if len(names) == 1 else fio_report.labelled(rows, label)
         figures += [Figure(measurement=row, line=number + 1) for row in labelled]
-    return figures
+    again = len(set(names)) < len(names)
+    return LogReading(figures, [f"{len(names)} lines, some of one name: jobs of one run, or runs"] if again else [])
 
 
-def _check_version(line: str, number: int) -> None:
-    if line[0] == "2":
-        raise ParseError(
-            "version 2 of fio's terse output has no version of fio in it, and its fields changed",
-            where=f"line {number}",
-            got=line[:60],
-            allowed="version 3, 4 or 5 (--terse-version)",
-            next_step=ADVICE,
-        )
+def _head(line: str) -> tuple[str, str, str]:
+    """Return the name of a job, its error, and the figures behind."""
+    fields = line.strip().split(";", 4 if line.strip()[0] == "2" else 5)
+    name, _, error, rest = [*fields[-4:], *[""] * 4][:4]
+    return name, error, rest
+
+
+def _check_snapshots(jobs: Sequence[tuple[int, Sequence[Measurement]]]) -> None:
+    """Raise ParseError where a later line of one name may continue an earlier one (--status-interval): it took longer
+    and moved more."""
+    for (earlier, before), (later, after) in pairwise(jobs):
+        old, new = ({(row.metric, row.label): row.value for row in rows} for rows in (before, after))
+        amounts = [key for key in old if key[0] == "bytes"]
+        longer = new["elapsed", ""] - old["elapsed", ""] >= _LONGER_S
+        if longer and all(new.get(key, 0.0) > old[key] for key in amounts):
+            raise ParseError(
+                "several lines of terse output of one name, each longer than the one before: jobs, or snapshots of one "
+                "run (--status-interval)",
+                where=f"line {later + 1}",
+                got=f"{new['elapsed', '']:g} s, after {old['elapsed', '']:g} s in line {earlier + 1}",
+                allowed="one line for each name",
+                next_step=f"if they are runs, put each into a file of its own; else {ADVICE}",
+            )
 
 
 def _rows(line: str, number: int) -> Iterator[Measurement]:
-    version, _, _, _, error, rest = [*line.split(";", 5), *[""] * 6][:6]
+    _, error, rest = _head(line)
     if rest and error != "0":
         raise ToolError(f"fio failed with error {error}", where=f"line {number}", got=line[:60])
-    sides, machine = _directions(rest, version, number)
-    busy = {name: found for name, found in zip(("read", "write"), sides, strict=False) if int(found["kib"])}
+    sides, machine = _directions(rest, line[0], number)
+    busy = {name: found for name, found in sides.items() if name != "trim" and int(found["kib"])}
     if not busy:
         raise ToolError("fio read and wrote no bytes", where=f"line {number}", got=line[:60])
     for name, found in busy.items():
@@ -90,8 +112,8 @@ def _rows(line: str, number: int) -> Iterator[Measurement]:
     yield from costs(machine)
 
 
-def _directions(rest: str, version: str, number: int) -> tuple[Sequence[re.Match[str]], re.Match[str]]:
-    """Reads, writes and, but for version 3, trims; and what stands behind them."""
+def _directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.Match[str]], re.Match[str]]:
+    """Return the directions by name, and what stands behind them."""
     found: list[re.Match[str]] = []
     at = 0
     while match := _DIRECTION.match(rest, at):
@@ -99,17 +121,18 @@ def _directions(rest: str, version: str, number: int) -> tuple[Sequence[re.Match
         at = (more or match).end() + 1
         found.append(match)
     machine = _MACHINE.match(rest, at)
-    if machine is None or len(found) != (2 if version == "3" else 3):
+    names = next((sides for sides in _SIDES[version] if len(sides) == len(found)), ())
+    if machine is None or not names:
         got = f"{len(found)} directions: {rest[:60]}"
         raise ParseError(
-            "fio's terse output cannot be read: it is cut off, its job has a ';' in its name, or "
-            "unified_rw_reporting added up its directions",
+            "fio's terse output cannot be read: it is cut off, or its job has a ';' in its name",
             where=f"line {number}",
             got=got,
-            allowed=f"{2 if version == '3' else 3} directions, processor, depths and latencies",
+            allowed=f"{', '.join(str(len(sides)) for sides in _SIDES[version])} directions, processor, depths and "
+            "latencies",
             next_step=ADVICE,
         )
-    return found, machine
+    return dict(zip(names, found, strict=True)), machine
 
 
 def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]:
@@ -118,7 +141,7 @@ def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]
     if not rate or abs(int(found["rate"]) * KIB - rate) > _TOLERANCE * rate + 2 * KIB:
         raise unreadable("fio's bandwidth, bytes and time do not agree", number, found[0], f"{rate:g} B/s")
     yield Measurement(metric=f"{name}_bandwidth", value=rate, unit="B/s", step=KIB / seconds)
-    if int(found["iops"]):
+    if int(found["iops"] or 0):
         yield Measurement(metric=f"{name}_iops", value=float(found["iops"]), unit="1/s", step=1.0)
     yield Measurement(metric="bytes", label=name, value=float(moved), unit="B", step=KIB)
     for key, kind in _KINDS.items():

@@ -44,7 +44,6 @@ from mountlab.logs.fio_lines import (
     POINT,
     POINT_LINE,
     POINTS,
-    SEPARATE,
     SIDE,
     STARTING,
     STATUS,
@@ -68,7 +67,8 @@ from mountlab.tools import fio_report
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
 _KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency", "sync": "latency"}
 _POINT_KIND = {"slat": "submission_latency", "clat": "latency", "lat": "total_latency", "sync": "latency"}
-_MEASURED = (*fio_report.SIDES, "sync")
+_DIRECTIONS = (*fio_report.SIDES, fio_report.MIXED)
+_MEASURED = (*_DIRECTIONS, "sync")
 _POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
 
 
@@ -93,8 +93,6 @@ class _Job:
     sides: dict[str, _Side] = field(default_factory=dict)
     ios: dict[str, int] = field(default_factory=dict)
     """Direction, and `sync`, to how many I/Os there were, where fio says it."""
-    mixed: str = ""
-    """The line in which fio adds its directions up (unified_rw_reporting)."""
     blocks: Mapping[str, float] = field(default_factory=dict)
     """Direction to the bytes of each I/O, where the header says that all have the same."""
     notes: list[str] = field(default_factory=list)
@@ -140,10 +138,10 @@ def starts(lines: Sequence[str]) -> list[int]:
 
 
 def _is_other_direction(lines: Sequence[str], number: int) -> bool:
-    """Return whether a line of writes follows one of reads, with nothing but figures of that between them."""
+    """Return whether a line of writes, or of both, follows one of reads, with only figures of that between them."""
     above = next((line for line in reversed(lines[:number]) if not DETAIL.match(line)), "")
     first, second = LOOSE.match(above), LOOSE.match(lines[number])
-    return bool(first and second and (first["side"], second["side"]) == ("read", "write"))
+    return bool(first and second and _DIRECTIONS.index(first["side"]) < _DIRECTIONS.index(second["side"]))
 
 
 def has_results(lines: Sequence[str]) -> bool:
@@ -254,8 +252,12 @@ def _gaps(job: _Job) -> Iterator[str]:
     metrics = {figure.measurement.metric for figure in job.figures}
     silent = [name for name in job.sides if not any(metric.startswith(f"{name}_") and "latency" in metric
                                                     for metric in metrics)]  # fmt: skip
-    missing = ["the number of I/Os ('issued ...')", *(f"latencies of {name}s" for name in silent)]
+    missing = ["the number of I/Os ('issued ...')", *(f"latencies of {_plural(name)}" for name in silent)]
     yield f"{f'job {job.name}: ' if job.name else ''}not in this text: {', '.join(missing)}"
+
+
+def _plural(direction: str) -> str:
+    return "all I/Os" if direction == fio_report.MIXED else f"{direction}s"
 
 
 def _each(jobs: Sequence[_Job], names: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
@@ -329,18 +331,19 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
 
 
 def _add_side(job: _Job, line: str, number: int) -> str:
-    """Return which direction the lines below are of. Trims, and all directions together, have no metrics."""
+    """Return which direction the lines below are of. Trims have no metrics."""
     new = SIDE.match(line)
     match, old = new or OLD_SIDE.match(line), not new
     if not match or match["side"] in job.sides:
         raise unreadable("a line of fio's cannot be read", number, line, "each direction once a job, with its rates")
     found, side = match.groupdict(), match["side"]
-    if side not in fio_report.SIDES:
-        job.mixed = line if side == "mixed" else job.mixed
+    if side not in _DIRECTIONS:
         return side
     seconds = times_ten(match["ms"], -3)
     printed = [bytes_of(found[key], old=old) for key in ("rate", "again") if found.get(key)]
     amounts = bytes_of(match["moved"], old=old)
+    if side == fio_report.MIXED and not amounts.meant[0]:  # as fio 3.33 prints it with unified_rw_reporting=both
+        return side
     agreeing = agreeing_values([*printed, per_second(amounts, seconds)]) or per_millisecond(
         printed[0], amounts, seconds, old=old
     )
@@ -386,6 +389,7 @@ def _add_other(job: _Job, side: str, line: str, number: int) -> None:
             _add(job, metric, times_ten(match["mean"], power), "s", number, step=step)
     elif match := ISSUED.match(line):
         job.ios = {name: int(count) for name, count in match.groupdict().items() if count}
+        job.ios[fio_report.MIXED] = sum(job.ios[name] for name in fio_report.SIDES)
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
             _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
     elif match := CPU.match(line):
@@ -396,14 +400,6 @@ def _add_other(job: _Job, side: str, line: str, number: int) -> None:
 
 def _close(job: _Job, *, alone: bool) -> None:
     """Check a job, and add what follows from its figures. `alone`: no job of the run has any."""
-    if not job.sides and job.mixed:
-        raise ParseError(
-            "fio added up its reads and its writes: which is whose cannot be read",
-            where=f"line {job.line}",
-            got=job.mixed.strip()[:160],
-            allowed="a line 'read: ...' or 'write: ...'",
-            next_step=SEPARATE,
-        )
     if not job.sides and not alone:
         job.notes.append(f"job {job.name}: no reads and no writes below it")
         return
@@ -435,13 +431,15 @@ def _add_iops(job: _Job, name: str, side: _Side) -> None:
             "fio's IOPS, I/Os and time do not agree", side.line, f"{side.iops.meant[0]:g} IOPS", f"{done:g}"
         )
     value, step = (done, 0.0) if done else (side.iops.meant[0] if len(side.iops.meant) == 1 else 0.0, side.iops.step)
-    block = job.blocks.get(name, math.inf)
+    sizes = {*job.blocks.values()} if name == fio_report.MIXED else {job.blocks.get(name, math.inf)}
+    block = sizes.pop() if len(sizes) == 1 else math.inf
     by_bytes, off = side.rate / block, (1 + side.rate_step / block) if value else math.inf
     if by_bytes and abs(value - by_bytes) > TOLERANCE * by_bytes + off:
         job.figures = [each for each in job.figures if each.measurement.metric != f"{name}_ios"]
         job.notes.append(
-            f"job {job.name}: {name}s of {block:g} B at {side.rate:.4g} B/s are {by_bytes:.4g} a second, and not "
-            f"{value:.4g} as fio prints: it does not count I/Os that it issued before it began to measure (ramp_time)"
+            f"job {job.name}: {_plural(name)} of {block:g} B at {side.rate:.4g} B/s are {by_bytes:.4g} a second, and "
+            f"not {value:.4g} as fio prints: it does not count I/Os that it issued before it began to measure "
+            "(ramp_time)"
         )
         value, step = by_bytes, side.rate_step / block
     _add(job, f"{name}_iops", value, "1/s", side.line, step=step)
@@ -453,7 +451,8 @@ def _rests_on_enough(job: _Job, metric: str) -> bool:
     name = metric.split("_")[0]
     side = job.sides.get(name)
     ios = job.ios.get(name, 0) or (min(side.iops.meant) * side.seconds if side and not job.ios else 0)
-    return metric not in PERCENT_OF or enough(ios, PERCENT_OF[metric])
+    percent = PERCENT_OF.get(fio_report.UNDIRECTED.get(metric, metric))
+    return percent is None or enough(ios, percent)
 
 
 # --- the sums at the end ----------------------------------------------------------------------------------------------
@@ -472,7 +471,7 @@ class _Total:
 
 
 def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
-    """Return the sums of reads and of writes: trims have no metric, and all directions together no direction."""
+    """Return the sums of reads, of writes and of both: trims have no metric."""
     found: list[_Total] = []
     group = None if any(map(STATUS.match, lines[first:last])) else 0
     end = len(lines) if last is None else last
@@ -486,7 +485,7 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
                 break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
-            if match["side"].lower() in fio_report.SIDES:
+            if match["side"].lower() in _DIRECTIONS:
                 found.append(_total(match, group, number, old=old))
     return found
 
@@ -510,6 +509,7 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, 
     """Each group has one sum for each direction, that of its jobs: else lines are missing, or of another run. Return a
     note where the text ends (`at_end`) before the last of them."""
     asked = {(job.group, side) for job in jobs for side in job.sides}
+    totals = [total for total in totals if total.side != fio_report.MIXED or (total.group, total.side) in asked]
     given = [(total.group, total.side) for total in totals]
     short = at_end and set(given) < asked and len(given) == len(set(given))
     if not short and (set(given) != asked or len(given) != len(asked)):

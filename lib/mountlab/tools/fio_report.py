@@ -25,6 +25,14 @@ PERCENTILES = {"p50": "50.000000", "p95": "95.000000", "p99": "99.000000", "p99_
 MOST = 1e18
 """Above any honest figure of a report: an exabyte, or thirty years in nanoseconds."""
 SIDES = ("read", "write")
+MIXED = "mixed"
+"""What fio calls all I/Os together (unified_rw_reporting)."""
+UNDIRECTED = {
+    "mixed_bandwidth": "bandwidth", "mixed_iops": "operation_rate", "mixed_ios": "operations",
+    "mixed_latency_mean": "operation_latency",
+    **{f"mixed_latency_{name}": f"operation_latency_{name}" for name in PERCENTILES},
+}  # fmt: skip
+"""Figures of all I/Os together, to their names in METRICS."""
 SECTOR_BYTES = 512
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
 JobEntry = Mapping[str, Any]
@@ -128,14 +136,20 @@ def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
     return ParseError("fio's report is not json+ of version 3", where=where, got=got, allowed=allowed)
 
 
+def sides_of(entry: JobEntry) -> list[str]:
+    """Return the directions of a job, and `mixed` where fio added them up."""
+    return [side for side in (*SIDES, MIXED) if side in entry]
+
+
 def moved(entry: JobEntry) -> float:
     """Return bytes read and written."""
-    return sum(number_of(entry[side], "io_bytes", side) for side in SIDES)
+    amounts = {side: number_of(entry[side], "io_bytes", side) for side in sides_of(entry)}
+    return sum(amounts[side] for side in SIDES) or amounts.get(MIXED, 0)
 
 
 def runtime_s(entry: JobEntry) -> float:
-    """Return the longer of the two sides' times."""
-    return max(_runtime_ms(entry[side], side) for side in SIDES) / 1e3
+    """Return the longest of the directions' times."""
+    return max(_runtime_ms(entry[side], side) for side in sides_of(entry)) / 1e3
 
 
 def _runtime_ms(data: Mapping[str, Any], side: str) -> float:
@@ -164,6 +178,21 @@ def together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> list[Measuremen
     if len(jobs) == 1:
         return _rows(jobs[0])
     return _rows(_together(jobs, phases), over_phases(phases, map(runtime_s, jobs)))
+
+
+def undirected(rows: Sequence[Measurement]) -> list[Measurement | None]:
+    """Return figures by their names in METRICS: one of all I/Os together has no direction. None in the place of one
+    that has no metric, and of bytes that are beside it by direction."""
+    split = any(row.metric == "bytes" and row.label in SIDES for row in rows)
+    return [_undirected(row, split) for row in rows]
+
+
+def _undirected(row: Measurement, split: bool) -> Measurement | None:
+    if row.metric == "bytes" and row.label == MIXED:
+        return None if split else replace(row, label="")
+    if row.metric.startswith(f"{MIXED}_"):
+        return replace(row, metric=UNDIRECTED[row.metric]) if row.metric in UNDIRECTED else None
+    return row
 
 
 def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
@@ -214,7 +243,7 @@ def _in_blocks(moved: float, ios: float) -> bool:
 
 
 def _rows(job: JobEntry, elapsed_s: float | None = None) -> list[Measurement]:
-    sides = [side for side in SIDES if number_of(job[side], "io_bytes", side)]
+    sides = [side for side in sides_of(job) if number_of(job[side], "io_bytes", side)]
     rows = [row for side in sides for row in _side(side, job[side])]
     if sides:
         rows.append(Measurement(metric="elapsed", value=elapsed_s or runtime_s(job), unit="s"))
@@ -311,6 +340,7 @@ METRICS_REPORTED = (
     "disk_utilization",
     "elapsed",
     "bytes",
+    *UNDIRECTED.values(),
     *("capacity", "asked_rate", "arrival_rate", "completion_rate", "largest_lateness", "objective_used"),
 )
 """Every metric that a report of fio's may give, or a search with it."""
@@ -320,7 +350,8 @@ def steps(clock_s: float) -> dict[str, Step]:
     """Return what rounds each metric of a report, whose run times are in steps of `clock_s`. Counts are whole; means of
     latencies have six digits behind the nanosecond, and shares as many behind the per cent; percentiles know the bins
     that they come from by themselves (Measurement.step)."""
-    return {metric: _step(metric, clock_s) for metric in METRICS_REPORTED}
+    directed = {name: metric for metric, name in UNDIRECTED.items()}
+    return {metric: _step(directed.get(metric, metric), clock_s) for metric in METRICS_REPORTED}
 
 
 def _step(metric: str, clock_s: float) -> Step:
@@ -372,7 +403,10 @@ def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
     """Return one entry for all jobs: sums over the time of the longest job of each phase; merged percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
-        **{side: _side_together([job[side] for job in jobs], phases, side) for side in SIDES},
+        **{
+            side: _side_together([job[side] for job in jobs], phases, side)
+            for side in (*SIDES, MIXED) if all(side in job for job in jobs)
+        },
         "sync": {"lat_ns": _latency_together([_sync_section(job) for job in jobs], "sync.lat_ns")},
         **{key: _weighted(jobs, key, busy) for key in ("usr_cpu", "sys_cpu")},
         **{key: _sum(jobs, key) for key in ("ctx", "majf", "minf")},
