@@ -304,6 +304,48 @@ def test_a_rate_of_fio_1_is_computed_from_bytes_and_time() -> None:
     assert by_name(read_one("fio", text))["read_bandwidth"] == 264 * 1024 / 0.003
 
 
+SUMMARY = "10485760 bytes (10 MB, 10 MiB) copied, 0.0951237 s, 110 MB/s"
+RECORDS = "10+0 records in 10+0 records out"
+
+
+@every_row(
+    ("text", "line"),
+    [
+        (f"{RECORDS} {SUMMARY}", 1),
+        (f"dd if=/dev/zero of=x bs=1M count=10 {RECORDS} {SUMMARY} which is slow", 1),
+        (f"$ dd of=x bs=1M\n{RECORDS} 10485760 bytes (10 MB)\ncopied, 0.0951237 s, 110 MB/s\n$", 2),
+        (RECORDS.replace(" ", "\n") + f" {SUMMARY}".replace(" ", "\n"), 1),
+        (f"10+0 records in\n10+0 records out {SUMMARY}", 2),
+        (f"10+0 records in\n10+0 records out\n{SUMMARY} (cached)", 1),
+        (f"I got {SUMMARY} on this box.", 1),
+        (f"{RECORDS} 10485760 bytes transferred in 0.095124 secs (110232539 bytes/sec)", 1),
+        ("10+0 Datensätze ein 10+0 Datensätze aus 10485760 Bytes (10 MB, 10 MiB) kopiert, 0,0951237 s, 110 MB/s", 1),
+        ("10+0 lus 10+0 écrits 10485760 octets (10 MB) copiés, 0,0951237 s, 110 MB/s bof", 1),
+    ],
+)
+def test_a_summary_of_dd_among_other_words_is_read(text: str, line: int) -> None:
+    output = read_one("dd", text)
+    assert by_name(output)["bandwidth"] == pytest.approx(10485760 / 0.0951237, rel=1e-5)
+    assert {figure.line for figure in output.figures} == {line}
+
+
+@every_row(
+    ("text", "said"),
+    [
+        (f"before: {SUMMARY}, after: {SUMMARY}", "dd printed no whole summary"),
+        (f"10+0 records in 9+0 records out {SUMMARY}", "dd did not write all that it read"),
+        (f"dd: error writing 'x': No space left on device {RECORDS} {SUMMARY} hm", "dd failed"),
+        (f"10+0 records in\n^C10+0 records out {SUMMARY} hm", "dd failed"),
+        (f"I got {SUMMARY.replace('110 MB', '130 MB')} on this box.", "do not agree"),
+        ("so far 52428800 bytes (52 MB, 50 MiB) copied, 5 s, 10.5 MB/s hm", "dd printed no whole summary"),
+        ("10485760 bytes (10 MB)\n\ncopied, 0.0951237 s, 110 MB/s", "dd printed no whole summary"),
+    ],
+)
+def test_words_around_a_summary_of_dd_do_not_hide_what_is_wrong_with_it(text: str, said: str) -> None:
+    (output,) = read_log("dd", text)
+    assert said in str(output.problem)
+
+
 # --- fs_mark, filebench, pg_test_fsync --------------------------------------------------------------------------------
 
 

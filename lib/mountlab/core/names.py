@@ -68,9 +68,7 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "operation_rate": _rate("operation rate", "does operations"),
     "sync_rate": _rate("sync rate", "syncs"),
     "operation_latency": _many("operation latency"),
-    **{
-        f"operation_latency_{part}": _many(text.format("operation")) for part, text in _PARTS.items() if part != "mean"
-    },
+    **{f"operation_latency_{part}": _many(text.format("operation")) for part, text in _PARTS.items() if part != "mean"},
     "operation_latency_min": _many("least operation latency"),
     "operation_latency_max": _many("greatest operation latency"),
     "app_overhead": _many("time spent by the tool itself"),

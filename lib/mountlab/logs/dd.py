@@ -27,12 +27,21 @@ from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_numb
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(
     r"^(?:[^\n'\"()]{0,120}(?:[:\]|>#$;] |records out,? )(?=\d{1,20} bytes ))??"
-    r"[^\d\n'\"]*(?P<bytes>\d{1,20})[^\d\n()（）+'\"]+"
+    r"(?:\d{1,20}\+\d{1,20} [^\d\n+]{2,40} ){0,2}"
+    r"[^\d\n'\"]*(?P<bytes>\d{1,20})(?![.,]?\d)[^\d\n()（）+'\"]+"
     r"(?:[(（](?P<sizes>[^)）\n]*)[)）][^\d\n()（）]*)?"
     rf"(?P<seconds>{_NUMBER})\s?[^\d\W]+\.?\s?(?:[,，、]\s*|\(\s*(?=\d+\s?bytes/))"
     rf"(?P<rate>{_NUMBER})\s?(?P<unit>[^\d\W]*)/[^\d\W]+\)?\.?\s*$"
 )
 RECORDS = re.compile(r"^[^\d\n/'\"]*(?P<whole>\d{1,20})\+(?P<partial>\d{1,20})[^\d\n/'\"]*$")
+_FLOWING = re.compile(
+    r"(?:\d{1,20}\+\d{1,20}\s[^\d+/'\"]{2,40}\s){0,2}"
+    r"(?<![\d.,+])\d{1,20}\s[^\W\d]{1,12}\s(?:\(\d[^()'\"]{1,40}\)\s)?[^\d()'\"]{1,30}\s"
+    rf"{_NUMBER}\s[^\W\d]{{1,12}}\.?(?:[,，、]\s|\s\(){_NUMBER}\s?[^\W\d]*/[^\W\d]+\)?(?!\w)"
+)
+"""A summary among other words, or broken anywhere; with records that stand in front."""
+_JOINED = re.compile(r"\d{1,20}\+\d{1,20} [^\d+]+")
+"""Records in the line of the summary."""
 _PROGRESS = re.compile(r"^\d{1,20} ?[^\d\n(（]+[(（]\d[^)）\n]*[)）][^\d\n]*\d{1,20} (?:s|秒)[,，、] *\d[^\n]*$")
 """status=progress counts whole seconds, and leaves its last line on the screen. A summary has six digits."""
 _PROGRESS_BSD = re.compile(r"^\s*\d{1,20} bytes (?:\([^)\n]*\) )?transferred \d{1,20}\.\d{3}s, ")
@@ -69,7 +78,7 @@ def _ends(lines: list[str], at: int) -> bool:
     if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
         return False
     if match and TENTHS.search(match["seconds"]):  # uutils up to 0.0.17 prints its progress like its summary
-        return at > 0 and bool(RECORDS.match(lines[at - 1]))
+        return bool(_JOINED.match(lines[at])) or (at > 0 and bool(RECORDS.match(lines[at - 1])))
     if not match or not _PROGRESS.match(lines[at]):
         return bool(match)
     # Of a long run six digits may well be whole seconds. Then the lines of records above it tell.
@@ -125,9 +134,14 @@ def _read(part: Part, known: StatedValues) -> LogReading:
 
 def _check_words(lines: list[str]) -> None:
     for number, line in enumerate(lines, start=1):
-        if _COMPLAINT.search(line) or _INTERRUPTED.search(line):
+        if _fails(line):
             near = "\n".join(lines[max(0, number - _NEAR) : number + _NEAR])
             raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
+
+
+def _fails(line: str) -> bool:
+    """Return whether a line says that dd failed or was stopped."""
+    return bool(_COMPLAINT.search(line) or _INTERRUPTED.search(line))
 
 
 def _summary(lines: list[str]) -> tuple[int, Summary]:
@@ -175,7 +189,9 @@ def _agrees(printed: str, unit: str, least: float, most: float) -> bool:
 
 def _check_records(lines: list[str], at: int, copied: int) -> None:
     """One line for what came in and one for what went out, just above the summary; or, where someone has kept the
-    summary alone, none."""
+    summary alone, none. Records in the line of the summary count as such lines."""
+    joined = _JOINED.findall(lines[at])
+    lines, at = [*lines[:at], *joined, *lines[at:]], at + len(joined)
     counts = [(number, match) for number, line in enumerate(lines) if (match := RECORDS.match(line))]
     if not counts:
         return
@@ -222,7 +238,24 @@ _BROKEN = re.compile(r"^\s*\d{1,20} bytes\b(?!.*/s)")
 
 
 def _plain(text: str) -> str:
-    return "\n".join(rejoined(unpasted(text).split("\n"), _BROKEN, (_SUMMARY,)))
+    return _without_words("\n".join(rejoined(unpasted(text).split("\n"), _BROKEN, (_SUMMARY,))))
+
+
+def _without_words(text: str) -> str:
+    """Return a text whose summaries each have a line without other words; all lines keep their numbers. What stands
+    beside a complaint of dd, or beside another summary, is left as it is."""
+    found, at = [], 0
+    matches = list(_FLOWING.finditer(text))
+    for number, match in enumerate(matches):
+        begin, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+        end = len(text) if end < 0 else end
+        lines = text[begin:end]
+        beside = matches[max(0, number - 1) : number] + matches[number + 1 : number + 2]
+        alone = "\n\n" not in match[0] and not any(other.end() > begin and other.start() < end for other in beside)
+        if alone and not any(_SUMMARY.match(line) or _fails(line) for line in lines.split("\n")):
+            found += [text[at:begin], " ".join(match[0].split()), "\n" * lines.count("\n")]
+            at = end
+    return "".join([*found, text[at:]])
 
 
 FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain)

@@ -89,7 +89,8 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     rows = fio_report.undirected([figure.measurement for figure in possible])
     named = [
         Figure(measurement=row, line=figure.line + part.skipped)
-        for figure, row in zip(possible, rows, strict=True) if row
+        for figure, row in zip(possible, rows, strict=True)
+        if row
     ]
     return LogReading(named, notes)
 

@@ -405,7 +405,8 @@ def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
     return {
         **{
             side: _side_together([job[side] for job in jobs], phases, side)
-            for side in (*SIDES, MIXED) if all(side in job for job in jobs)
+            for side in (*SIDES, MIXED)
+            if all(side in job for job in jobs)
         },
         "sync": {"lat_ns": _latency_together([_sync_section(job) for job in jobs], "sync.lat_ns")},
         **{key: _weighted(jobs, key, busy) for key in ("usr_cpu", "sys_cpu")},
