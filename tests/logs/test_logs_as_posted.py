@@ -304,6 +304,19 @@ def test_a_rate_of_fio_1_is_computed_from_bytes_and_time() -> None:
     assert by_name(read_one("fio", text))["read_bandwidth"] == 264 * 1024 / 0.003
 
 
+def test_blanks_and_commas_in_numbers_of_fio_1_are_read() -> None:
+    text = (
+        "x: (groupid=0, jobs=1): err= 0: pid=8045\n"
+        "  write: io=  1,024MB, bw= 57,349KB/s, iops=14,337 , runt= 18284msec\n"
+        "     issued r/w: total=0/262144, short=0/0\n\nRun status group 0 (all jobs):\n"
+        "  WRITE: io=  1,024MB, aggrb= 57,349KB/s, minb=58,725KB/s, maxb=58,725KB/s, mint=18284msec, maxt=18284msec\n"
+    )
+    found = by_name(read_one("fio", text))
+    assert found["bytes write"] == 2**30
+    assert found["write_bandwidth"] == pytest.approx(57349 * 1024)
+    assert found["write_iops"] == 262144 / 18.284
+
+
 SUMMARY = "10485760 bytes (10 MB, 10 MiB) copied, 0.0951237 s, 110 MB/s"
 RECORDS = "10+0 records in 10+0 records out"
 

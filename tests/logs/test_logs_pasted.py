@@ -494,6 +494,25 @@ def test_a_filebench_of_microseconds_is_named() -> None:
     assert "this filebench was changed: it counts latencies in us" in problem("filebench", text)
 
 
+@every_row(("latency", "wrong"), [("0.312ms/op", False), ("0.3ms/op", True), ("0.0ms/op", False)])
+def test_a_mean_that_filebench_gets_wrong_is_left_out_with_a_note(latency: str, wrong: bool) -> None:
+    text = of_filebench([(1.064, 11.064, 5000)], version="1.5-alpha3")
+    (output,) = read_log("filebench", text.replace("0.312ms/op", latency))
+    assert any("wrong mean latency" in note for note in output.notes) == wrong
+    means = {row.label for row in output.measurements if row.metric == "operation_latency"}
+    assert ("" in means) == (latency == "0.312ms/op")
+
+
+def test_a_summary_of_filebench_1_3_is_read() -> None:
+    text = (
+        " 8395: 29.347: IO Summary:      21272 iops 2126.0 iops/s, (1063/1063 r/w)  32.1mb/s,    338us cpu/op,   "
+        "0.3ms latency\n"
+    )
+    found = figures("filebench", text)
+    assert (found["operations"], found["operation_rate"], found["operation_latency"]) == (21272, 2126, 0.0003)
+    assert found["bandwidth"] == 32.1 * 2**20
+
+
 def test_fs_mark_without_its_header_is_read_and_says_so() -> None:
     text = recorded("fs_mark/S1-L2.stdout")
     (output,) = read_log("fs_mark", text[text.index("FSUse%") :])

@@ -25,8 +25,8 @@ from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
-    r"^\s*(?:\d+: +)?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) ops, +(?P<rate>\d{1,18}\.\d+) ops/s, "
-    r"\(\d{1,18}/\d{1,18} r/w\), +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
+    r"^\s*(?:\d+: +)?\d+\.\d+: IO Summary: +(?P<count>\d{1,18}) (?:ops,|iops) +(?P<rate>\d{1,18}\.\d+) i?ops/s, "
+    r"\(\d{1,18}/\d{1,18} r/w\),? +(?P<bandwidth>\d{1,18}\.\d+)mb/s, +\d{1,18}us cpu/op, +"
     r"(?P<latency>\d{1,18}\.\d+)ms latency\s*$"
 )
 _LINE_1_4 = re.compile(
@@ -51,6 +51,8 @@ _OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
 """What a changed filebench prints, in the place of ms/op."""
 _TENTH = 0.11 * MIB
 """How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
+_NO_LATENCY = re.compile(r"IO Summary.*\D0\.0+ ?ms")
+_WRONG_MEAN = "filebench before May 2017 (1.5-alpha3) prints a wrong mean latency of all operations: it is left out"
 _NO_ROWS = "the breakdown by operation is not in this text"
 _TROUBLE = re.compile(r"No space left|Run stopped early|NO VALID RESULTS|syntax error|Failed to |could not obtain")
 
@@ -88,14 +90,17 @@ def _read(part: Part, known: StatedValues) -> LogReading:
         return LogReading(
             _figures(_added([_report(each)[0] for each in texts], ends, part.text), texts[-1], 0.0), [note]
         )
-    rows, took = _figures(*_report(text)), _TOOK.search(text)
+    report, took = _report(text), _TOOK.search(text)
+    rows = _figures(*report)
     notes = [] if took else ["'Run took N seconds' is not in this text: the summary may be of a part of a run"]
+    if not report[0].summary.latency_s and not _NO_LATENCY.search(text):
+        notes.append(_WRONG_MEAN)
     return LogReading(rows, notes if "Per-Operation Breakdown" in text else [*notes, _NO_ROWS])
 
 
 def _report(text: str) -> tuple[FilebenchReport, str, float]:
     """Return the report of a text with one summary, that text, and how far rounding may put off its operations."""
-    old = re.search(r"^.*IO Summary: +\d+ ops, .*$", text, re.MULTILINE)
+    old = re.search(r"^.*IO Summary: +\d+ (?:ops,|iops) .*$", text, re.MULTILINE)
     report = _read_1_4(text) if old else read_report(text, whole=False)
     return report, text, len(report.operations) * report.elapsed_s if old else 0.0
 

@@ -85,6 +85,11 @@ def agreeing_values(figures: Sequence[Printed], slack: float = 1.0) -> tuple[flo
     return nearest if max(nearest) - min(nearest) <= TOLERANCE * max(nearest) + slack else ()
 
 
+def plain_numbers(line: str) -> str:
+    """Return a line of fio 1 without the blanks and commas in its numbers: 'io=  1,024MB' is 'io=1024MB'."""
+    return re.sub(r"(?<==) +|(?<=\d),(?=\d{3}(?!\d))", "", line)
+
+
 def count_of(text: str) -> Printed:
     """'13.4k' in full; of '13.0k' 13,000, and 14,000 of a fio that drops the carry."""
     match = re.fullmatch(rf"({NUMBER}) ?([kKMGTPE]?)", text)

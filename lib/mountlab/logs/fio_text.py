@@ -59,6 +59,7 @@ from mountlab.logs.fio_numbers import (
     count_of,
     per_millisecond,
     per_second,
+    plain_numbers,
 )
 from mountlab.logs.fio_terse import costs
 from mountlab.stats.histograms import bin_of, enough
@@ -333,7 +334,7 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
 def _add_side(job: _Job, line: str, number: int) -> str:
     """Return which direction the lines below are of. Trims have no metrics."""
     new = SIDE.match(line)
-    match, old = new or OLD_SIDE.match(line), not new
+    match, old = new or OLD_SIDE.match(plain_numbers(line)), not new
     if not match or match["side"] in job.sides:
         raise unreadable("a line of fio's cannot be read", number, line, "each direction once a job, with its rates")
     found, side = match.groupdict(), match["side"]
@@ -480,7 +481,7 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
             group = int(status[1])
         elif group is not None and LOOKS_LIKE_A_TOTAL.match(line):
             old = "aggrb" in line
-            match = (OLD_TOTAL if old else TOTAL).match(line)
+            match = OLD_TOTAL.match(plain_numbers(line)) if old else TOTAL.match(line)
             if not match and number == _last_line(lines, first, end):
                 break  # the text is cut off here
             if not match:
