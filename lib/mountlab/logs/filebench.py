@@ -21,6 +21,7 @@ from mountlab.logs.base import (
     times_ten,
     unreadable,
 )
+from mountlab.logs.logged import plain
 from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
@@ -358,4 +359,4 @@ def _name(part: Part) -> str:
     return f"filebench {version}" if version else "filebench, version unknown"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)

@@ -9,7 +9,8 @@ from itertools import pairwise
 from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
 from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text
-from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, unpasted
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
+from mountlab.logs.logged import plain
 from mountlab.tools import fio_report
 from mountlab.tools.base import decode_json
 
@@ -17,7 +18,7 @@ _JSON = re.compile(r"^\{")
 _INDENTED = re.compile(r"^[ \t]+\{\s*$")
 _FIRST_KEY = re.compile(r'^\s*"fio version"\s*:')
 _JSON_END = re.compile(r"^\}\s*$")
-_KILLED = re.compile(r"^fio: terminating on signal \d+", re.MULTILINE)
+_KILLED = re.compile(r"^.*?\bfio: terminating on signal \d+", re.MULTILINE)
 _COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
 _NEAR = 0.01
 _LONGER = 2
@@ -140,7 +141,7 @@ def _quick(data: bytes) -> list[Measurement] | None:
 
 
 def _plain(text: str) -> str:
-    return fio_text.unwrapped(unpasted(text))
+    return fio_text.unwrapped(plain(text))
 
 
 FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, quick=_quick)

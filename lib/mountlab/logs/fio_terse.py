@@ -19,7 +19,11 @@ from mountlab.logs.base import Figure, LogReading, Part, times_ten, unreadable
 from mountlab.tools import fio_report
 
 FORM = "terse"
-_LINE = re.compile(r"^\s*(?:[345];(?:fio-)?\d[^;\s]*;|[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};)")
+_LINE = re.compile(
+    r"(?:^\s*|^.*?(?=[345];fio-\d)(?<![\w.;]))"
+    r"(?P<line>(?:[345];(?:fio-)?\d[^;\s]*;|[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};).*)"
+)
+"""With what a service writes before it."""
 _SHARE = r"(?:\d+\.\d+|-?nan|inf)"
 _DIRECTION = re.compile(
     r"(?P<kib>\d{1,18});(?P<rate>\d{1,18});(?:(?P<iops>\d{1,18});)?(?P<ms>\d{1,12})"
@@ -32,7 +36,7 @@ _SAMPLES = re.compile(rf";\d+;\d+;\d+;{_SHARE};{_SHARE};\d+")
 """What version 5 says more of each direction."""
 _MACHINE = re.compile(
     r"(?P<user>\d{1,6}\.\d+|-?nan)%;(?P<system>\d{1,6}\.\d+|-?nan)%;(?P<switches>\d{1,15})"
-    r"(?:;(?P<major>\d{1,15});(?P<minor>\d{1,15}))?(?:;\d+\.\d%){7}(?:;\d+\.\d\d%){22}(?:;|$)"
+    r"(?:;(?P<major>\d{1,15});(?P<minor>\d{1,15}))?(?:;\d+\.\d%){7}(?:;\d+\.\d\d%){22}(?:[;'\"\\]|$)"
 )
 _SIDES = {
     "2": [("mixed",), ("read", "write"), ("read", "write", "trim"), ("read", "write", "trim", "mixed")],
@@ -56,10 +60,10 @@ def lines_in(text: str) -> list[int]:
 
 def read(part: Part) -> LogReading:
     """Return the figures of each job. Raises ParseError for lines that may be snapshots of one run."""
-    lines = part.text.split("\n")
-    numbers = lines_in(part.text)
-    names = [_head(lines[number])[0] for number in numbers]
-    jobs = [list(_rows(lines[number].strip(), number + 1)) for number in numbers]
+    matches = {number: match for number, line in enumerate(part.text.split("\n")) if (match := _LINE.match(line))}
+    numbers, lines = list(matches), [match["line"].strip() for match in matches.values()]
+    names = [_head(line)[0] for line in lines]
+    jobs = [list(_rows(line, number + 1)) for number, line in zip(numbers, lines, strict=True)]
     for name in set(names):
         places = [place for place, other in enumerate(names) if other == name]
         _check_snapshots([(numbers[place], jobs[place]) for place in places])
@@ -74,7 +78,7 @@ def read(part: Part) -> LogReading:
 
 def _head(line: str) -> tuple[str, str, str]:
     """Return the name of a job, its error, and the figures behind."""
-    fields = line.strip().split(";", 4 if line.strip()[0] == "2" else 5)
+    fields = line.split(";", 4 if line[0] == "2" else 5)
     name, _, error, rest = [*fields[-4:], *[""] * 4][:4]
     return name, error, rest
 

@@ -19,6 +19,7 @@ from mountlab.logs.base import (
     parts_at,
     unreadable,
 )
+from mountlab.logs.logged import plain
 from mountlab.tools.fs_mark import (
     HEADER,
     RATE_STEP,
@@ -121,4 +122,4 @@ def _name(part: Part) -> str:
     return f"fs_mark {version[1]}" if version else "fs_mark, version unknown"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)

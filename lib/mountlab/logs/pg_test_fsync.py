@@ -6,6 +6,7 @@ import re
 
 from mountlab.core.errors import ParseError
 from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
+from mountlab.logs.logged import plain
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
@@ -67,4 +68,4 @@ def _name(part: Part) -> str:
     return "pg_test_fsync"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)

@@ -172,7 +172,7 @@ def read_report(text: str, *, whole: bool = True) -> SyncReport:
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if is_row(line)]
     head = "\n".join(text.split("\n")[: lines[0][0] - 1 if lines else None]).lstrip()
     counted = _COUNTED.match(head)
-    numbers = _WHOLE_NUMBER.findall(head)
+    numbers = _WHOLE_NUMBER.findall(head)[-_HEAD_NUMBERS:]  # before them may stand what is of a log
     if counted and counted["loops"]:
         return _report(0, lines, _OLDEST, whole)
     if not whole and len(numbers) == 1 and "kB" in head:  # the first line, with the seconds, is missing

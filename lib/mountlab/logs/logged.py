@@ -1,0 +1,62 @@
+"""What services and programs put around each line of an output when they log it, and what undoes it line by line.
+
+Every output has a line that is known by its words. What stands before that one stands before the others, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from mountlab.logs.base import unpasted
+
+_TAGS = re.compile(
+    r"</?(?:pre|code|br|p|div|span|samp|tt|li|td)(?:\s[^<>\n]{0,200})?/?>|\{(?:code|noformat)(?::[^{}\n]*)?\}"
+)
+_STRING = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*')
+_RECORD = re.compile(r'\s*\{"log":\s?("(?:[^"\\]|\\.)*")[,}].*')
+"""A line of Docker's log files."""
+_PLACE = re.compile(
+    r'^(?P<before>.{0,160}?)[ \t]*(?:cpu +: usr=|issued (?:r/w|rwts?)? *: total=|"usr_cpu"\s*:|FSUse%'
+    r"|Compare (?:file sync|open_sync)|(?:\d+: +)?\d+\.\d+: (?:IO Summary|Per-Operation))",
+    re.MULTILINE,
+)
+_BEFORE_JSON = re.compile(r'^[^{\n]{0,160}[^{\s][ \t]?(?=\{\s*"fio version")', re.MULTILINE)
+
+
+def plain(text: str) -> str:
+    """Return a text as it was before it was logged, and copied."""
+    return unpasted(unlogged(text))
+
+
+def unlogged(text: str) -> str:
+    """Return the text of a log without marks of HTML and trackers, strings of JSON as their content, and without what
+    a service writes before each line. Lines keep their numbers."""
+    lines = _TAGS.sub("", text).split("\n")
+    for pattern in (_STRING, _RECORD):
+        lines = _contents(lines, pattern)
+    return _BEFORE_JSON.sub("", _without_before("\n".join(lines)))
+
+
+def _contents(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
+    """Return lines, where most are strings of JSON (Ansible, notebooks, Docker) with what these stand for."""
+    matches = [pattern.fullmatch(line) for line in lines]
+    if 2 * sum(map(bool, matches)) <= sum(map(bool, map(str.strip, lines))):
+        return lines
+    return [_content(match[1]) if match else line for line, match in zip(lines, matches, strict=True)]
+
+
+def _content(string: str) -> str:
+    try:
+        return str(json.loads(string, strict=False)).rstrip("\n").replace("\n", " ")
+    except ValueError:  # an escape that JSON does not have
+        return string.strip('"')
+
+
+def _without_before(text: str) -> str:
+    """Return a text without what stands before the known lines; its numbers may differ by line."""
+    befores = {match["before"].rstrip() for match in _PLACE.finditer(text)}
+    shapes = {re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", r"\\s+", re.escape(before))) for before in befores if before}
+    if not shapes or "" in befores:
+        return text
+    return re.sub(rf"^(?:{'|'.join(sorted(shapes, key=len, reverse=True))})[ \t]?", "", text, flags=re.MULTILINE)
