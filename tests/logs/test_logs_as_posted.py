@@ -331,6 +331,8 @@ RECORDS = "10+0 records in 10+0 records out"
         (f"10+0 records in\n10+0 records out {SUMMARY}", 2),
         (f"10+0 records in\n10+0 records out\n{SUMMARY} (cached)", 1),
         (f"I got {SUMMARY} on this box.", 1),
+        (f"10+0 records in\n10+0 records out\n{SUMMARY.replace('110 MB/s', '**110 MB/s**')}", 3),
+        (f"5242880 bytes (5.2 MB) copied, 1 s, 5.2 MB/s10+0 records in\n10+0 records out\n{SUMMARY}", 3),
         (f"{RECORDS} 10485760 bytes transferred in 0.095124 secs (110232539 bytes/sec)", 1),
         ("10+0 Datensätze ein 10+0 Datensätze aus 10485760 Bytes (10 MB, 10 MiB) kopiert, 0,0951237 s, 110 MB/s", 1),
         ("10+0 lus 10+0 écrits 10485760 octets (10 MB) copiés, 0,0951237 s, 110 MB/s bof", 1),
@@ -346,6 +348,7 @@ def test_a_summary_of_dd_among_other_words_is_read(text: str, line: int) -> None
     ("text", "said"),
     [
         (f"before: {SUMMARY}, after: {SUMMARY}", "dd printed no whole summary"),
+        (f"{SUMMARY}10+0 records in\n10+0 records out\n{SUMMARY}", "mixed up, or lines are missing"),
         (f"10+0 records in 9+0 records out {SUMMARY}", "dd did not write all that it read"),
         (f"dd: error writing 'x': No space left on device {RECORDS} {SUMMARY} hm", "dd failed"),
         (f"10+0 records in\n^C10+0 records out {SUMMARY} hm", "dd failed"),

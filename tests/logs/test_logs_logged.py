@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,18 @@ def test_an_output_beside_one_with_something_before_its_lines_is_read_as_before(
     text = recorded("fio/human-randrw.stdout")
     logged = "".join(f"INFO: {line}\n" for line in text.strip("\n").split("\n"))
     assert read_log("fio", text + logged)[0].measurements == read_log("fio", text)[0].measurements
+
+
+def test_an_empty_line_between_numbered_lines_stays_a_line() -> None:
+    text = recorded("fs_mark/S1-L2.stdout")
+    lines = text.split("\n")[:-1]
+    numbered = "\n".join(f"{number:5d}  {line}" if line else "" for number, line in enumerate(lines, start=1)) + "\n"
+    assert figures("fs_mark", numbered) == figures("fs_mark", text)
+
+
+def test_keys_of_json_before_a_known_one_stay() -> None:
+    text = recorded("fio/mixed-two-jobs.json")
+    shorter = re.sub(r'("job_runtime" : \d+,)\n\s*', r"\1 ", text)
+    assert shorter != text
+    values = [row[:3] for row in figures("fio", text)]
+    assert [row[:3] for row in figures("fio", shorter)] == values

@@ -237,8 +237,15 @@ def _name(part: Part) -> str:
 _BROKEN = re.compile(r"^\s*\d{1,20} bytes\b(?!.*/s)")
 
 
+_OVERWRITTEN = re.compile(
+    r"^.*, \d{1,6} s, [\d.,]{1,20} ?[kKMGT]?i?B/s ?(?=\d{1,20}\+\d{1,20} [^\d\n]*$)", re.MULTILINE
+)
+"""Progress in front of the records, where the carriage returns were lost."""
+
+
 def _plain(text: str) -> str:
-    return _without_words("\n".join(rejoined(unpasted(text).split("\n"), _BROKEN, (_SUMMARY,))))
+    apart = _OVERWRITTEN.sub("", unpasted(text).replace("**", ""))
+    return _without_words("\n".join(rejoined(apart.split("\n"), _BROKEN, (_SUMMARY,))))
 
 
 def _without_words(text: str) -> str:

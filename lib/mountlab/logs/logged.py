@@ -16,11 +16,12 @@ _TAGS = re.compile(
 _STRING = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*')
 _RECORD = re.compile(r'\s*\{"log":\s?("(?:[^"\\]|\\.)*")[,}].*')
 """A line of Docker's log files."""
-_PLACE = re.compile(
-    r'^(?P<before>.{0,160}?)[ \t]*(?:cpu +: usr=|issued (?:r/w|rwts?)? *: total=|"usr_cpu"\s*:|FSUse%'
-    r"|Compare (?:file sync|open_sync)|(?:\d+: +)?\d+\.\d+: (?:IO Summary|Per-Operation))",
-    re.MULTILINE,
+_KNOWN = re.compile(
+    r'cpu +: usr=|issued (?:r/w|rwts?)? *: total=|"usr_cpu"\s*:|FSUse%|Compare (?:file sync|open_sync)|IO Summary'
 )
+_SINCE = re.compile(r"(?:(?<!\w)\d+: +)?(?<![\d.])\d+\.\d+: $")
+"""What filebench itself writes there: seconds since it began, and its process."""
+_LONGEST = 160
 _BEFORE_JSON = re.compile(r'^[^{\n]{0,160}[^{\s][ \t]?(?=\{\s*"fio version")', re.MULTILINE)
 
 
@@ -32,7 +33,11 @@ def plain(text: str) -> str:
 def unlogged(text: str) -> str:
     """Return the text of a log without marks of HTML and trackers, strings of JSON as their content, and without what
     a service writes before each line. Lines keep their numbers."""
-    lines = _TAGS.sub("", text).split("\n")
+    if "<" in text or "{" in text:
+        text = _TAGS.sub("", text)
+    if '"' not in text:
+        return _without_before(text)
+    lines = text.split("\n")
     for pattern in (_STRING, _RECORD):
         lines = _contents(lines, pattern)
     return _BEFORE_JSON.sub("", _without_before("\n".join(lines)))
@@ -55,8 +60,9 @@ def _content(string: str) -> str:
 
 def _without_before(text: str) -> str:
     """Return a text without what stands before the known lines; its numbers may differ by line."""
-    befores = {match["before"].rstrip() for match in _PLACE.finditer(text)}
-    shapes = {re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", r"\\s+", re.escape(before))) for before in befores if before}
-    if not shapes or "" in befores:
+    starts = ((text.rfind("\n", 0, match.start()) + 1, match.start()) for match in _KNOWN.finditer(text))
+    befores = {_SINCE.sub("", text[begin:end]).rstrip() for begin, end in starts if end - begin <= _LONGEST}
+    if not befores or any(not before or '"' in before for before in befores):  # a key of JSON is of the output
         return text
+    shapes = {re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", r"[ \\t]+", re.escape(before))) for before in befores}
     return re.sub(rf"^(?:{'|'.join(sorted(shapes, key=len, reverse=True))})[ \t]?", "", text, flags=re.MULTILINE)
