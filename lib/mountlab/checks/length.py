@@ -17,7 +17,7 @@ CLOCK_SHARE = 0.005
 CLOSE = 0.99
 """A tool with a limit of a second may say that it took a little less."""
 _EXACT_BELOW = 10
-"""A factor above this is told without decimals."""
+"""A factor above this is shown without decimals."""
 
 
 def limit_s(workload: Workload) -> float | None:
