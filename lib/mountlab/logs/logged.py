@@ -22,6 +22,7 @@ _KNOWN = re.compile(
 _SINCE = re.compile(r"(?:(?<!\w)\d+: +)?(?<![\d.])\d+\.\d+: $")
 """What filebench itself writes there: seconds since it began, and its process."""
 _LONGEST = 160
+_REPORT = re.compile(r'\{\s*"fio version"')
 _BEFORE_JSON = re.compile(r'^[^{\n]{0,160}[^{\s][ \t]?(?=\{\s*"fio version")', re.MULTILINE)
 
 
@@ -38,9 +39,12 @@ def unlogged(text: str) -> str:
     if '"' not in text:
         return _without_before(text)
     lines = text.split("\n")
-    for pattern in (_STRING, _RECORD):
-        lines = _contents(lines, pattern)
-    return _BEFORE_JSON.sub("", _without_before("\n".join(lines)))
+    for start, pattern in (('"', _STRING), ('{"log":', _RECORD)):
+        if 2 * sum(line.lstrip().startswith(start) for line in lines) > sum(map(bool, lines)):
+            lines = _contents(lines, pattern)
+    text = _without_before("\n".join(lines))
+    starts = (match.start() for match in _REPORT.finditer(text))
+    return _BEFORE_JSON.sub("", text) if any(_stands_before(text, start).strip() for start in starts) else text
 
 
 def _contents(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
@@ -60,9 +64,14 @@ def _content(string: str) -> str:
 
 def _without_before(text: str) -> str:
     """Return a text without what stands before the known lines; its numbers may differ by line."""
-    starts = ((text.rfind("\n", 0, match.start()) + 1, match.start()) for match in _KNOWN.finditer(text))
-    befores = {_SINCE.sub("", text[begin:end]).rstrip() for begin, end in starts if end - begin <= _LONGEST}
+    found = (_stands_before(text, match.start()) for match in _KNOWN.finditer(text))
+    befores = {_SINCE.sub("", before).rstrip() for before in found if len(before) <= _LONGEST}
     if not befores or any(not before or '"' in before for before in befores):  # a key of JSON is of the output
         return text
     shapes = {re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", r"[ \\t]+", re.escape(before))) for before in befores}
     return re.sub(rf"^(?:{'|'.join(sorted(shapes, key=len, reverse=True))})[ \t]?", "", text, flags=re.MULTILINE)
+
+
+def _stands_before(text: str, place: int) -> str:
+    """Return what stands on the same line before a place."""
+    return text[text.rfind("\n", 0, place) + 1 : place]
