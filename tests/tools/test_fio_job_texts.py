@@ -94,6 +94,9 @@ def test_fio_gets_after_how_many_requests_it_takes_another_offset(given: str, ha
         ("filename=${DISK}", "filename", "DISK"),
         ("filename_format=${HOST}.$jobnum.$filenum", "filename_format", "HOST.$jobnum.$filenum"),
         ("filesize=4k-64k", "filesize", "4096-65536"),
+        ("size=6400K:6400K:3200K", "size", 3200 * KIB),
+        ("size=8m-4m", "size", 4 * MIB),
+        ("offset=1m,2m", "offset", 2 * MIB),
         ("wait_for_previous", "stonewall", 1),
         ("rate=10MiB", "rate", "10000000"),
         ("hugepage-size=2m", "hugepage-size", "2m"),
@@ -166,6 +169,8 @@ def test_what_a_file_leaves_open_is_what_fio_does_or_is_chosen_and_both_are_said
     ("lines", "places"),
     [
         ("size=50%", (0, 0, 512 * KIB)),
+        ("size=50%%", (0, 0, 512 * KIB)),
+        ("size=10%:50%", (0, 0, 512 * KIB)),
         ("size=100%", (0, 0, MIB)),
         ("offset=25%", (256 * KIB, 0, 768 * KIB)),
         ("fileoffset=25%\nsize=50%", (256 * KIB, 0, 512 * KIB)),
@@ -494,6 +499,7 @@ def test_a_size_that_is_asked_for_is_that_of_the_largest_and_the_others_are_in_p
     a, b = imported(text, size=64 * MIB).jobs
     assert (a.options["size"], b.options["size"], b.options["offset"]) == (64 * MIB, 32 * MIB, 64 * MIB)
     assert b.options["filesize"] == 8 * KIB, "what is small already stays"
+    assert imported("[a]\nrw=read\nsize=9g:9g\n", size=64 * MIB).jobs[0].options["size"] == 64 * MIB
     assert imported("[a]\nrw=read\nsize=${S}\n", size=64 * MIB, S="9g").jobs[0].options["size"] == 64 * MIB
     assert imported("[a]\nrw=read\n", size=64 * MIB).jobs[0].options["size"] == 64 * MIB
 

@@ -10,11 +10,13 @@ from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.sums import whole_sum
 from mountlab.tools.fio_grammar import JobLine, is_global, read_lines
 from mountlab.tools.fio_options import ALIASES, fio_bytes
+from mountlab.tools.fio_shares import SHARED
 
 KEYWORDS = ("pagesize", "mb_memory", "ncpus")
 """Words behind '$' for which fio takes numbers of the box."""
 IN_BYTES = "in bytes: kb_base=1000 is in effect"
 _VARIABLES = "the values of its variables"
+_LAST = "fio takes the last of several values, and %% for %"
 _COMPUTED = "what fio computes"
 _SIZES = (
     "bs", "ba", "bsrange", "bssplit", "size", "filesize", "io_size", "offset", "offset_increment", "rate", "rate_min",
@@ -61,6 +63,8 @@ def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
         return line, ""
     value = _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), line.value)
     is_size = ALIASES.get(line.key, line.key) in _SIZES
+    if ALIASES.get(line.key, line.key) in SHARED and (own := _last(value)) != value:
+        return replace(line, value=own), _LAST
     plain = _UNIT.sub(lambda match: str(fio_bytes(match[0])), value) if is_size and value.startswith("(") else value
     computes = value.startswith("(") or any(match[2] for match in _VARIABLE.finditer(line.value))
     if computes and _SUM.fullmatch(plain) and not plain.isdecimal():
@@ -69,6 +73,12 @@ def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
         except ValueError:
             pass  # no sum: as a value it is judged by the rules of its option
     return replace(line, value=value), _VARIABLES if value != line.value else ""
+
+
+def _last(text: str) -> str:
+    """Return the last of several sizes or shares, with one '%'; other texts as they are."""
+    values = re.split("[:,-]", text)
+    return values[-1].replace("%%", "%") if all(re.fullmatch(r"\d+(\w*|%%?)", value) for value in values) else text
 
 
 def _in_bytes(line: JobLine, base: str) -> JobLine:
