@@ -56,11 +56,12 @@ def test_what_fio_logged_ends_with_the_tool() -> None:
     assert [at for at, _ in found["read_bandwidth"]] == pytest.approx([0.4, 0.5, 0.6, 0.7])
 
 
-def test_jobs_that_run_one_after_another_have_no_common_time() -> None:
-    text = "[a]\nrw=read\nsize=1m\n[b]\nstonewall\nrw=read\nsize=1m\n"
+@pytest.mark.parametrize("line", ["stonewall", "startdelay=1"])
+def test_jobs_that_begin_at_different_times_have_no_common_time(line: str) -> None:
+    text = f"[a]\nrw=read\nsize=1m\n[b]\n{line}\nrw=read\nsize=1m\n"
     logs = [series("read_bandwidth", 1, 2), series("read_bandwidth", 1, 2, job=2)]
     after = replace(FIO, options={"jobs": text, "bs": 4096, "numjobs": 1, "ioengine": "psync"})
-    beside = replace(FIO, options={**after.options, "jobs": text.replace("stonewall\n", "")})
+    beside = replace(FIO, options={**after.options, "jobs": text.replace(f"{line}\n", "")})
     assert points_of(Inside(logs), after) == {}
     assert points_of(Inside(logs), beside)["read_bandwidth"] == [(0.1, 2.0), (0.2, 4.0)]
 

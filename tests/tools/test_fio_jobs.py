@@ -544,6 +544,31 @@ def test_rates_of_all_jobs_are_over_the_longest_of_each_phase() -> None:
     assert figures["elapsed", ""] == pytest.approx((busy_ms + check["read"]["runtime"]) / 1e3)
 
 
+@every_row(
+    ("delays", "seconds"),
+    [
+        ((0, 0), 10.0),
+        ((5, 5), 10.0),
+        ((0, 3), 11.0),
+        ((0, 1), 10.0),
+        ((0, 10), 18.0),
+        ((60, 0), 18.0),
+    ],
+)
+def test_rates_of_jobs_that_begin_at_different_times_are_over_the_time_in_which_one_ran(
+    delays: tuple[int, int], seconds: float
+) -> None:
+    """Jobs of 10 s and of 8 s: fio begins each within some milliseconds of its delay."""
+    sections = (f"[{name}]\nrw=read\nsize=1m\nstartdelay={delay}\n" for name, delay in zip("ab", delays, strict=True))
+    jobs = jobs_of(workload("".join(sections)).options)
+    side = {"io_bytes": 40 * MIB, "total_ios": 10240}
+    entries = [{"read": {**side, "runtime": ms}, "write": {"io_bytes": 0, "runtime": 0}} for ms in (10_000, 8_000)]
+    begins = [(job.phase, job.start_s) for job in jobs]
+    figures = {row.metric: row.value for row in fio_report.together(entries, begins)}
+    assert figures["read_bandwidth"] == pytest.approx(80 * MIB / seconds)
+    assert figures["elapsed"] == pytest.approx(seconds)
+
+
 def test_percentiles_of_all_clones_are_those_of_the_merged_bins() -> None:
     options = {"ioengine": "libaio", "direct": 1, "iodepth": 4, "numjobs": 2, "group_reporting": 0, "fdatasync": 8,
                "size": 512 * KIB, "slat_percentiles": 1, "lat_percentiles": 1, "log_avg_msec": 1}  # fmt: skip

@@ -33,10 +33,10 @@ def points_of(inside: Inside, workload: Workload) -> dict[str, Points]:
 
 
 def _of_tool(series: Sequence[Series], workload: Workload) -> Iterator[tuple[str, Points]]:
-    """Of jobs that run one after another nothing: each counts from its own beginning. IOPS are from the bandwidth where
-    only that was logged, and all I/Os are of one size."""
+    """Of jobs that begin at different times nothing: each counts from its own beginning. IOPS are from the bandwidth
+    where only that was logged, and all I/Os are of one size."""
     jobs = jobs_of(workload.options) if series and workload.tool == "fio" else ()
-    if len({job.phase for job in jobs}) > 1:
+    if len({(job.phase, job.start_s) for job in jobs}) > 1:
         return
     sizes = {size for job in jobs for size in blocks(job.options)}
     for side in _SIDES:

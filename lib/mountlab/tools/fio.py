@@ -40,9 +40,9 @@ class Fio(Tool):
     the tool. The latency of several jobs is weighted by their I/Os. Mountlab does not use the least and greatest
     bandwidth in fio's report, which are of other windows.
 
-    Several jobs: the bandwidth of all is their bytes over the time of the longest job of each phase (`stonewall`
-    begins a new one). With `clients`, fio on the box starts the jobs of all clients together, within the time that a
-    message takes; their clocks are not synchronised. fio's own sum over its clients must be the same amount.
+    Several jobs: the bandwidth of all is their bytes over the time in which one or more of them run. With
+    `clients`, fio on the box starts the jobs of all clients together, within the time that a message takes; their
+    clocks are not synchronised. fio's own sum over its clients must be the same amount.
     """
 
     name = "fio"
@@ -125,7 +125,7 @@ class Fio(Tool):
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, report.get("global options") or {})
             _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
-        phases = [job.phase for job, _ in asked]
+        phases = [(job.phase, job.start_s) for job, _ in asked]
         return fio_report.measurements(entries, phases=phases, disks=report.get("disk_util"))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
@@ -141,7 +141,7 @@ class Fio(Tool):
         if workload.search:
             size = int(workload.options["size"])
             return 0.5 + size / GUESSED_BYTES_PER_S + fio_open_loop.lasts_s(workload.options)
-        return 0.5 + layout + fio_report.over_phases([job.phase for job in jobs], map(_expected_s, jobs))
+        return 0.5 + layout + fio_report.over_phases([(job.phase, 0.0) for job in jobs], map(_expected_s, jobs))
 
     def uncounted_s(self, workload: Workload) -> float:
         if workload.search:
@@ -369,10 +369,10 @@ def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[
     said = output.files[FILE].partition("\n{")[0]
     _check_success(output, fio_report.entries(report), said)
     found = fio_clients.by_client(report, workload.clients)
-    phases: list[int] = []
+    phases: list[fio_report.Begin] = []
     for entries in found.values():
         asked = _asked(workload, entries)
-        phases = [job.phase for job, _ in asked]
+        phases = [(job.phase, job.start_s) for job, _ in asked]
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, {})
             _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))

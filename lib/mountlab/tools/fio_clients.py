@@ -128,7 +128,7 @@ def check_sum(report: Any, entries: Iterable[JobEntry]) -> None:
         )
 
 
-def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[int]) -> list[Measurement]:
+def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[fio_report.Begin]) -> list[Measurement]:
     """Return every figure of all clients together; of each client, under its name; and of each job, where there are
     several, over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles
     are those of the merged histograms."""
@@ -138,5 +138,5 @@ def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[int])
         rows += fio_report.labelled(fio_report.together(entries, phases), client)
     if len(phases) > 1:
         for label, *same in zip(fio_report.labels(next(iter(found.values()))), *found.values(), strict=True):
-            rows += fio_report.labelled(fio_report.together(same, [0] * len(same)), f"job {label}")
+            rows += fio_report.labelled(fio_report.together(same, [fio_report.AT_ONCE] * len(same)), f"job {label}")
     return rows

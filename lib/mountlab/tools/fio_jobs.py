@@ -44,6 +44,11 @@ class Job:
     def clones(self) -> int:
         return int(self.options["numjobs"])
 
+    @property
+    def start_s(self) -> float:
+        """When its figures begin, in seconds after those of its phase: fio delays a job, and counts no ramp."""
+        return (fio_seconds(str(self.options.get("startdelay", 0))) or 0.0) + float(self.options.get("ramp_time", 0))
+
 
 @dataclass(frozen=True)
 class JobChange:
@@ -353,8 +358,11 @@ def _of_times(jobs: tuple[Job, ...], where: str) -> Iterator[ParameterError]:
         delays = {fio_seconds(str(job.options.get("startdelay", 0))) for job in together}
         if awaited != {""} and (len(awaited) > 1 or [*awaited] != [job.name for job in earlier]):
             yield _open_time("wait_for", together, where, "stonewall, or one job that waits for the only one before it")
-        if None in delays or len(delays) > 1:
-            yield _open_time("startdelay", together, where, "one delay for all jobs that run at the same time")
+        if None in delays:
+            yield _open_time("startdelay", together, where, "one time, as 10s: fio draws one from a range")
+        elif len(delays) > 1 and phase:
+            allowed = "one delay for all jobs after a stonewall: fio counts delays from its own start"
+            yield _open_time("startdelay", together, where, allowed)
 
 
 def _open_time(name: str, jobs: list[Job], where: str, allowed: str) -> ParameterError:

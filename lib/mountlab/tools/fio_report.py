@@ -37,6 +37,9 @@ SECTOR_BYTES = 512
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
 JobEntry = Mapping[str, Any]
 """One element of a report's `jobs`: a job, or a group of its clones."""
+Begin = tuple[int, float]
+"""When a job began to count: its phase, and seconds after the begin of that phase."""
+AT_ONCE: Begin = (0, 0.0)
 _NO_NUMBER = re.compile(r":\s*-?(?:nan|inf)\b", re.IGNORECASE)
 
 
@@ -157,23 +160,23 @@ def _runtime_ms(data: Mapping[str, Any], side: str) -> float:
 
 
 def measurements(
-    jobs: Sequence[JobEntry], *, phases: Sequence[int] | None = None, disks: object = None
+    jobs: Sequence[JobEntry], *, phases: Sequence[Begin] | None = None, disks: object = None
 ) -> list[Measurement]:
     """Return every figure of a report: of all jobs together, and of several also each under its label.
 
-    `phases` says for each job which of them ran at the same time; without it jobs of one group did, and of several
-    groups no common rate is known: then there are only the labelled rows.
+    `phases` says for each job when it ran beside the others; without it jobs of one group ran at the same time, and of
+    several groups no common rate is known: then there are only the labelled rows.
     """
     if len(jobs) == 1:
         return [*_rows(jobs[0]), *_disk_rows(disks)]
     groups = {str(job.get("groupid")) for job in jobs}
-    known = [0] * len(jobs) if phases is None and len(groups) == 1 else phases
+    known = [AT_ONCE] * len(jobs) if phases is None and len(groups) == 1 else phases
     whole = together(jobs, known) if known is not None else []
     each = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
     return [*whole, *each, *_disk_rows(disks)]
 
 
-def together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> list[Measurement]:
+def together(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> list[Measurement]:
     """Return every figure of all these jobs as one, without a label; `phases` as above."""
     if len(jobs) == 1:
         return _rows(jobs[0])
@@ -211,12 +214,16 @@ def labels(jobs: Sequence[JobEntry]) -> list[str]:
     return found
 
 
-def over_phases(phases: Sequence[int], times: Iterable[float]) -> float:
-    """Return the longest time of each phase, one phase after the other."""
-    longest: dict[int, float] = {}
-    for phase, time in zip(phases, times, strict=True):
-        longest[phase] = max(longest.get(phase, 0.0), time)
-    return sum(longest.values())
+def over_phases(phases: Sequence[Begin], times: Iterable[float]) -> float:
+    """Return for how long one or more jobs ran, of jobs that ran so long: in each phase, one after the other."""
+    spans = sorted((phase, start, start + time) for (phase, start), time in zip(phases, times, strict=True))
+    merged: list[tuple[int, float, float]] = []
+    for phase, start, end in spans:
+        if merged and merged[-1][0] == phase and start <= merged[-1][2]:
+            _, start, before = merged.pop()
+            end = max(end, before)
+        merged.append((phase, start, end))
+    return sum(end - start for _, start, end in merged)
 
 
 def completed(data: Mapping[str, Any], side: str) -> float:
@@ -399,8 +406,8 @@ def _disk_rows(disks: object) -> Iterator[Measurement]:
 # --- several jobs as one ----------------------------------------------------------------------------------------------
 
 
-def _together(jobs: Sequence[JobEntry], phases: Sequence[int]) -> JobEntry:
-    """Return one entry for all jobs: sums over the time of the longest job of each phase; merged percentiles."""
+def _together(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> JobEntry:
+    """Return one entry for all jobs: sums over the time in which one or more of them ran; merged percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
         **{
@@ -419,16 +426,16 @@ def _sync_section(job: JobEntry) -> Mapping[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[int], side: str) -> dict[str, Any]:
+def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[Begin], side: str) -> dict[str, Any]:
     total = {
         "io_bytes": sum(number_of(data, "io_bytes", side) for data in sides),
         "total_ios": sum(completed(data, side) for data in sides),
     }
-    runtime = over_phases(phases, (_runtime_ms(data, side) for data in sides))
-    rate = 1e3 / runtime if runtime else 0.0
+    runtime_s = over_phases(phases, (_runtime_ms(data, side) / 1e3 for data in sides))
+    rate = 1 / runtime_s if runtime_s else 0.0
     latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
     rates = {"bw_bytes": total["io_bytes"] * rate, "iops": total["total_ios"] * rate}
-    return {**total, **latencies, "runtime": runtime, **rates}
+    return {**total, **latencies, "runtime": runtime_s * 1e3, **rates}
 
 
 def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
