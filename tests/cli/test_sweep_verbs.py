@@ -202,7 +202,7 @@ def test_what_is_wrong_in_or_with_an_included_file_is_said_with_its_name_and_lin
 def test_a_job_file_with_what_only_its_author_knows_is_refused_with_its_text(
     params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a.fio").write_text(JOB_FILE + "ioscheduler=none\n")
+    (tmp_path / "a.fio").write_text(JOB_FILE + "opendir=/x\n")
     assert main(["sweep", "import-job", str(tmp_path / "a.fio")]) == 2
     heard = capsys.readouterr()
     assert "# refused: not a value for a job file; allowed: " in heard.out

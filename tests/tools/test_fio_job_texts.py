@@ -525,9 +525,20 @@ def test_included_files_are_written_in_the_place_of_their_names() -> None:
 
 
 def test_what_cannot_be_mended_is_marked_in_the_text() -> None:
-    read = imported("[a]\nrw=read\nioscheduler=none\nsize=1m\n")
+    read = imported("[a]\nrw=read\nopendir=/x\nsize=1m\n")
     assert [error.where for error in read.problems] == ["my.fio, line 3"]
-    assert "# refused: fio's option ioscheduler is not for a job file to set; allowed: " in read.text
+    assert "# refused: fio's option opendir is not for a job file to set; allowed: " in read.text
+
+
+def test_a_scheduler_for_all_jobs_is_dropped_with_its_effect_and_several_are_not_taken_for_one() -> None:
+    text = "[global]\nrw=read\nsize=1m\nioscheduler=none\n[a]\n[b]\nstonewall\nioscheduler={}\n"
+    read = imported(text.format("none"))
+    assert read.problems == ()
+    dropped = "# dropped: ioscheduler=none   (the device of the box keeps its scheduler, which the report names"
+    assert read.text.count(dropped) == 2
+    assert [error.got for error in imported(text.format("bfq")).problems] == ["ioscheduler=none", "ioscheduler=bfq"]
+    (error,) = read_jobs(workload("[a]\nrw=read\nsize=1m\nioscheduler=none\n").options).problems
+    assert "import-job FILE` writes a sweep without it" in error.next_step
 
 
 @pytest.mark.requires_program("fio")

@@ -26,6 +26,10 @@ _OF_OTHER_ENGINES = (
     "daos_pool", "daos_cont", "daos_svcl", "daos_oclass", "daos_chunk_size",
 )  # fmt: skip
 """Options of engines that use no file system."""
+_SCHEDULER = (
+    "the device of the box keeps its scheduler, which the report names: it orders and merges the I/Os of all file "
+    "systems alike; to have another, set it on the box before a run"
+)
 _UNIT = re.compile(r"(\d+)\s*(sec|second|seconds|min|minute|minutes|hour|hours)\Z", re.IGNORECASE)
 _FRACTION = re.compile(r"(\d+)\.0+([kmgtp]b?)\Z", re.IGNORECASE)
 
@@ -65,9 +69,12 @@ def import_text(
     largest = max((fio_bytes(value) or 0 for value in given), default=0)
     mended, changes = [*lines], list[JobChange]()
     others = bool(engine) and any(_is_other_engine(line) for line, _ in own)
+    schedulers = {line.value for line, _ in own if line.key == "ioscheduler"}
     for line, why in own:
         change = _without_other_engine(line, engine) if others else None
         change = change or _mended(line, size / largest if size and largest else None)
+        if line.key == "ioscheduler" and len(schedulers) == 1:
+            change = JobChange(line.number, line.text, "", _SCHEDULER)
         if why == IN_BYTES:
             change = change or JobChange(line.number, line.text, f"{line.key}={line.value}", why)
         if change:

@@ -98,7 +98,7 @@ RESERVED: Mapping[str, str] = {
         ("offset", "fileoffset", "offset_increment", "offset_align"), "it could lead to our mark on a raw device"
     ),
     **{alias: f"write {name}" for alias, name in ALIASES.items()},
-    "ioscheduler": "it would leave another scheduler on the box",
+    "ioscheduler": "fio would leave another scheduler on the box: set it there before a run",
     "create_only": "Mountlab uses it to lay out files before a read is measured",
     "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",
     "kb_base": "sizes have their units spelled out in a sweep",

@@ -79,7 +79,7 @@ def rule(line: JobLine, place: str) -> Ruling:
         return Ruling(why=DROPPED[name])
     if name in _REFUSED and name not in _SPECIAL:
         what = f"fio's option {line.key} is not for a job file to set"
-        raise _refusal(line, place, what, _REFUSED[name], IMPORT if name in COMMANDS else "")
+        raise _refusal(line, place, what, _REFUSED[name], IMPORT if name in (*COMMANDS, "ioscheduler") else "")
     if name in SHARED and SHARE.fullmatch(text or "") and int((text or "")[:-1]):
         return Ruling(name, text or "")
     if name == "filename" and text:
