@@ -394,6 +394,15 @@ def test_variables_have_the_values_that_stand_beside_the_text() -> None:
     assert (read["rw"], read["size"], read["numjobs"]) == ("randread", 2 * MIB, 4)
 
 
+def test_a_variable_of_a_shell_has_its_value_where_one_is_given() -> None:
+    """As in a text within a script: fio itself reads ${NAME} only. What fio has of its own stays."""
+    text = "[a]\nrw=read\nsize=$SIZE\nfilename_format=$jobname.$jobnum\n"
+    assert only(text, variables='{"SIZE": "2m"}')["size"] == 2 * MIB
+    assert imported(text, SIZE="2m").jobs[0].options["filename_format"] == "$jobname.$jobnum"
+    (error,) = imported(text).problems
+    assert "--var SIZE=..." in error.next_step
+
+
 @every_row(
     ("line", "values", "option", "value"),
     [
@@ -512,9 +521,14 @@ def test_an_engine_that_uses_no_file_system_is_replaced_only_where_that_is_asked
     assert read.problems == ()
     assert "ioengine=libaio   # was ioengine=spdk_bdev: asked for by --engine: " in read.text
     assert "# dropped: spdk_conf=./x.conf   (" in read.text
-    deletes = "[a]\nioengine=filedelete\nrw=read\nsize=1m\n"
-    (error,) = import_text(deletes, variables={}, size=None, where="f", include={}.get, engine="libaio").problems
-    assert error.what == "not an engine that reads and writes files"
+
+
+@every_row("engine", ["filedelete", "cpuio", "net"])
+def test_an_engine_that_nothing_can_stand_for_is_not_replaced(engine: str) -> None:
+    text = f"[a]\nioengine={engine}\nrw=read\nsize=1m\n"
+    (error,) = import_text(text, variables={}, size=None, where="f", include={}.get, engine="libaio").problems
+    assert error.what == "not an engine that reads and writes files on Linux"
+    assert error.next_step == "leave the job out: no other engine can stand for it"
 
 
 def test_included_files_are_written_in_the_place_of_their_names() -> None:

@@ -12,13 +12,12 @@ from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
 from mountlab.tools.fio_grammar import JobLine, with_included
 from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, with_origins
-from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, check_job, fio_bytes
+from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, WITHOUT_DATA, check_job, fio_bytes
 from mountlab.tools.fio_rules import COMMANDS, DROPPED, ENGINE_ALIASES
 from mountlab.tools.fio_values import IN_BYTES, filled_lines, unused_variables
 
 _SIZES = ("size", "filesize", "io_size", "offset", "offset_increment")
 """Options whose values a smaller size makes smaller."""
-_COUNTING_FILES = ("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete")
 _OF_OTHER_ENGINES = (
     "spdk_conf", "spdk_json_conf", "log_flags", "mem_size_mb", "shm_id", "env_context", "enable_wrr", "pool", "rbdname",
     "rbd_name", "clientname", "clustername", "busy_poll", "touch_objects", "cmd_type", "fdp", "fdp_pli", "plids",
@@ -91,14 +90,14 @@ def import_text(
 
 
 def _is_other_engine(line: JobLine) -> bool:
-    """Return whether a line chooses an engine that uses no file system."""
-    known = (*ENGINES, *ENGINE_ALIASES, *_COUNTING_FILES)
+    """Return whether a line chooses an engine whose I/Os those of another one can stand for."""
+    known = (*ENGINES, *ENGINE_ALIASES, *WITHOUT_DATA)
     return line.key == "ioengine" and "$" not in (line.value or "") and line.value not in known
 
 
 def _without_other_engine(line: JobLine, engine: str | None) -> JobChange | None:
     if _is_other_engine(line):
-        why = f"asked for by --engine: {line.value} uses no file system, so these are other I/Os"
+        why = f"asked for by --engine: {line.value} uses no file system of Linux, so these are other I/Os"
         return JobChange(line.number, line.text, f"ioengine={engine}", why)
     if line.key in _OF_OTHER_ENGINES:
         return JobChange(line.number, line.text, "", "an option of an engine that uses no file system")

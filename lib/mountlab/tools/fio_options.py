@@ -19,6 +19,10 @@ ENGINES = (
     "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "libpmem",
 )  # fmt: skip
 """Those that read and write files of fio's own making. Others talk to servers, run programs, or move no data."""
+WITHOUT_DATA = (
+    "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "net", "netsplice", "cpuio", "exec",
+)  # fmt: skip
+"""Engines that store no data: they count files as bytes, or do other work. No engine can stand for them."""
 OPTIONS: Mapping[str, Option] = {
     "rw": Option(
         kind="choice",
@@ -302,15 +306,17 @@ def _check_whole(name: str, where: str) -> None:
 
 
 def _check_engine(engine: str, where: str) -> None:
-    if engine not in ENGINES:
-        raise ParameterError(
-            "not an engine that reads and writes files",
-            where=where,
-            got=repr(engine),
-            allowed=", ".join(ENGINES),
-            next_step=did_you_mean(engine, ENGINES)
-            or "take one of these; for a job file `mountlab sweep import-job FILE --engine libaio` does so",
-        )
+    if engine in ENGINES:
+        return
+    replace = "take one of these; for a job file `mountlab sweep import-job FILE --engine libaio` does so"
+    leave_out = "leave the job out: no other engine can stand for it"
+    raise ParameterError(
+        "not an engine that reads and writes files on Linux",
+        where=where,
+        got=repr(engine),
+        allowed=", ".join(ENGINES),
+        next_step=leave_out if engine in WITHOUT_DATA else did_you_mean(engine, ENGINES) or replace,
+    )
 
 
 def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:

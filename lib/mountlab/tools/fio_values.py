@@ -24,7 +24,8 @@ _SIZES = (
     "buffer_compress_chunk",
 )  # fmt: skip
 """Options whose units are those of sizes; others are times, texts, or numbers without units."""
-_VARIABLE = re.compile(r"\$\{(\w+)\}|\$(" + "|".join(KEYWORDS) + ")")
+_VARIABLE = re.compile(r"\$\{(\w+)\}|\$(" + "|".join(KEYWORDS) + r")|\$(\w+)")
+"""fio's own, and $NAME as in a text that a shell fills in before fio reads it."""
 _UNIT = re.compile(r"\b\d+[kmgtp](?:i?b|i)?\b", re.IGNORECASE)
 _SUM = re.compile(r"[\d\s*/+()-]+")
 
@@ -61,7 +62,7 @@ def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
     by bc, and those in brackets."""
     if line.value is None or not line.key:
         return line, ""
-    value = _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), line.value)
+    value = _VARIABLE.sub(lambda match: values.get(match[match.lastindex or 0], match[0]), line.value)
     is_size = ALIASES.get(line.key, line.key) in _SIZES
     if ALIASES.get(line.key, line.key) in SHARED and (own := _last(value)) != value:
         return replace(line, value=own), _LAST
