@@ -205,7 +205,7 @@ def test_a_job_file_with_what_only_its_author_knows_is_refused_with_its_text(
     (tmp_path / "a.fio").write_text(JOB_FILE + "opendir=/x\n")
     assert main(["sweep", "import-job", str(tmp_path / "a.fio")]) == 2
     heard = capsys.readouterr()
-    assert "# refused: not a value for a job file; allowed: " in heard.out
+    assert "# refused: a variable without a value; allowed: a value for SIZE" in heard.out
     assert "filename=sdb   # was filename=/dev/sdb" in heard.out
     assert "a.fio, line 7" in heard.err
     assert "--var SIZE=..." in heard.err

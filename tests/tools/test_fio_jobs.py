@@ -21,7 +21,7 @@ from mountlab.tools import fio_report
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_options import OPTIONS, asked_bytes, fio_bytes, fio_seconds, same
+from mountlab.tools.fio_options import OPTIONS, asked_bytes, blocks, fio_bytes, fio_seconds, same
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "fio"
@@ -101,7 +101,7 @@ def test_what_stands_beside_the_text_holds_for_every_section() -> None:
         ("[a]\nexec_prerun=id", 2, "fio's option exec_prerun is not for a job file to set"),
         ("[a]\ninclude other.fio", 2, "fio's option include is not for a job file to set"),
         ("[a]\nsize=$mb_memory", 2, "$mb_memory is a number of each box"),
-        ("[a]\nsize=${SIZE}", 2, "not a value for a job file"),
+        ("[a]\nsize=${SIZE}", 2, "a variable without a value"),
         ("[a]\nsize=", 2, "not a value for a job file"),
         ("[a]\nsize=1.5g", 2, "fio's option size needs a plain value"),
         ("[a]\nruntime=10sec", 2, "fio's option runtime needs a plain value"),
@@ -443,6 +443,24 @@ def test_logs_over_time_are_switched_off_by_false(value: object, kept: int) -> N
     with pytest.raises(ParameterError, match="wrong value") as caught:
         resolve(raw, where="s.yml")
     assert caught.value.allowed == "a whole number, or false"
+
+
+@every_row(
+    ("mix", "is_given", "sizes"),
+    [
+        ({"bssplit": "64k/100,"}, True, (16, 64)),
+        ({"bsrange": ",32k-64k"}, True, (16, 64)),
+        ({"bsrange": "32k-64k,64k"}, False, (32, 64)),
+    ],
+)
+def test_a_mix_of_reads_or_writes_only_leaves_the_other_size(
+    mix: dict[str, str], is_given: bool, sizes: tuple[int, int]
+) -> None:
+    """As fio 3.33 was seen to move them: it took 4 KiB where the size was not given to it."""
+    options = plain(bs=16 * KIB, **mix).options
+    Fio().check(options, where="w")
+    assert (f"--bs={16 * KIB}" in Fio().command(plain(bs=16 * KIB, **mix), "/m/t", "/out").argv) == is_given
+    assert blocks(options) == (sizes[0] * KIB, sizes[1] * KIB)
 
 
 def test_a_mix_of_block_sizes_takes_the_place_of_the_one_size() -> None:

@@ -69,7 +69,7 @@ _SIZE = re.compile(
 )
 _TIME = re.compile(r"(\d{1,15})(d|h|m|s|ms|msec|us|usec)?\Z", re.IGNORECASE)
 _TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
-_SHARES = re.compile(r"([a-z_]+:)?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*\Z", re.IGNORECASE)
+_SHARES = re.compile(r"([a-z_]+:)?,?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*,?\Z", re.IGNORECASE)
 """'4k/60:64k/40', the only values of fio's with a '/' that are no path."""
 _DIRECTIONS = 3
 """Reads, writes and trims."""
@@ -157,10 +157,19 @@ def waits(options: Mapping[str, Scalar]) -> bool:
 
 def arguments(options: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each option for fio itself, as text that it reads."""
-    mixed, counts = "bssplit" in options or "bsrange" in options, "rw_count" in options
+    mixed, counts = not _leaves_sizes(_mix(options)), "rw_count" in options
     for name, value in options.items():
         if name not in ("cache", "jobs", "variables", "group_reporting", "rw_count") and not (name == "bs" and mixed):
             yield name, _argument(name, value) + (f":{options['rw_count']}" if name == "rw" and counts else "")
+
+
+def _mix(options: Mapping[str, Scalar]) -> str:
+    return str(options.get("bssplit") or options.get("bsrange") or "")
+
+
+def _leaves_sizes(mix: str) -> bool:
+    """Return whether a mix of block sizes leaves those of reads, or of writes, to `bs`: '64k/100,' is of reads only."""
+    return not all(part.strip() for part in mix.split(","))
 
 
 def _argument(name: str, value: Scalar) -> str:
@@ -182,7 +191,8 @@ def _meaning(name: str, text: str) -> object:
 
 def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
     """Return the smallest and the largest block that a job may move at once."""
-    text = str(options.get("bssplit") or options.get("bsrange") or options["bs"])
+    mix = _mix(options)
+    text = f"{mix},{options['bs']}" if _leaves_sizes(mix) else mix
     sizes = [fio_bytes(word.partition("/")[0]) for word in re.split(r"[,:-]", text)]
     known = [size for size in sizes if size] or [int(fio_bytes(str(options["bs"])) or 1)]
     return min(known), max(known)
@@ -258,7 +268,7 @@ def _check_split(text: str, where: str) -> None:
             got=repr(text),
             allowed="SIZE/PERCENT with ':' between, such as 4k/60:64k/40; with ',' for reads, writes and trims",
         )
-    for each in directions:
+    for each in filter(None, directions):
         parts = [part.partition("/") for part in each.split(":")]
         total = sum(int(share or 0) for _, _, share in parts)
         if total > 100 or not all(fio_bytes(size) for size, _, _ in parts):

@@ -41,7 +41,9 @@ DROPPED: Mapping[str, str] = {
 _WITHOUT_EFFECT = {"fill_device": ("0",), "create_only": ("0",), "kb_base": ("1024",)}
 """Options that are refused but for fio's own value."""
 _REFUSED: Mapping[str, str] = {
-    **{name: why for name, why in RESERVED.items() if name not in (*DROPPED, *ALIASES, "exitall")},
+    **{
+        name: f"jobs without it: {why}" for name, why in RESERVED.items() if name not in (*DROPPED, *ALIASES, "exitall")
+    },
     "include": "a plain file beside the sweep file, or FILE of `mountlab sweep import-job FILE`; or its text",
     "offset_align": "offsets in bytes",
 }
@@ -88,17 +90,18 @@ def rule(line: JobLine, place: str) -> Ruling:
         return _name_format(name, text, line, place)
     if "$" in (text or "") or text == "":
         keyword = next((word for word in KEYWORDS if f"${word}" in (text or "")), "")
-        what = f"${keyword} is a number of each box" if keyword else "not a value for a job file"
-        allowed = f"a value for {keyword}" if keyword else "NAME=VALUE, or NAME alone, without '$'"
-        raise _refusal(line, place, what, allowed, _variables(text))
+        names = list(dict.fromkeys(re.findall(r"\$\{?(\w+)", text or "")))
+        what = "a variable without a value" if names else "not a value for a job file"
+        what = f"${keyword} is a number of each box" if keyword else what
+        allowed = f"a value for {', '.join(names)}" if names else "NAME=VALUE, or NAME alone, without '$'"
+        raise _refusal(line, place, what, allowed, _variables(names))
     return _SPECIAL[name](name, text or "", line, place) if name in _SPECIAL else _plain(name, text, line, place)
 
 
-def _variables(text: str | None) -> str:
-    """Return what gives a value to the variables of a text; '' where there is none."""
-    names = dict.fromkeys(re.findall(r"\$\{?(\w+)", text or ""))
-    words = " ".join(f"--var {name}=..." for name in names)
-    return f"`variables` beside `jobs`, or `mountlab sweep import-job FILE {words}`" if names else ""
+def _variables(names: list[str]) -> str:
+    """Return what gives a value to variables; '' where there is none."""
+    words, values = " ".join(f"--var {name}=..." for name in names), ", ".join(f"{name}: ..." for name in names)
+    return f"`variables: {{{values}}}` in the workload, or `mountlab sweep import-job FILE {words}`" if names else ""
 
 
 def _refusal(line: JobLine, place: str, what: str, allowed: str, next_step: str = "") -> ParameterError:
