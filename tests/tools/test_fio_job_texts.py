@@ -83,6 +83,11 @@ def test_fio_gets_after_how_many_requests_it_takes_another_offset(given: str, ha
         ("bs=4k-4M", "bs", "4096,4194304,4194304"),
         ("bs=,8k", "bs", "4096,8192,8192"),
         ("bs=8k,8k", "bs", 8192),
+        ("bs=8k,", "bs", "8192,4096,4096"),
+        ("bs=32k\nbs=,8k", "bs", "32768,8192,8192"),
+        ("bs=8k,16k,32k\nbs=,,64k", "bs", "8192,16384,65536"),
+        ("bs=8k\nbs=,8k", "bs", 8192),
+        ("random_distribution=zoned_abs:95/1m:5/7m", "random_distribution", "zoned_abs:95/1m:5/7m"),
         ("timeout=1m # a minute", "runtime", 60.0),
         ("io_limit=1g", "io_size", 1024**3),
         ("ioengine=linuxaio", "ioengine", "libaio"),
@@ -132,6 +137,12 @@ def test_a_line_without_effect_on_the_io_is_dropped_and_reported(line: str) -> N
 def test_the_usual_value_in_a_section_takes_the_place_of_a_global_one(line: str, common: str) -> None:
     name, _, value = line.partition("=")
     assert str(only(f"[global]\n{common}\n[a]\nrw=read\nsize=1m\n{line}")[name]) == value
+
+
+@every_row("pattern", ["randread:8", "write:4k", "read:12k"])
+def test_what_stands_behind_a_pattern_is_given_to_fio(pattern: str) -> None:
+    lines = Fio().command(workload(f"[a]\nsize=1m\nrw={pattern}\n"), "/m/t", "/out").files["/out/jobs.fio"]
+    assert f"rw={pattern}" in lines.splitlines()
 
 
 def test_a_comment_ends_a_line_and_a_section() -> None:
@@ -495,6 +506,7 @@ def test_any_text_is_written_as_a_job_file_or_refused(text: str) -> None:
         ("runtime=10sec", "runtime=10s"),
         ("runtime=5 min", "runtime=5m"),
         ("io_size=1024.0M", "io_size=1024M"),
+        ("io_size=1.5g", "io_size=1610612736"),
         ("mem=mmaphuge:/mnt/huge/x", "mem=mmaphuge"),
     ],
 )

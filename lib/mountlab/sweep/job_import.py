@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import PurePosixPath
 
 from mountlab.core.errors import ParameterError, all_of
@@ -30,7 +31,7 @@ _SCHEDULER = (
     "systems alike; to have another, set it on the box before a run"
 )
 _UNIT = re.compile(r"(\d+)\s*(sec|second|seconds|min|minute|minutes|hour|hours)\Z", re.IGNORECASE)
-_FRACTION = re.compile(r"(\d+)\.0+([kmgtp]b?)\Z", re.IGNORECASE)
+_FRACTION = re.compile(r"(\d+)\.(\d+)([kmgtp])b?\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ def _mended(line: JobLine, scale: float | None) -> JobChange | None:
         return JobChange(line.number, line.text, f"{line.key}={match[1]}{match[2][0].lower()}", why)
     if match := _FRACTION.match(text):
         why = f"fio reads {text} as {match[1]} bytes"
-        line = replace(line, value=f"{match[1]}{match[2]}")
+        whole, unit = round(Fraction(f"{match[1]}.{match[2]}") * (fio_bytes(f"1{match[3]}") or 1)), match[3]
+        line = replace(line, value=f"{match[1]}{unit}" if not int(match[2]) else str(whole))
         return _scaled(name, line, scale) or JobChange(line.number, line.text, f"{line.key}={line.value}", why)
     return _scaled(name, line, scale)
 

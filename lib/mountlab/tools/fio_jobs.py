@@ -203,6 +203,8 @@ class _Reader:
         ruling = rule(filled, place)
         if ruling.name == "filename":
             ruling = self._of_files(str(ruling.value))
+        if ruling.name == "bs" and "," in str(ruling.value):
+            ruling = replace(ruling, value=_all_sizes(str(ruling.value), str(self.current["bs"])))
         if ruling.name == "wait_for":
             ruling = replace(ruling, value=self.names.get(str(ruling.value), ruling.value))
         if ruling.name:
@@ -295,6 +297,12 @@ class _Reader:
 
     def _add(self, line: JobLine, now: str, why: str, was: str = "", *, proposes: bool = False) -> None:
         self.changes.append(JobChange(line.number, was, now, why, proposes))
+
+
+def _all_sizes(sizes: str, before: str) -> Scalar:
+    """Return sizes of blocks for reads, writes and trims, each that is '' as it was before."""
+    merged = [new or old for new, old in zip(sizes.split(","), before.split(",") * 3, strict=False)]
+    return int(merged[0]) if len({*merged}) == 1 else ",".join(merged)
 
 
 def _text(value: Scalar) -> str:

@@ -69,11 +69,13 @@ _SIZE = re.compile(
 )
 _TIME = re.compile(r"(\d{1,15})(d|h|m|s|ms|msec|us|usec)?\Z", re.IGNORECASE)
 _TIME_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6}
-_SHARES = re.compile(r"([a-z_]+:)?,?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*,?\Z", re.IGNORECASE)
-"""'4k/60:64k/40', the only values of fio's with a '/' that are no path."""
+_SHARES = re.compile(r",?\d+[kmgt]?b?/\d*([:,]\d+[kmgt]?b?/\d*)*,?\Z", re.IGNORECASE)
+"""'4k/60:64k/40'; with the next the only values of fio's with a '/' that are no path."""
+_ZONES = re.compile(r"zoned(_abs)?:\d+/\d*[kmgt]?b?([:,]\d+/\d*[kmgt]?b?)*\Z", re.IGNORECASE)
+"""'zoned:60/10:40/90': so many I/Os in such a share of the file, or with zoned_abs in so many bytes, per cent."""
 _DIRECTIONS = 3
 """Reads, writes and trims."""
-_SHARED = ("bssplit", "cmdprio_bssplit", "random_distribution")
+_WITH_SHARES = {"bssplit": _SHARES, "cmdprio_bssplit": _SHARES, "random_distribution": _ZONES}
 _DURATIONS = tuple(name for name, option in OPTIONS.items() if option.kind == "duration")
 _OURS = "Mountlab sets it, so that fio works in its own directory only"
 _PATHS = "it would make fio read, write or run something outside its own directory"
@@ -260,8 +262,8 @@ def _check_units(name: str, value: Scalar, where: str) -> None:
 
 def _check_split(text: str, where: str) -> None:
     """Block sizes with their shares, for all directions or for each."""
-    match, directions = _SHARES.match(text), text.split(",")
-    if not match or match[1] or len(directions) > _DIRECTIONS:
+    directions = text.split(",")
+    if not _SHARES.match(text) or len(directions) > _DIRECTIONS:
         raise ParameterError(
             "not a mix of block sizes",
             where=where,
@@ -290,7 +292,7 @@ def _check_name(name: str, value: Scalar, where: str) -> None:
             allowed="fio's own options, in lower case",
         )
     _check_whole(name, where)
-    if name == "jobs" or (name in _SHARED and _SHARES.match(str(value))):
+    if name == "jobs" or (name in _WITH_SHARES and _WITH_SHARES[name].match(str(value))):
         return
     if "/" in str(value) or "\n" in str(value):
         raise ParameterError(
@@ -336,8 +338,13 @@ def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
     least = fio_bytes(str(options.get("filesize", "")).partition("-")[0])
     size = int(options["size"]) if least is None else min(int(options["size"]), least * files)
     each = int(options.get("io_size") or size) // files
-    # fio gives every file the same whole number of blocks; of mixed sizes the last one may not fit any more.
-    whole = each // largest * largest if smallest == largest else max(each - largest, smallest)
+    in_order = not str(options.get("rw", "")).startswith("rand")
+    hole = (fio_bytes(str(options.get("rw_count", 0))) or 0) if in_order else 0
+    # fio gives every file the same whole number of blocks, and may end with the first pass where it leaves holes. Of
+    # mixed sizes the last one may not fit any more; of two sizes of `bs` at random that may be the first one.
+    whole = max(each // (largest + hole) * smallest if hole or smallest == largest else each - largest, smallest)
+    if smallest != largest and not in_order and _leaves_sizes(_mix(options)):
+        whole = smallest
     total = whole * files * _whole(options, "loops")
     limit = fio_bytes(str(options.get("number_ios", ""))) or math.inf
     return min(total, limit * smallest) * clones

@@ -145,13 +145,13 @@ def _own_units(text: str) -> str:
 
 
 def _block_sizes(name: str, text: str, line: JobLine, place: str) -> Ruling:
-    """Return one size of blocks, or one each for reads, writes and trims. fio takes '-' and ':' for ',' here."""
+    """Return one size of blocks, or one each for reads, writes and trims: '' for one that stays as it was. fio takes
+    '-' and ':' for ',' here."""
     separator = next((mark for mark in ",:-" if mark in text), ",")
-    parts = [part.strip() for part in text.removesuffix(",").split(separator)]
-    sizes = [fio_bytes(part or str(OPTIONS["bs"].default)) for part in parts]
-    if None in sizes or len(sizes) > _MOST_SIZES:
+    sizes = [fio_bytes(part) if part.strip() else "" for part in text.split(separator)]
+    if None in sizes or not any(sizes) or len(sizes) > _MOST_SIZES:
         return _plain(name, text, line, place)
-    read, write, trim = sizes if len(sizes) == _MOST_SIZES else (sizes[0], sizes[-1], sizes[-1])
+    read, write, trim = (*sizes, sizes[-1], sizes[-1])[:_MOST_SIZES]
     why = "fio reads a range in bs as the sizes of reads and writes; bsrange is a range" if separator != "," else ""
     value = read if read == write == trim else f"{read},{write},{trim}"
     return Ruling(name, value or 0, why or _own_units(text))
