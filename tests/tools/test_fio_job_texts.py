@@ -123,7 +123,7 @@ def test_a_line_is_read_as_fio_reads_it(line: str, option: str, value: Scalar) -
         "name=x", "description=a/b", "directory=/mnt/x", "group_reporting=1", "new_group", "write_lat_log=/tmp/x",
         "log_avg_msec=500", "per_job_logs=0", "percentile_list=50:99", "clat_percentiles=1", "disk_util=0",
         "unified_rw_reporting=mixed", "kb_base=1024", "fill_device=0", "output-format=json", "fill_device=1", "fill_fs",
-        "write_bw_log=${LOG}", "size=0",
+        "write_bw_log=${LOG}", "size=0", "cgroup_nodelete=1",
     ],
 )  # fmt: skip
 def test_a_line_without_effect_on_the_io_is_dropped_and_reported(line: str) -> None:
@@ -137,12 +137,6 @@ def test_a_line_without_effect_on_the_io_is_dropped_and_reported(line: str) -> N
 def test_the_usual_value_in_a_section_takes_the_place_of_a_global_one(line: str, common: str) -> None:
     name, _, value = line.partition("=")
     assert str(only(f"[global]\n{common}\n[a]\nrw=read\nsize=1m\n{line}")[name]) == value
-
-
-@every_row("pattern", ["randread:8", "write:4k", "read:12k"])
-def test_what_stands_behind_a_pattern_is_given_to_fio(pattern: str) -> None:
-    lines = Fio().command(workload(f"[a]\nsize=1m\nrw={pattern}\n"), "/m/t", "/out").files["/out/jobs.fio"]
-    assert f"rw={pattern}" in lines.splitlines()
 
 
 def test_a_comment_ends_a_line_and_a_section() -> None:

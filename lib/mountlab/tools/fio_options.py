@@ -105,6 +105,7 @@ RESERVED: Mapping[str, str] = {
     ),
     **{alias: f"write {name}" for alias, name in ALIASES.items()},
     "ioscheduler": "fio would leave another scheduler on the box: set it there before a run",
+    "cgroup_nodelete": "it would leave a group of processes on the box",
     "create_only": "Mountlab uses it to lay out files before a read is measured",
     "unified_rw_reporting": "Mountlab keeps the figures of reads and writes apart",
     "kb_base": "sizes have their units spelled out in a sweep",

@@ -34,6 +34,7 @@ DROPPED: Mapping[str, str] = {
     **dict.fromkeys(("log_alternate_epoch_clock_id", "log_window_value"), _LOGS),
     **dict.fromkeys(("per_job_logs", "bwavgtime", "iopsavgtime"), _LOGS),
     "fill_device": "the file whose size is given, or proposed, stands for the device: it is written whole",
+    "cgroup_nodelete": "it would leave a group of processes on the box, and has no effect on the I/O",
     "kb_base": "sizes are read by it, and given to fio in bytes",
     "replay_no_stall": "without effect: nothing is replayed",
 }
