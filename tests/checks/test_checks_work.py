@@ -39,7 +39,13 @@ def test_measured_trials_of_one_workload_that_its_amount_ends_do_the_same_work()
 
 @every_row(
     ("options", "raised"),
-    [({"runtime": "10s"}, True), ({"runtime": "10s", "time_based": True}, False), ({}, False)],
+    [
+        ({"runtime": "10s"}, True),
+        ({"runtime": "6s"}, True),
+        ({"runtime": "5s"}, False),  # it ended both: one flushed for another 5 s
+        ({"runtime": "10s", "time_based": True}, False),
+        ({}, False),
+    ],
 )
 def test_a_runtime_that_may_end_the_slow_side_only_is_a_caveat_where_it_did(
     options: dict[str, Any], raised: bool

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from mountlab.checks import stated_facts
@@ -15,6 +16,7 @@ from mountlab.core.names import cell_id
 from mountlab.core.numbers import quantity
 from mountlab.core.units import format_seconds
 from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_report import over_phases
 
 OPTIONS = frozenset(
     {
@@ -51,6 +53,10 @@ class Extent:
         shared = self.amounts.keys() & other.amounts.keys()
         same = any(_is_same(self.amounts[name], other.amounts[name]) for name in shared)
         return bool(shared) and not same and not _is_same(self.seconds, other.seconds)
+
+    def until(self, limit: float | None) -> Extent:
+        """Return the same, of the time up to a limit."""
+        return replace(self, seconds=min(self.seconds, limit)) if limit else self
 
     def against(self, other: Extent) -> str:
         """'30.0 s against 60.0 s (moved: 3.1 GB against 12 GB)'."""
@@ -89,11 +95,14 @@ def unequal(options: Mapping[str, Sequence[object]]) -> Iterator[str]:
             yield name
 
 
-def ends_by_either(workload: Workload) -> bool:
-    """Return whether a trial may end by its time on a slow side, and by its amount on a fast one."""
-    if workload.tool != "fio" or not workload.options:
-        return False
-    return any(job.options.get("runtime") and not job.options.get("time_based") for job in jobs_of(workload.options))
+def limit_s(workload: Workload) -> float | None:
+    """Return the time that ends a trial on a slow side, where its amount of work may end it on a fast one."""
+    jobs = jobs_of(workload.options) if workload.tool == "fio" and workload.options else ()
+    if not any(job.options.get("runtime") and not job.options.get("time_based") for job in jobs):
+        return None
+    return over_phases(
+        [(job.phase, 0.0) for job in jobs], [float(job.options.get("runtime") or math.inf) for job in jobs]
+    )
 
 
 def unequal_work(evidence: Evidence) -> Iterator[Doubt]:
@@ -101,7 +110,7 @@ def unequal_work(evidence: Evidence) -> Iterator[Doubt]:
 
     The logs of a file system and of the baseline state other durations, amounts, numbers of jobs or engines, or only
     one of them states any. Or they measured neither for the same time nor for the same amount (5 % or more apart).
-    Of measured trials only where a `runtime` without `time_based` may end them.
+    Of measured trials only where a `runtime` without `time_based` ended one side, and its amount of work the other.
     """
     sweep, known = evidence.sweep, stated_facts.read(evidence.facts) or {}
     for cell in sweep.cells if sweep.baseline else ():
@@ -110,9 +119,10 @@ def unequal_work(evidence: Evidence) -> Iterator[Doubt]:
             continue
         own = known.get(label)
         reasons = list(_options(own, cell.filesystem.name, str(sweep.baseline))) if own else []
-        if sweep.imported or ends_by_either(cell.workload):
+        limit = None if sweep.imported else limit_s(cell.workload)
+        if sweep.imported or limit:
             reached = evidence.once(_reached)
-            reasons += apart(reached, reached, cell.id, baseline)
+            reasons += apart(reached, reached, cell.id, baseline, limit=limit)
         if reasons:
             yield Doubt.of_cell(cell, f"it and the baseline {sweep.baseline} differ in {', '.join(reasons)}. {ADVICE}")
 
@@ -130,13 +140,19 @@ def _options(own: WorkloadOfLogs, filesystem: str, baseline: str) -> Iterator[st
 
 
 def apart(
-    ours: Mapping[tuple[str, str], Extent], theirs: Mapping[tuple[str, str], Extent], cell: str, other: str
+    ours: Mapping[tuple[str, str], Extent],
+    theirs: Mapping[tuple[str, str], Extent],
+    cell: str,
+    other: str,
+    *,
+    limit: float | None,
 ) -> Iterator[str]:
-    """Yield what differs between a cell and another one of the other side, with both figures."""
+    """Yield what differs between a cell and another one of the other side, with both figures. Trials that both reached
+    the limit were given the same time: how much longer a last flush took is a figure of the side."""
     for (name, label), one in ours.items():
         part = label and (name, "") in ours  # of one job of several, which the whole covers
         two = theirs.get((other, label))
-        if name == cell and not part and two and one.differs(two):
+        if name == cell and not part and two and one.until(limit).differs(two.until(limit)):
             of = f" of {label}" if label else ""
             yield f"the time that was measured{of}, {one.against(two)}"
 

@@ -203,10 +203,11 @@ def unequal_work(
         by_cell[cell.id] = [f"{name} ({_by_run(own[name], names)})" for name in unequal]
     for other, name, cells in zip(runs[1:], names[1:], common, strict=True):
         imported = runs[0].sweep.imported or other.sweep.imported
-        if doubtful := [cell.id for cell in cells if imported or work.ends_by_either(cell.workload)]:
+        limits = {cell.id: None if imported else work.limit_s(cell.workload) for cell in cells}
+        if doubtful := [cell_id for cell_id, limit in limits.items() if imported or limit]:
             ours, theirs = (work.extents(run.measurements) for run in (other, runs[0]))
             for cell_id in doubtful:
-                apart = work.apart(ours, theirs, cell_id, cell_id)
+                apart = work.apart(ours, theirs, cell_id, cell_id, limit=limits[cell_id])
                 by_cell[cell_id] += [f"{text} in {name} against {names[0]}" for text in apart]
     for cell_id, texts in by_cell.items():
         if texts:
