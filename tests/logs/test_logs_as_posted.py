@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import quopri
 import re
 import subprocess
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from mountlab.core.errors import ParseError
 from mountlab.logs import Output, decoded, read_log, read_one
-from mountlab.logs.base import unpasted
+from mountlab.logs.base import original, unpasted
 from mountlab.logs.view import as_json, as_table
 from rows import every_row
 
@@ -140,6 +142,31 @@ def each(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda text: "\n".join(map(change, text.split("\n")))
 
 
+def encoded(text: str) -> str:
+    """As mail programs send it."""
+    return quopri.encodestring(text.encode()).decode()
+
+
+def soft(text: str) -> str:
+    """With lines that end anywhere, even in numbers."""
+    return re.sub(r"((?:=3D|[^\n]){31})(?=[^\n])", r"\1=\n", text.replace("=", "=3D"))
+
+
+def mailed(text: str) -> str:
+    """A quoted mail as an archive stores it."""
+    head = "Content-Type: text/plain; charset=UTF-8; format=flowed\nContent-Transfer-Encoding: quoted-printable\n\n"
+    return head + encoded("On Friday I wrote:\n" + each(lambda line: f"> {line}")(text) + "\nGrüße\n-- \nA. Person\n")
+
+
+def marked(mark: str, end: str = "") -> Callable[[str], str]:
+    """Every third line and its first word in a mark of HTML."""
+    end = end or f"</{mark.split()[0]}>"
+    return lambda text: "\n".join(
+        re.sub(r"^(\s*)(\S+)(.*)$", rf"\1<{mark}>\2{end}<{mark}>\3{end}", line) if number % 3 else line
+        for number, line in enumerate(text.split("\n"))
+    )
+
+
 HARM: dict[str, Callable[[str], str]] = {
     "quote marks": each(lambda line: f"> {line}".rstrip()),
     "quotes of quotes": each(lambda line: f"> >> {line}"),
@@ -155,6 +182,30 @@ HARM: dict[str, Callable[[str], str]] = {
     "a comment": each(lambda line: f"    # {line}"),
     "a comment without blanks": each(lambda line: f"//{line}"),
     "entities": lambda text: text.replace(">", "&gt;").replace("    ", "&nbsp;   "),
+    "quoted-printable": encoded,
+    "a mail as it is stored": mailed,
+    "quoted as it is stored": lambda text: each(lambda line: f"> {line}")(encoded(text)),
+    "soft ends anywhere": soft,
+    "base64": lambda text: (
+        "Content-Type: text/plain\nContent-Transfer-Encoding: base64\nX-A: b\n\n"
+        + base64.encodebytes(text.replace("\n", "\r\n").encode()).decode()
+        + "\n--- \nA list\n"
+    ),
+    "every second line empty": each(lambda line: f"{line}\n"),
+    "no empty lines": lambda text: re.sub(r"\n\s*\n", "\n", text),
+    "squeezed without empty lines": lambda text: re.sub(r"\n+", "\n", re.sub(r"[ \t]+", " ", text)).strip() + "\n",
+    "squeezed": each(lambda line: re.sub(r"[ \t]+", " ", line).strip()),
+    "rows of a table": each(lambda line: f"{re.sub(' +', ' ', line)} |"),
+    "rows of a table with an empty cell": each(lambda line: f"{line} | |" if line else line),
+    "a table": each(lambda line: f"| {line} |"),
+    "tabs": each(lambda line: re.sub(r" {2,}", "\t", line)),
+    "blanks that do not break": lambda text: text.replace(" ", "\u00a0"),
+    "bold": marked("b"),
+    "italics and a font": lambda text: marked('font color="#aa0000" face=mono')(marked("EM")(text)),
+    "links": marked('a href="http://x.example/?a=b" rel=nofollow'),
+    "cells": lambda text: "<table><tr><td>" + marked("td class=x")(text) + "</td></tr></table>",
+    "a forum": lambda text: f"[quote=someone][code]{text.rstrip()}[/code][/quote]\nThanks\n",
+    "bold of a forum": each(lambda line: f"[b]{line}[/b]"),
     "a terminal": each(lambda line: f"\x1b[1;32m{line}\x1b[0m\x1b]0;title\x07"),
 }
 
@@ -166,7 +217,7 @@ def test_what_posting_does_to_fios_output_is_undone(log: str, harm: str) -> None
     assert by_name(read_one("fio", HARM[harm](text))) == by_name(read_one("fio", text))
 
 
-@every_row("harm", [name for name in HARM if name not in ("no indentation", "a mailer's lines", "quoted and wrapped")])
+@every_row("harm", HARM)
 @every_row("log", ["dd/write-1m.stderr", "fs_mark/S1-L2.stdout", "pg_test_fsync/ext4.stdout", "filebench/oltp.stdout"])
 def test_what_posting_does_to_other_outputs_is_undone(log: str, harm: str) -> None:
     tool, text = log.split("/")[0], recorded(log)
@@ -401,3 +452,146 @@ def test_a_row_of_pg_test_fsync_that_was_cut_off_is_missing() -> None:
     found = by_name(read_one("pg_test_fsync", cut))
     assert found.items() < whole.items()
     assert len(found) == 2 * 6
+
+
+# --- mails as they are stored, marks of pages, lines joined -----------------------------------------------------------
+
+
+@every_row("harm", ["quoted-printable", "a mail as it is stored", "base64", "every second line empty"])
+def test_figures_of_a_stored_mail_have_the_lines_of_the_mail(harm: str) -> None:
+    """The lines of base64 hold several each, so only their order is tested."""
+    text = HARM[harm](recorded("fio/human-randrw.stdout"))
+    places = {figure.measurement.metric: figure.line for figure in read_one("fio", text).figures}
+    lines = ["", *text.split("\n")]
+    assert places["read_iops"] < places["write_iops"] < places["read_ios"] < len(lines)
+    if harm != "base64":
+        assert "read: IOPS=" in lines[places["read_iops"]]
+        assert "issued rwts:" in lines[places["write_ios"]]
+
+
+def test_an_error_in_a_stored_mail_has_the_line_of_the_mail() -> None:
+    text = encoded("On Friday I ran a command that is long enough to be broken into several lines, as they do:\n" * 3)
+    stopped = text + encoded("fio: terminating on signal 2\n\n" + recorded("fio/human-randrw.stdout"))
+    (output,) = read_log("fio", stopped, where="line 7.txt")
+    line = stopped.split("\n").index("fio: terminating on signal 2") + 1
+    assert output.problem is not None
+    assert output.problem.where == f"line 7.txt, line {line}"
+
+
+def test_the_bytes_of_an_output_are_those_of_the_stored_mail() -> None:
+    once = recorded("fio/human-randrw.stdout")
+    data = encoded(f"{once}\n{once}").encode()
+    first, second = (original(data, output.part) for output in read_log("fio", decoded(data)))
+    assert first + second == data
+
+
+def test_an_option_that_looks_like_an_escape_changes_nothing() -> None:
+    text = recorded("fio/human-randrw.stdout")
+    command = "$ fio --verify_pattern=3D3D --name=3D --rw=randrw\n"
+    assert by_name(read_one("fio", command + text)) == by_name(read_one("fio", text))
+
+
+@every_row("name", ["b", "a", "tt", "table", "vm-1"])
+def test_a_client_with_the_name_of_a_mark_keeps_its_lines(name: str) -> None:
+    text = recorded("fio/clients.stdout")
+    client = re.search(r"^<([^<>]+)> ", text, re.MULTILINE)
+    assert client is not None
+    renamed = read_one("fio", text.replace(f"<{client[1]}>", f"<{name}>"))
+    assert [row.value for row in renamed.measurements] == [row.value for row in read_one("fio", text).measurements]
+
+
+@every_row(
+    ("log", "row"),
+    [
+        ("fs_mark/S1-L2.stdout", r"^(?= +\d+ +\d+ )"),
+        ("pg_test_fsync/ext4.stdout", r"^(?= {8}.*(?:ops/sec|n/a))"),
+        ("filebench/oltp.stdout", r"^(?=[\w-]+ +\d+ops)"),
+        ("fio/human-randrw.stdout", r"^(?=  +(?:read: |write: |clat \(|cpu  |issued rwts:))"),
+        ("dd/write-1m.stderr", r"^(?=\d+)"),
+    ],
+)
+@every_row("bullet", ["o ", "* ", "- ", "  \u2022 ", "1. "])
+def test_the_marks_of_a_list_before_rows_are_no_part_of_them(log: str, row: str, bullet: str) -> None:
+    tool, text = log.split("/")[0], recorded(log)
+    first = re.sub(row, bullet, text, count=1, flags=re.MULTILINE)
+    assert first != text
+    assert by_name(read_one(tool, re.sub(row, bullet, text, flags=re.MULTILINE))) == by_name(read_one(tool, text))
+    assert by_name(read_one(tool, first)) == by_name(read_one(tool, text))
+
+
+def joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+@every_row("log", ["fs_mark/S1-L2.stdout", "pg_test_fsync/ext4.stdout", "dd/write-1m.stderr"])
+@every_row("around", [("", "\n"), ("It is slow here: ", "\n"), ("", " That is slow.\n")])
+def test_an_output_in_one_line_is_read(log: str, around: tuple[str, str]) -> None:
+    tool, text = log.split("/")[0], recorded(log)
+    if tool == "fs_mark" and around[1] != "\n":
+        return  # the end of its last row would not be known
+    output = read_one(tool, around[0] + joined(text.rstrip()) + around[1])
+    assert by_name(output) == by_name(read_one(tool, text))
+    assert {figure.line for figure in output.figures} == {1}
+
+
+def of_9_1(text: str) -> str:
+    """As versions up to 9.2 print it: operations a second alone, and sizes without their number."""
+    text = re.sub(r"\d+ \* +(?=\d+kB)", "", re.sub(r" +\d+ usecs/op", "", text))
+    return text.replace("1 second per test", "2000 operations per test")
+
+
+def test_an_old_pg_test_fsync_in_one_line_is_read() -> None:
+    text = of_9_1(recorded("pg_test_fsync/ext4.stdout"))
+    assert by_name(read_one("pg_test_fsync", f"{joined(text)}\n")) == by_name(read_one("pg_test_fsync", text))
+
+
+def heads_joined(text: str) -> str:
+    """The command, the head and the names of the columns in comment lines, as a page flows them."""
+    head, table = text.strip().split("\n\n")
+    names, rows = table.split("\n", 1)
+    head = joined(head).replace(" # App overhead", "\n# App overhead")
+    return f"{head} {joined(names)}\n{rows}\n"
+
+
+@every_row(
+    "change",
+    [
+        heads_joined,
+        lambda text: re.sub(r"(Overhead)\n\s+", r"\1 ", heads_joined(text)),
+        lambda text: f"# ./fs_mark -n 200 -L 3\n{text}# fs_mark -n 7\n",
+        lambda text: re.sub(r"^#\s+", "#", text, count=1),
+        lambda text: re.sub(r"^\s+(?=\d)", "o ", heads_joined(text), flags=re.MULTILINE),
+    ],
+)
+def test_the_head_of_fs_mark_may_share_lines(change: Callable[[str], str]) -> None:
+    text = recorded("fs_mark/S1-L2.stdout")
+    output = read_one("fs_mark", change(text))
+    assert by_name(output) == by_name(read_one("fs_mark", text))
+    assert output.form == "fs_mark 3.3"
+
+
+PIPED = "00000000  68 65 6c 6c 6f 77 6f 72  6c 64 0a 00 00 00 00 00  |helloworld......|\n*\n"
+
+
+@every_row(
+    ("text", "line"),
+    [
+        (f"$ dd if=x | hexdump -C\n10+0 records in\n10+0 records out\n{PIPED}{SUMMARY}\n00001000\n", 6),
+        (f"10+0 records in\n10+0 records out\n\n7d793037a0760186  -\n{SUMMARY}\n", 5),
+        (f"10+0 records in\n\n10+0 records out\n\n{SUMMARY}\n", 5),
+        (f"<i>10+0 records in</i>\n10+0 records out\n<B>{SUMMARY}</B>\n", 3),
+    ],
+)
+def test_what_dd_writes_into_a_pipe_may_stand_between_its_lines(text: str, line: int) -> None:
+    output = read_one("dd", text)
+    assert by_name(output)["elapsed"] == 0.0951237
+    assert {figure.line for figure in output.figures} == {line}
+
+
+@every_row(
+    "between",
+    ["[...]", "$ dd if=a of=b bs=1M count=7", "7+0 records in", "52428800 bytes (52 MB) copied, 5 s, 10.5 MB/s"],
+)
+def test_what_may_be_of_another_dd_between_its_lines_is_refused(between: str) -> None:
+    (output,) = read_log("dd", f"10+0 records in\n10+0 records out\n{between}\n{SUMMARY}\n")
+    assert "mixed up, or lines are missing" in str(output.problem)

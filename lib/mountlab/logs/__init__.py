@@ -9,13 +9,16 @@ figures agree with each other; what was cut off, mixed up or ended early has a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mountlab.core.errors import ParseError, TrialError
 from mountlab.core.figures import checked
 from mountlab.core.options import unknown_key
 from mountlab.logs import dd, filebench, fio, fs_mark, pg_test_fsync
 from mountlab.logs.base import Figure, Format, Output, Part, StatedValues, decoded, elided, placed
+from mountlab.logs.mailed import unmailed
 from mountlab.tools import TOOLS
 
 __all__ = ["FORMATS", "Figure", "Output", "Part", "StatedValues", "decoded", "read_log", "read_one"]
@@ -40,11 +43,37 @@ def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | Non
     if tool not in FORMATS:
         raise unknown_key(tool, FORMATS, where=where or "tool", what="tool with logs to read")
     log = FORMATS[tool]
-    parts = log.split(log.plain(text))
+    letter = unmailed(text)
+    lines = log.apart(log.plain(letter.text))
+    numbers = lines.numbers or letter.numbers
+    if lines.numbers and letter.numbers:
+        numbers = [letter.numbers[number - 1] for number in lines.numbers]
+    parts = log.split(lines.text)
     if not parts:
         said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
         raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")
-    return [_output(tool, part, where, known or {}) for part in parts]
+    outputs = [_output(tool, part, where, known or {}) for part in parts]
+    return [_as_stored(output, text.split("\n"), numbers, where) for output in outputs] if numbers else outputs
+
+
+def _as_stored(output: Output, stored: list[str], numbers: list[int], where: str) -> Output:
+    """Return an output of a decoded mail with the lines of the mail as it is `stored`; `numbers` as in Letter."""
+
+    def of(text: str) -> str:
+        return re.sub(r"\bline (\d+)", lambda match: f"line {numbers[int(match[1]) - 1]}", text)
+
+    part, problem = output.part, output.problem
+    after = part.line - 1 + part.text.count("\n") + (not part.text.endswith("\n"))
+    first, end = numbers[part.line - 1], numbers[after] - 1 if after < len(numbers) else len(stored)
+    text = "".join(f"{line}\n" for line in stored[first - 1 : end])
+    if problem:
+        problem.where = where + of(problem.where.removeprefix(where))
+    return replace(
+        output,
+        part=replace(part, line=first, text=text),
+        figures=tuple(replace(figure, line=numbers[figure.line - 1]) for figure in output.figures),
+        notes=tuple(map(of, output.notes)),
+    )
 
 
 def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | None = None) -> Output:

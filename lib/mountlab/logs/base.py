@@ -12,6 +12,7 @@ from typing import AnyStr, NamedTuple
 
 from mountlab.core.errors import MountlabError, ParseError
 from mountlab.core.model import Measurement, Scalar
+from mountlab.logs.mailed import Letter, same
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 LARGEST_LOG = 256 * 1024 * 1024
@@ -87,8 +88,17 @@ _ENTITY = re.compile(r"&(?:gt|lt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-f]{1,4});",
 _QUOTED = re.compile(r"\s{0,12}>(?:\s?>)*+ ?(?!=)")
 """Marks of an answer in front of a line, and not `>=64`, with which a wrapped line of fio's may begin."""
 _BAR = re.compile(r"\s{0,3}\|(?: |$)")
+_TAB = re.compile(r"(?<=\S)\t(?=\S)")
+_BULLET = re.compile(
+    r"\n[ \t]{0,40}(?:[*o\-\u2022\u2023\u2013\u25a0\u25aa\u25cb\u25cf\u25e6\u00b7]|\d{1,3}[.)])[ \t]{1,20}"
+    r"(?=\d{1,20}[ \t]+\d{1,20}[ \t]+\d{1,20}[ \t]+\d{1,20}\.\d|\d{1,2} \* {1,3}\d{1,2}kB |\d{1,20}\+\d|\d{1,20} \w+ \("
+    r"|(?:open_datasync|fdatasync|fsync|fsync_writethrough|open_sync|write(?:, \w+, \w+)?)[ \t]+(?:\d|n/a)"
+    r"|(?:read|write|trim|mixed) ?: *(?:IOPS|io)=|(?:slat|clat|lat|cpu|issued)\b[^\n]{0,20}[:=]|(?:READ|WRITE): "
+    r"|[\w.:/-]{1,60}[ \t]+\d+ops[ \t])"
+)
+"""A mark of a list before a row of some tool."""
 _PERCENTILES = re.compile(r"\s*\|\s*(?:\d{1,3}\.\d+th=|$)")
-_TABLE = re.compile(r".*\S.*\|$")
+_TABLE = re.compile(r"\s*+\S.*\|$")
 _STAMP = re.compile(
     r"\s*+\[?(?:\d{4}-\d\d-\d\d[T ]|\w{3} +\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"(?:[ \t]*\w*[ \t]*\|?[ \t]*\[std(?:out|err)\]|[ \t]\S{1,60}[ \t]\S{1,60}\[\d{1,9}\]:)?[ \t]?"
@@ -98,6 +108,8 @@ _SERVICE = re.compile(r"[\w.-]{1,60}[ \t]+\| ?")
 """What docker compose writes there."""
 _COMMENT = re.compile(r"\s*(?:#|//)[ \t]?")
 """An output that somebody keeps in a script, as a comment."""
+_OF_FS_MARK = re.compile(r"\s*#\s+(?:\S*fs_mark|Sync method:|File names:|Files info:)")
+"""It begins most of its lines with that mark itself."""
 
 
 def unpasted(text: str) -> str:
@@ -105,19 +117,30 @@ def unpasted(text: str) -> str:
 
     Blanks of other widths become blanks, and HTML entities the characters that they stand for. Invisible characters,
     colours and trailing blanks are removed, and so are quote marks, times of a log in front of most lines, marks of a
-    comment in front of all, and the indentation of all lines. Lines keep their numbers.
+    comment in front of all, marks of a list before a row, the ends of a table's lines, and the indentation of all
+    lines. Lines keep their numbers.
     """
     if _ENTITY.search(text):
         text = _ENTITY.sub(lambda match: " " if match[0] == "&#10;" else unescape(match[0]), text)
+    text = _TAB.sub("  ", text) if "\t" in text else text
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
     lines = _without(lines, _QUOTED)
-    if all(_COMMENT.match(line) for line in lines if line):  # fs_mark begins most of its lines with the same mark
+    if all(_COMMENT.match(line) for line in lines if line) and not any(map(_OF_FS_MARK.match, lines)):
         lines = _without(lines, _COMMENT)
     for prefix in (_STAMP, _SERVICE):
         lines = _without_prefix(lines, prefix)
-    lines = _without_bars(lines)
+    lines = _without_bars(_without_cells(lines))
     indented = all(line[:1].isspace() for line in lines if line)
-    return dedent("\n".join(lines)) if indented else "\n".join(lines)
+    text = dedent("\n".join(lines)) if indented else "\n".join(lines)
+    return _BULLET.sub("\n", f"\n{text}")[1:]
+
+
+def _without_cells(lines: list[str]) -> list[str]:
+    """Return lines without the bars at their ends, where most have such."""
+    ends = sum(line[-1:] == "|" for line in lines)
+    if ends < 2 or 2 * ends <= sum(map(bool, lines)):
+        return lines
+    return [line.rstrip(" \t|") if line[-1:] == "|" else line for line in lines]
 
 
 def _without_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
@@ -194,6 +217,8 @@ class Format:
     """Format and version, for people."""
     plain: Callable[[str], str] = unpasted
     """Undoes what copying and pasting does to a text of this tool, line by line."""
+    apart: Callable[[str], Letter] = same
+    """Parts the lines of this tool that stand in one."""
     quick: Callable[[bytes], list[Measurement] | None] = _never
     """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
 

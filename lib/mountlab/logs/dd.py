@@ -16,12 +16,14 @@ from mountlab.logs.base import (
     LogReading,
     Part,
     StatedValues,
+    elided,
     lines_of,
     parts_at,
     rejoined,
     unpasted,
     unreadable,
 )
+from mountlab.logs.logged import plain
 from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
@@ -188,15 +190,17 @@ def _agrees(printed: str, unit: str, least: float, most: float) -> bool:
 
 
 def _check_records(lines: list[str], at: int, copied: int) -> None:
-    """One line for what came in and one for what went out, just above the summary; or, where someone has kept the
-    summary alone, none. Records in the line of the summary count as such lines."""
+    """One line for what came in and one for what went out, above the summary; or, where someone has kept the summary
+    alone, none. Records in the line of the summary count as such lines. What dd wrote into a pipe may stand between
+    them and the summary; another dd may not."""
     joined = _JOINED.findall(lines[at])
     lines, at = [*lines[:at], *joined, *lines[at:]], at + len(joined)
     counts = [(number, match) for number, line in enumerate(lines) if (match := RECORDS.match(line))]
     if not counts:
         return
     places = [number for number, _ in counts]
-    if len(counts) != 2 or places[1] != places[0] + 1 or not places[1] < at <= places[1] + 2:
+    apart = len(counts) == 2 and any(map(str.strip, lines[places[0] + 1 : places[1]]))
+    if len(counts) != 2 or apart or not _is_piped(lines[places[1] + 1 : at]):
         allowed = "two lines of records, then the summary"
         raise unreadable(
             "the outputs of several dd are mixed up, or lines are missing", places[0] + 1, lines[at], allowed
@@ -206,6 +210,14 @@ def _check_records(lines: list[str], at: int, copied: int) -> None:
     whole, partial = int(out["whole"]), int(out["partial"])
     if (whole and not partial and copied % whole) or copied < whole:
         raise unreadable("dd's records and bytes do not agree", at + 1, lines[at], f"a multiple of {whole}")
+
+
+def _is_piped(lines: list[str]) -> bool:
+    """Return whether lines between records and a summary may be what dd copied into a pipe."""
+    return not any(elided(line) or _COMMAND.search(line) or _PROGRESS.match(line) for line in lines)
+
+
+_COMMAND = re.compile(r"\bdd\s[^\n]{0,200}?\b(?:if|of|bs|count)=")
 
 
 def _check_all_written(read: re.Match[str], out: re.Match[str], line: int, copied: int) -> None:
@@ -244,7 +256,8 @@ _OVERWRITTEN = re.compile(
 
 
 def _plain(text: str) -> str:
-    apart = _OVERWRITTEN.sub("", unpasted(text).replace("**", ""))
+    logged = any(mark in text for mark in '<{["')
+    apart = _OVERWRITTEN.sub("", (plain if logged else unpasted)(text).replace("**", ""))
     return _without_words("\n".join(rejoined(apart.split("\n"), _BROKEN, (_SUMMARY,))))
 
 

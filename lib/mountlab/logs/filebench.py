@@ -18,11 +18,12 @@ from mountlab.logs.base import (
     StatedValues,
     lines_of,
     parts_at,
+    rejoined,
     times_ten,
     unreadable,
 )
 from mountlab.logs.logged import plain
-from mountlab.tools.filebench import SLACK, FilebenchReport, Operations, figures, read_report
+from mountlab.tools.filebench import LINE, SLACK, SUMMARY, FilebenchReport, Operations, figures, read_report
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(
@@ -319,7 +320,8 @@ def _read_1_4(text: str) -> FilebenchReport:
         raise ToolError("filebench did nothing", where=f"line {ends[0] + 1}", got=summary[0])
     elapsed_s = whole.count / whole.rate
     step_s = elapsed_s * whole.rate_step / whole.rate
-    rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in range(starts[0] + 1, ends[0]))
+    between = [number for number in range(starts[0] + 1, ends[0]) if lines[number].strip()]
+    rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in between)
     if len({row.name for row in rows}) != len(rows) or (starts[0] < ends[0] and not rows):
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
     return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, step_s=step_s, operations=rows, summary=whole)
@@ -359,4 +361,17 @@ def _name(part: Part) -> str:
     return f"filebench {version}" if version else "filebench, version unknown"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)
+_BEGINS = re.compile(r"^\s*(?:[\w.:/-]+\s+\d+ops\b|(?:\d+: +)?\d+\.\d+: IO Summary)")
+_WHOLE = tuple(
+    re.compile(f"{last}(?:{form.pattern})$")
+    for form, last in ((LINE, r"(?=.*\]$)"), (SUMMARY, ""), (_LINE_1_4, r"(?=.*\]$)"), (_SUMMARY_1_4, ""))
+)
+"""Rows end with a range in most versions; without it they may be whole as they are, or not."""
+
+
+def _plain(text: str) -> str:
+    """As for any tool, and with the lines whole again that a mailer broke."""
+    return "\n".join(rejoined(plain(text).split("\n"), _BEGINS, _WHOLE))
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain)

@@ -20,6 +20,7 @@ from mountlab.logs.base import (
     unreadable,
 )
 from mountlab.logs.logged import plain
+from mountlab.logs.mailed import Letter, apart, same
 from mountlab.tools.fs_mark import (
     HEADER,
     RATE_STEP,
@@ -34,6 +35,17 @@ from mountlab.tools.fs_mark import (
     stated_number,
 )
 
+_NAMES = r"FSUse%\s+Count\s+Size\s+Files/sec\s+App Overhead"
+_FLOWING = re.compile(
+    r"(?<=\S)[ \t]+(?=#[ \t]*(?:\S{0,200}fs_mark[ \t]+-|Version \S+, \d+ thread|Sync method:|Directories:"
+    rf"|File names:|Files info:|App overhead is time)|#?{_NAMES}(?:\s|$))"
+    rf"|(?<=App Overhead)[ \t]+(?=\d[\d. \t]*$)"
+)
+"""Where another line of fs_mark's begins within one."""
+_JOINED = re.compile(rf"\S[ \t]+#[ \t]*Version \S+, \d|\S[ \t]+#?{_NAMES}|{_NAMES}[ \t]+\d")
+_TABLE_AND_ROWS = re.compile(rf"{_NAMES}[ \t]+\d")
+_ONE_ROW = re.compile(r"\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+\.\d[ \t]+\d+")
+_VERSION = re.compile(r"(?:^|\s)#\s+Version ([^,\s]+), \d")
 _USAGE = re.compile(r"^Usage: \S*fs_mark")
 _ROW = re.compile(r"^\s*\d+\s+\d+\s+\d+\s+\d+\.\d")
 
@@ -48,6 +60,17 @@ def _split(text: str) -> list[Part]:
             starts.append(number)
         headed = bool(HEADER.match(line)) or (headed and not TABLE.match(line.rstrip()))
     return parts_at(lines, starts or ([0] if any(map(_USAGE.match, lines)) else []))
+
+
+def _apart(text: str) -> Letter:
+    return apart(text, _lines_in) if _JOINED.search(text) else same(text)
+
+
+def _lines_in(line: str) -> list[str]:
+    found = _FLOWING.split(line)
+    if _TABLE_AND_ROWS.search(line) and " ".join(rows := _ONE_ROW.findall(found[-1])).split() == found[-1].split():
+        found[-1:] = rows
+    return found
 
 
 def _read(part: Part, known: StatedValues) -> LogReading:
@@ -118,8 +141,19 @@ def _each(rows: tuple[Iteration, ...], line: int, *, even: bool, stated: int) ->
 
 
 def _name(part: Part) -> str:
-    version = re.search(r"^\s*#\s+Version ([^,\s]+)", part.text, re.MULTILINE)
+    version = _VERSION.search(part.text)
     return f"fs_mark {version[1]}" if version else "fs_mark, version unknown"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)
+def _plain(text: str) -> str:
+    """As for any tool. A command behind root's prompt looks like the header that fs_mark prints below it; so does the
+    next command below a table."""
+    lines = plain(text).split("\n")
+    places = [number for number, line in enumerate(lines) if HEADER.match(line)]
+    for place, end in pairwise([*places, len(lines)]):
+        if len(places) > 1 and not any(_VERSION.search(line) or TABLE.match(line) for line in lines[place:end]):
+            lines[place] = ""
+    return "\n".join(lines)
+
+
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, apart=_apart)

@@ -11,8 +11,20 @@ import re
 from mountlab.logs.base import unpasted
 
 _TAGS = re.compile(
-    r"</?(?:pre|code|br|p|div|span|samp|tt|li|td)(?:\s[^<>\n]{0,200})?/?>|\{(?:code|noformat)(?::[^{}\n]*)?\}"
+    r"</?(?:pre|code|br|p|div|span|samp|tt|li|hr|wbr)(?:\s[^<>\n]{0,200})?/?>|\{(?:code|noformat)(?::[^{}\n]*)?\}",
+    re.IGNORECASE,
 )
+_PAIRS = (
+    "a|abbr|b|big|blockquote|body|center|cite|dd|del|details|dl|dt|em|figure|font|h[1-6]|html|i|ins|kbd|mark|ol|"
+    "q|s|section|small|strike|strong|sub|summary|sup|table|tbody|td|tfoot|th|thead|tr|u|ul|var"
+)
+_ENDS = re.compile(rf"</({_PAIRS})\s?>", re.IGNORECASE)
+"""Marks that count only where their end is there, too: a client of fio's may have such a name."""
+_CELLS = re.compile(
+    r"(?<![ \t])[ \t]{0,20}</t[dh]\s?>(?:[ \t]{0,20}<t[dh](?:\s[^<>\n]{0,200})?>)?[ \t]{0,20}", re.IGNORECASE
+)
+_BB_ENDS = re.compile(r"\[/(code|icode|quote|pre|tt|b|i|u|s|color|size|font|spoiler)\]", re.IGNORECASE)
+"""Those of forums."""
 _STRING = re.compile(r'\s*("(?:[^"\\]|\\.)*"),?\s*')
 _RECORD = re.compile(r'\s*\{"log":\s?("(?:[^"\\]|\\.)*")[,}].*')
 """A line of Docker's log files."""
@@ -35,7 +47,10 @@ def unlogged(text: str) -> str:
     """Return the text of a log without marks of HTML and trackers, strings of JSON as their content, and without what
     a service writes before each line. Lines keep their numbers."""
     if "<" in text or "{" in text:
-        text = _TAGS.sub("", text)
+        text = _without_pairs(_TAGS.sub("", text))
+    if "[/" in text:
+        names = {name.lower() for name in _BB_ENDS.findall(text)}
+        text = _removed(rf"\[/?(?:{'|'.join(sorted(names))})(?:=[^\[\]\n]{{0,80}})?\]", text) if names else text
     if '"' not in text:
         return _without_before(text)
     lines = text.split("\n")
@@ -45,6 +60,20 @@ def unlogged(text: str) -> str:
     text = _without_before("\n".join(lines))
     starts = (match.start() for match in _REPORT.finditer(text))
     return _BEFORE_JSON.sub("", text) if any(_stands_before(text, start).strip() for start in starts) else text
+
+
+def _without_pairs(text: str) -> str:
+    """Return a text without marks of HTML that have an end. Cells of a table are words of their own."""
+    names = {name.lower() for name in _ENDS.findall(text)} if "</" in text else set()
+    if not names:
+        return text
+    if names & {"td", "th"}:
+        text = _CELLS.sub(" ", text)
+    return _removed(rf"</?(?:{'|'.join(sorted(names))})(?:\s[^<>\n]{{0,300}})?/?>", text)
+
+
+def _removed(pattern: str, text: str) -> str:
+    return re.sub(pattern, "", text, flags=re.IGNORECASE)
 
 
 def _contents(lines: list[str], pattern: re.Pattern[str]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, rejoined
 from mountlab.logs.logged import plain
+from mountlab.logs.mailed import Letter, apart, same
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
@@ -64,8 +65,40 @@ def _report(text: str, before: int) -> SyncReport:
         raise
 
 
+_FLOWING = re.compile(
+    r"(?<![\s,*])(?<!open_sync)[ \t]+(?=(?:Compare (?:file sync|open_sync)|Test if fsync|Non-[Ss]ync'ed"
+    r"|\d{1,4} seconds? per test|O_DIRECT supported|\((?:in wal_sync_method|This is designed|If the times)"
+    r"|\* This file system)|(?:open_datasync|fdatasync|fsync|fsync_writethrough|open_sync)[ \t]+(?:\d|n/a)"
+    r"|(?:\d{1,2} \* {1,3})?\d{1,2}kB open_sync|write(?:, \w+, \w+)?[ \t]+\d{1,15}[.,]\d{3}[ \t])"
+    r"|(?<=usecs/op)[ \t]+|(?<=ops/sec)[ \t]+(?!\s|\d{1,15}[ \t]+usecs/op)|(?<=[ \t]n/a)[ \t]+(?=\S)"
+)
+"""Where another line of pg_test_fsync's begins within one."""
+_SECTION = re.compile(r"Compare |Test if|Non-[Ss]ync'ed")
+_BROKEN = re.compile(r"^[^\n]{0,100}\d[.,]\d{3}\s(?!.*usecs/op)")
+_ROW = re.compile(r"^.{1,160}\d[.,]\d{3}\s+ops/sec\s+\d+\s+usecs/op$")
+
+
+def _plain(text: str) -> str:
+    """As for any tool, and with the rows whole again that a mailer broke."""
+    return "\n".join(rejoined(plain(text).split("\n"), _BROKEN, (_ROW,)))
+
+
+def _apart(text: str) -> Letter:
+    return apart(text, _lines_in) if any(map(_is_joined, text.split("\n"))) else same(text)
+
+
+def _is_joined(line: str) -> bool:
+    return line.count("ops/sec") > 1
+
+
+def _lines_in(line: str) -> list[str]:
+    """Return the lines in one, and an empty one above each section."""
+    found = _FLOWING.split(line) if _is_joined(line) else [line]
+    return [part for at, each in enumerate(found) for part in (["", each] if at and _SECTION.match(each) else [each])]
+
+
 def _name(part: Part) -> str:
     return "pg_test_fsync"
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=plain)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, apart=_apart)

@@ -303,11 +303,11 @@ _TENTHS = r"\d{1,18}\.\d"
 """How filebench prints every bandwidth."""
 BANDWIDTH_STEP = MIB / 10
 """That in B/s."""
-_LINE = re.compile(
+LINE = re.compile(
     rf"\s*(?P<name>[\w.:/-]+)\s+(?P<count>\d{{1,18}})ops\s+(?P<rate>{_NUMBER})ops/s\s+(?P<bandwidth>{_TENTHS})mb/s\s+"
     rf"(?P<latency>{_NUMBER})ms/op(?:\s+\[(?P<least>{_NUMBER})ms\s+-\s+(?P<most>{_NUMBER})ms\])?(?:\s+\[[\d ]*\])?\s*"
 )
-_SUMMARY = re.compile(
+SUMMARY = re.compile(
     rf"\s*(?:\d+: +)?\d+\.\d+: IO Summary:\s+(?P<count>\d{{1,18}}) ops (?P<rate>{_NUMBER}) ops/s "
     rf"\d+/\d+ rd/wr\s+(?P<bandwidth>{_TENTHS})mb/s\s+(?P<latency>{_NUMBER})ms/op"
 )
@@ -344,7 +344,7 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     if len(starts) != 1 or len(ends) != 1 or ends[0] < starts[0]:
         got = f"{len(starts)} breakdowns, {len(ends)} summaries"
         raise ParseError("filebench's report is not that of one run", got=got, allowed="one of each")
-    summary = _match(_SUMMARY, lines, ends[0])
+    summary = _match(SUMMARY, lines, ends[0])
     total = _operations(summary, "")
     if not _FINE.search(summary["latency"]):
         total = replace(total, latency_s=0.0)
@@ -352,7 +352,8 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
         raise ToolError("filebench did nothing", got=summary[0])
     elapsed = total.count / total.rate
     step = elapsed * total.rate_step / total.rate
-    rows = tuple(_row(lines, number, elapsed, step) for number in range(starts[0] + 1, ends[0]))
+    between = [number for number in range(starts[0] + 1, ends[0]) if lines[number].strip()]
+    rows = tuple(_row(lines, number, elapsed, step) for number in between)
     took = re.search(r"Run took (\d{1,9}) seconds", stdout)
     if (whole and not took) or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
@@ -382,7 +383,7 @@ def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[
 
 def _row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Operations:
     """Read one operation. Its rate, printed in whole numbers, is recomputed, and must be near what is printed."""
-    match = _match(_LINE, lines, number)
+    match = _match(LINE, lines, number)
     printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
     if abs(printed - rate) > 1 + 2e-3 * rate:
         raise ParseError(

@@ -38,7 +38,7 @@ MOST: dict[str, int] = {
 """fs_mark's own limits; beyond that of file_size its numbers overflow, and at a name of 128 it is aborted."""
 _GUESSED_FILES_PER_S, _GUESSED_FLUSHED_PER_S = 20_000.0, 1_000.0
 
-HEADER = re.compile(r"^\s*#\s+(\S*fs_mark)\s+(.*)$")
+HEADER = re.compile(r"^\s*#\s*(\S*fs_mark)\s+(.*)$")
 THREADS = re.compile(r"^\s*#\s+Version (\S+), (\d{1,9}) thread\(s\) starting", re.ASCII)
 TABLE = re.compile(r"^\s*#?FSUse%(\s+)Count\s+Size\s+Files/sec\s+App Overhead(\s+CREAT \(Min/Avg/Max\).*)?\s*$")
 _ROW = re.compile(
