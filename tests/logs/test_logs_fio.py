@@ -567,3 +567,36 @@ def test_snapshots_become_one_trial_of_a_run(
 def test_a_paste_that_lost_its_blanks_is_read() -> None:
     text = report([plain()], Style((3, 33)))
     assert figures("\n".join(line.lstrip() for line in text.split("\n"))) == figures(text)
+
+
+SEVERAL = {
+    "json, a group": ("clones.jsonplus", ("bytes read", "bytes write"), None),
+    "json, two groups": ("jobs.jsonplus", ("bytes read", "bytes write"), True),
+    "text, a group": (lambda: report([plain(name="a"), plain(name="b")], Style((3, 33))), ("bytes write",), None),
+    "text, two groups": (lambda: in_two_groups((3, 33)), ("bytes write",), True),
+    "text of fio 2, two groups": (lambda: in_two_groups((2, 1, 10)), ("bytes write",), True),
+    "text without its sums": (lambda: in_two_groups((3, 33)).partition("\nRun status")[0], (), False),
+}  # fmt: skip
+
+
+def in_two_groups(version: tuple[int, ...]) -> str:
+    """What fio prints of two jobs with a group each."""
+    jobs = report([plain(name="a"), plain(name="b")], Style(version)).partition("\nRun status group 0")[0]
+    (own,) = report([plain(name="a")], Style(version)).split("\nRun status group 0")[1:]
+    return jobs.replace("b: (groupid=0", "b: (groupid=1") + "".join(f"\nRun status group {n}{own}" for n in (0, 1))
+
+
+@every_row("row", SEVERAL)
+def test_amounts_of_several_jobs_are_their_sum_and_a_note_says_so(row: str) -> None:
+    """Without a word in one group, where all figures have a sum."""
+    source, names, summed = SEVERAL[row]
+    output = read_one("fio", source() if callable(source) else recorded(source))
+    found = {f"{each.metric} {each.label}": each.value for each in output.measurements if each.metric == "bytes"}
+    if not callable(source):
+        jobs = json.loads(recorded(source))["jobs"]
+        expected = {name: sum(job[name.split()[1]]["io_bytes"] for job in jobs) for name in names}
+    else:
+        expected = dict.fromkeys(names, 2 * 10_000 * 4096)
+    assert found == pytest.approx({name: value for name, value in expected.items() if value}, rel=2e-3)
+    note = "amounts of single jobs are left out" + (": `bytes` is the sum of all" if summed else "")
+    assert [each for each in output.notes if each.startswith("amounts")] == ([] if summed is None else [note])

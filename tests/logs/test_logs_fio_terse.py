@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def test_terse_output_of_directions_that_fio_added_up_is_of_all_operations(versi
     plain = figures(";".join([head, reads, writes, rest]))
     together = {
         "bandwidth": plain["read_bandwidth"], "operation_rate": plain["read_iops"],
-        "operation_latency": plain["read_latency_mean"],
+        "operation_latency": plain["read_latency_mean"], "operation_latency_p50": plain["read_latency_p50"],
+        "operation_latency_p95": plain["read_latency_p95"],
     }  # fmt: skip
     trims = ";".join(rest.split(";")[: 0 if version == 3 else 41 + 6 * (version == 5)])
     machine = rest.removeprefix(f"{trims};") if trims else rest
@@ -99,7 +101,7 @@ def test_terse_output_of_fio_1_is_read() -> None:
     machine = ";".join(rest.split(";")[41:])
     old = [";".join(side[:2] + side[3:12] + side[32:]) for side in (reads.split(";"), writes.split(";"))]
     found = figures(";".join([head, *old, machine]))
-    assert found == {key: value for key, value in today.items() if "iops" not in key}
+    assert found == {key: value for key, value in today.items() if "iops" not in key and not key.endswith(KEPT)}
 
 
 def test_terse_lines_of_one_name_are_numbered_where_they_cannot_be_snapshots() -> None:
@@ -108,7 +110,8 @@ def test_terse_lines_of_one_name_are_numbered_where_they_cannot_be_snapshots() -
     found = {f"{row.metric} {row.label}".strip(): row.value for row in output.measurements}
     alone = {key: value for key, value in figures(line).items() if not key.startswith("bytes ")}
     assert found == {f"{key} t.{number}": value for key, value in alone.items() for number in (0, 1)}
-    assert output.notes == ("2 lines, some of one name: jobs of one run, or runs",)
+    assert output.notes[0] == "2 lines, some of one name: jobs of one run, or runs"
+    assert output.notes[1] == "amounts of single jobs are left out"
 
 
 def growing(line: str) -> str:
@@ -137,7 +140,57 @@ def test_one_line_of_terse_output_is_read(name: str) -> None:
         assert found[f"{side}_bandwidth"] == pytest.approx(kib * 1024e3 / ms)
         assert found[f"{side}_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 4 + 20 + 2]) / 1e6)
         assert found[f"{side}_completion_latency_mean"] == pytest.approx(float(fields[at_field + 4 + 4 + 2]) / 1e6)
-    assert not any(key.endswith(KEPT) for key in found)
+        for name, percent in zip(KEPT, (50, 95, 99, 99.9), strict=True):
+            us = re.search(rf";{percent:f}%=(\d+)", ";".join(fields[at_field : at_field + width]))
+            rests_on_enough = (iops * ms / 1e3) * (100 - percent) / 100 >= 10
+            assert us
+            assert found.get(f"{side}_latency_{name}") == (int(us[1]) / 1e6 if rests_on_enough else None)
+
+
+POINTS = {
+    "of many": ({}, {"p50": 2050e-6, "p95": 6000e-6, "p99": 23725e-6, "p99_9": 31000e-6}),
+    "of few": ({2: 200}, {"p50": 2050e-6, "p95": 6000e-6}),
+    "not computed": ({12 + at: "0%=0" for at in range(20)}, {}),
+    "listed by hand": ({12: "99.9%=777", 13: "42%=5", **{14 + at: "0%=0" for at in range(18)}}, {"p99_9": 777e-6}),
+}  # fmt: skip
+
+
+@every_row("row", POINTS)
+@every_row("version", [2, 3, 4, 5])
+def test_percentiles_of_terse_output_are_read_where_enough_ios_give_them(version: int, row: str) -> None:
+    """Of 20,000 reads, or of 400."""
+    head, reads, writes, rest = terse_parts(version)
+    fields = reads.split(";")
+    points = {1: 10, 5: 100, 50: 2050, 95: 6000, 99: 23725, 99.9: 31000}
+    values = [f"{percent:f}%={us}" for percent, us in points.items()] + ["0%=0"] * 14
+    fields = ["80000", "40000", "10000", "2000", *fields[4:12], *values, *fields[32:]]
+    changes, expected = POINTS[row]
+    for place, value in changes.items():
+        fields[place] = str(value)
+    fields[0], fields[1] = str(8 * int(fields[2])), str(4 * int(fields[2]))
+    (output,) = read_log("fio", ";".join([head, *fields, writes, rest]))
+    found = {
+        each.metric.removeprefix("read_latency_"): each.value
+        for each in output.measurements
+        if each.metric.startswith("read_latency_p")
+    }
+    assert found == expected
+    assert any("lat_percentiles" in note for note in output.notes)
+
+
+def test_the_sum_of_clients_in_terse_output_is_that_of_all() -> None:
+    line = recorded("terse-3.stdout")
+    fields = line.split(";")
+    for first in (5, 46):
+        for at in (first, first + 1, first + 2):
+            fields[at] = str(2 * int(fields[at]))
+    whole = ";".join([*fields[:2], "All clients", *fields[3:]])
+    alone, text = figures(whole), f"{line}{line.replace(';t;', ';u;')}{whole}<host> \n"
+    found = figures(text)
+    assert {key: value for key, value in found.items() if not key.endswith((" t", " u"))} == alone
+    assert found["bytes read"] == 2 * figures(line)["bytes read"]
+    assert found["read_iops t"] == figures(line)["read_iops"]
+    assert "do not agree" in problem(text.replace(line, "", 1))
 
 
 @every_row(

@@ -35,6 +35,8 @@ class Part:
     """How many of its lines, from the top, are snapshots that the tool printed before it was done."""
     reports: int = 1
     """How many reports of the same run it holds; the last counts."""
+    inside: bool = False
+    """Whether it is a piece of its lines only: a report inside of other JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +230,9 @@ def _last_shown(line: str) -> str:
 
 
 def original(data: bytes, part: Part) -> bytes:
-    """Return the bytes of one part of a log."""
+    """Return the bytes of one part of a log; of a piece of its lines, its text."""
+    if part.inside:
+        return part.text.encode()
     count = part.text.count("\n") + (not part.text.endswith("\n"))
     if data[:2] in _UTF_16:
         lines = data.decode("utf-16", errors="replace").split("\n")

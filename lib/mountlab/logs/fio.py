@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
-from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text
+from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text, fio_wrapped
 from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
 from mountlab.logs.logged import plain
 from mountlab.tools import fio_report
@@ -27,7 +28,26 @@ _LONGER = 2
 
 def _split(text: str) -> list[Part]:
     """Return the runs in a text: reports in any format, without the snapshots of the same run, and with its clients."""
-    return fio_runs.joined(_reports(text))
+    return fio_runs.joined(_wrapped(text) or _reports(text))
+
+
+def _wrapped(text: str) -> list[Part]:
+    """Return reports inside of other JSON, each without what is around it, and the runs in human text beside them."""
+    found: list[Part] = []
+    place = line = 0
+    for begin, end in fio_wrapped.spans(text):
+        between = text[place:begin]
+        found += _beside(between, line)
+        line += between.count("\n")
+        found.append(Part(text=text[begin:end], line=line + 1, form="json", inside=True))
+        place, line = end, line + text.count("\n", begin, end)
+    return [*found, *_beside(text[place:], line)] if found else []
+
+
+def _beside(text: str, line: int) -> list[Part]:
+    """Return the runs in a text above which there are so many lines."""
+    runs = _reports(text) if fio_text.has_results(lines_of(text)) else []
+    return [replace(run, line=run.line + line) for run in runs if run.form == "text"]
 
 
 def _reports(text: str) -> list[Part]:
@@ -141,7 +161,8 @@ def _quick(data: bytes) -> list[Measurement] | None:
 
 
 def _plain(text: str) -> str:
-    return fio_text.unwrapped(plain(text))
+    text = fio_wrapped.as_objects(text)
+    return text if fio_wrapped.are_whole(text) else fio_text.unwrapped(plain(text))
 
 
 FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, quick=_quick)

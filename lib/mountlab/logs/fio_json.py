@@ -44,7 +44,8 @@ def read(text: str, before: int) -> LogReading:
         raise
     places = len(found[1]) if (found := _FRACTION.search(text)) else _PLACES
     figures = [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
-    return LogReading(figures, list(_uncounted(fio_report.entries(_as_version_3(report)))))
+    jobs = fio_report.entries(_as_version_3(report))
+    return LogReading(figures, [*fio_report.amounts_left_out(rows), *_uncounted(jobs)])
 
 
 def _uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:

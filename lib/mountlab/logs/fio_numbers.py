@@ -10,9 +10,10 @@ from itertools import product
 from typing import NamedTuple
 
 from mountlab.core.resolution import last_digit
-from mountlab.core.units import KIB
+from mountlab.core.units import KIB, NS_PER_S
 from mountlab.logs.base import times_ten
 from mountlab.logs.fio_lines import AMOUNT, NUMBER
+from mountlab.stats.histograms import bin_of
 from mountlab.tools import fio_report
 
 _PREFIXES, _OLD_PREFIXES = " KMGTPE", " KMGPE"
@@ -20,6 +21,8 @@ _PREFIXES, _OLD_PREFIXES = " KMGTPE", " KMGPE"
 
 
 TOLERANCE = 0.015
+POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
+"""Percentage to its name in METRICS."""
 
 
 class Printed(NamedTuple):
@@ -117,3 +120,9 @@ def _half(number: str) -> float:
 def _meant(number: str) -> list[str]:
     whole, point, decimals = number.partition(".")
     return [number, str(int(whole) + 1)] if point and not decimals.strip("0") else [number]
+
+
+def step_of_a_point(value: str, power: int) -> float:
+    """Return the step of a percentile: the bin of fio's around it, or the last digit that is printed."""
+    bin_ns = bin_of(round(times_ten(value, power) * NS_PER_S))[1]
+    return max(bin_ns / NS_PER_S, times_ten("1", power))

@@ -128,6 +128,8 @@ def _one_run(parts: Sequence[Part], clear: bool) -> Part:
         return parts[0]
     skipped = sum(part.text.count("\n") for part in parts[:-1])
     form = parts[-1].form if clear else UNCLEAR
+    if parts[-1].inside:
+        return replace(parts[-1], form=form, reports=len(parts))
     return replace(_together(parts), form=form, skipped=skipped, reports=len(parts))
 
 

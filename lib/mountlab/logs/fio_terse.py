@@ -1,12 +1,13 @@
 """fio's terse output (--output-format=terse, --minimal) of versions 2 to 5, a line for each job.
 
 A line has no time and no process. So several lines of one name may be clones, repeats or snapshots: where they cannot
-be snapshots each is read under a number, else they are refused.
-Percentiles are left out: the line does not say whether they are of the whole latency or of its completion.
+be snapshots each is read under a number, else they are refused. The sum of fio over its clients needs no label.
+The line does not say whether percentiles are of the whole latency or of its completion, as they are by default.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,6 +17,8 @@ from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
 from mountlab.logs.base import Figure, LogReading, Part, times_ten, unreadable
+from mountlab.logs.fio_numbers import POINTS_KEPT, TOLERANCE, step_of_a_point
+from mountlab.stats.histograms import enough
 from mountlab.tools import fio_report
 
 FORM = "terse"
@@ -24,11 +27,12 @@ _LINE = re.compile(
     r"(?P<line>(?:[345];(?:fio-)?\d[^;\s]*;|[345];fio-[^;\s]+;|2;[^;]*;\d{1,9};\d{1,9};\d{1,18};).*)"
 )
 """With what a service writes before it."""
+_POINT = re.compile(r";(\d{1,3}(?:\.\d+)?)%=(\d{1,18})")
 _SHARE = r"(?:\d+\.\d+|-?nan|inf)"
 _DIRECTION = re.compile(
     r"(?P<kib>\d{1,18});(?P<rate>\d{1,18});(?:(?P<iops>\d{1,18});)?(?P<ms>\d{1,12})"
     r"(?:;\d+;\d+;(?P<slat>\d+\.\d+);\d+\.\d+)(?:;\d+;\d+;(?P<clat>\d+\.\d+);\d+\.\d+)"
-    r"(?:(?:;\d{1,3}(?:\.\d+)?%=\d+){20})?(?:;\d+;\d+;(?P<lat>\d+\.\d+);\d+\.\d+)"
+    r"(?P<points>(?:;\d{1,3}(?:\.\d+)?%=\d+){20})?(?:;\d+;\d+;(?P<lat>\d+\.\d+);\d+\.\d+)"
     rf";\d+;\d+;{_SHARE}%;{_SHARE};{_SHARE}"
 )
 """fio 1 prints neither IOPS nor percentiles."""
@@ -67,13 +71,42 @@ def read(part: Part) -> LogReading:
     for name in set(names):
         places = [place for place, other in enumerate(names) if other == name]
         _check_snapshots([(numbers[place], jobs[place]) for place in places])
+    whole = names.index(fio_report.ALL_CLIENTS) if names.count(fio_report.ALL_CLIENTS) == 1 else None
+    if whole is not None and len(names) > 1:
+        _check_clients(jobs[:whole] + jobs[whole + 1 :], jobs[whole], numbers[whole] + 1)
     figures: list[Figure] = []
     labels = fio_report.labels([{"jobname": name} for name in names])
-    for number, label, rows in zip(numbers, labels, jobs, strict=True):
-        labelled = rows if len(names) == 1 else fio_report.labelled(rows, label)
+    for place, (number, label, rows) in enumerate(zip(numbers, labels, jobs, strict=True)):
+        labelled = rows if len(names) == 1 or place == whole else fio_report.labelled(rows, label)
         figures += [Figure(measurement=row, line=number + 1) for row in labelled]
-    again = len(set(names)) < len(names)
-    return LogReading(figures, [f"{len(names)} lines, some of one name: jobs of one run, or runs"] if again else [])
+    return LogReading(figures, list(_notes(names, figures)))
+
+
+def _notes(names: Sequence[str], figures: Sequence[Figure]) -> Iterator[str]:
+    rows = [figure.measurement for figure in figures]
+    if len(set(names)) < len(names):
+        yield f"{len(names)} lines, some of one name: jobs of one run, or runs"
+    yield from fio_report.amounts_left_out(rows)
+    if any(_is_a_point(row.metric) for row in rows):
+        yield (
+            "percentiles are read as those of completion, fio's default: the line does not say whether they are of the "
+            "whole latency (lat_percentiles)"
+        )
+
+
+def _is_a_point(metric: str) -> bool:
+    return metric.endswith(tuple(f"_latency_{name}" for name in fio_report.PERCENTILES))
+
+
+def _check_clients(clients: Sequence[Sequence[Measurement]], whole: Sequence[Measurement], line: int) -> None:
+    """Raise ParseError where the sum of fio over its clients is not that of their lines."""
+    for row in whole:
+        if row.metric == "bytes":
+            parts = (each for rows in clients for each in rows if each.metric == "bytes" and each.label == row.label)
+            own = math.fsum(part.value for part in parts)
+            if abs(own - row.value) > TOLERANCE * own:
+                got, allowed = f"{row.label}: {row.value:.4g} B", f"{own:.4g} B, as its clients say"
+                raise unreadable("fio's clients and their sum do not agree", line, got, allowed)
 
 
 def _head(line: str) -> tuple[str, str, str]:
@@ -152,6 +185,17 @@ def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]
         if mean := times_ten(found[key], -6):
             step = last_digit(f"{found[key]}e-6")
             yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s", step=step)
+    # fio cuts the decimals of IOPS off.
+    yield from _points(name, found["points"] or "", math.ceil(int(found["iops"] or 0) * seconds))
+
+
+def _points(name: str, points: str, ios: int) -> Iterator[Measurement]:
+    """Yield percentiles, in whole microseconds, that rest on enough I/Os; one that fio did not compute is 0."""
+    for percent, value in _POINT.findall(points):
+        kept = POINTS_KEPT.get(float(percent))
+        if kept and int(value) and enough(ios, float(percent)):
+            step = step_of_a_point(value, -6)
+            yield Measurement(metric=f"{name}_latency_{kept}", value=times_ten(value, -6), unit="s", step=step)
 
 
 def costs(machine: re.Match[str]) -> Iterator[Measurement]:

@@ -22,7 +22,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
-from mountlab.core.units import KIB, NS_PER_S
+from mountlab.core.units import KIB
 from mountlab.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
 from mountlab.logs.fio_lines import (
     ANSWER,
@@ -51,6 +51,7 @@ from mountlab.logs.fio_lines import (
     VERSION,
 )
 from mountlab.logs.fio_numbers import (
+    POINTS_KEPT,
     TOLERANCE,
     Printed,
     agreeing_values,
@@ -60,9 +61,10 @@ from mountlab.logs.fio_numbers import (
     per_millisecond,
     per_second,
     plain_numbers,
+    step_of_a_point,
 )
 from mountlab.logs.fio_terse import costs
-from mountlab.stats.histograms import bin_of, enough
+from mountlab.stats.histograms import enough
 from mountlab.tools import fio_report
 
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
@@ -70,7 +72,6 @@ _KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "lat
 _POINT_KIND = {"slat": "submission_latency", "clat": "latency", "lat": "total_latency", "sync": "latency"}
 _DIRECTIONS = (*fio_report.SIDES, fio_report.MIXED)
 _MEASURED = (*_DIRECTIONS, "sync")
-_POINTS_KEPT = {float(key): name for name, key in fio_report.PERCENTILES.items()}
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,12 @@ def read(text: str) -> LogReading:
     if len(jobs) == 1 and _processes(lines) in (None, jobs[0].clones):
         return LogReading(jobs[0].figures, notes)
     totals = _totals(lines)
-    together = _together(totals) if len({job.group for job in jobs}) == 1 and totals else ()
-    return LogReading([*together, *_each(jobs, [{"jobname": job.name} for job in jobs])], notes)
+    if len({job.group for job in jobs}) == 1 and totals:
+        together = list(_together(totals))
+    else:
+        given = {(total.group, total.side) for total in totals}
+        together = list(_amounts(totals) if given >= {(job.group, side) for job in jobs for side in job.sides} else ())
+    return _labelled_reading(together, jobs, [{"jobname": job.name} for job in jobs], notes)
 
 
 def _processes(lines: Sequence[str]) -> int | None:
@@ -261,10 +266,18 @@ def _plural(direction: str) -> str:
     return "all I/Os" if direction == fio_report.MIXED else f"{direction}s"
 
 
-def _each(jobs: Sequence[_Job], names: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
-    """Yield the figures of several jobs, each under its label."""
-    for label, job in zip(fio_report.labels(names), jobs, strict=True):
-        yield from (_labelled(each, label) for each in job.figures if each.measurement.metric != "bytes")
+def _labelled_reading(
+    whole: Sequence[Figure], jobs: Sequence[_Job], names: Sequence[Mapping[str, str]], notes: Sequence[str]
+) -> LogReading:
+    """Return the figures of all jobs together, and those of each under its label."""
+    each = [
+        _labelled(figure, label)
+        for label, job in zip(fio_report.labels(names), jobs, strict=True)
+        for figure in job.figures
+        if figure.measurement.metric != "bytes"
+    ]
+    left_out = fio_report.amounts_left_out([figure.measurement for figure in whole])
+    return LogReading([*whole, *each], [*notes, *left_out])
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------
@@ -284,7 +297,7 @@ def _read_clients(lines: list[str], edges: Sequence[int]) -> LogReading:
             got, allowed = f"{name}: {side.moved:.4g} B", f"{moved:.4g} B, as its clients say"
             raise unreadable("fio's clients and their sum do not agree", side.line, got, allowed)
     names = [{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs]
-    return LogReading([*whole.figures, *_each(jobs, names)], [*whole.notes, *_gaps(whole)])
+    return _labelled_reading(whole.figures, jobs, names, [*whole.notes, *_gaps(whole)])
 
 
 def _client_above(lines: Sequence[str], line: int) -> str:
@@ -369,16 +382,10 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
     if not side or (not POINT_LINE.match(line) and line.strip() != "|"):
         raise unreadable("fio's percentiles cannot be read", number, line, "| 50.00th=[   71], ...")
     for percent, value in POINT.findall(line) if side in _MEASURED else ():
-        name = _POINTS_KEPT.get(float(percent))
+        name = POINTS_KEPT.get(float(percent))
         if name:
             metric = f"{side}_{_POINT_KIND[kind]}_{name}"
-            _add(job, metric, times_ten(value, power), "s", number, step=_step(value, power))
-
-
-def _step(value: str, power: int) -> float:
-    """Return the step of a percentile: the bin of fio's around it, or the last digit that is printed."""
-    bin_ns = bin_of(round(times_ten(value, power) * NS_PER_S))[1]
-    return max(bin_ns / NS_PER_S, times_ten("1", power))
+            _add(job, metric, times_ten(value, power), "s", number, step=step_of_a_point(value, power))
 
 
 def _add_other(job: _Job, side: str, line: str, number: int) -> None:
@@ -530,6 +537,15 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, 
                 "fio's jobs and their sum do not agree", total.line, got, f"{moved:.4g} B, as its jobs say"
             )
     return [f"the text ends before the last of fio's sums: {len(given)} of {len(asked)}"] if short else []
+
+
+def _amounts(totals: Sequence[_Total]) -> Iterator[Figure]:
+    """Yield what the jobs of all groups moved in each direction."""
+    for side in dict.fromkeys(total.side for total in totals):
+        own = [total for total in totals if total.side == side]
+        moved, step = math.fsum(total.moved for total in own), math.fsum(total.moved_step for total in own)
+        row = Measurement(metric="bytes", value=moved, unit="B", label=side, step=step)
+        yield from [Figure(measurement=row, line=own[-1].line)] * bool(moved)
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:

@@ -165,15 +165,23 @@ def measurements(
     """Return every figure of a report: of all jobs together, and of several also each under its label.
 
     `phases` says for each job when it ran beside the others; without it jobs of one group ran at the same time, and of
-    several groups no common rate is known: then there are only the labelled rows.
+    several groups no common rate is known: then there are only their amounts, and the labelled rows.
     """
     if len(jobs) == 1:
         return [*_rows(jobs[0]), *_disk_rows(disks)]
     groups = {str(job.get("groupid")) for job in jobs}
     known = [AT_ONCE] * len(jobs) if phases is None and len(groups) == 1 else phases
-    whole = together(jobs, known) if known is not None else []
+    whole = together(jobs, known) if known is not None else list(_amounts(jobs))
     each = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
     return [*whole, *each, *_disk_rows(disks)]
+
+
+def _amounts(jobs: Sequence[JobEntry]) -> Iterator[Measurement]:
+    """Yield what all jobs moved in each direction."""
+    for side in (*SIDES, MIXED):
+        moved = sum(number_of(job[side], "io_bytes", side) for job in jobs if side in job)
+        if moved:
+            yield Measurement(metric="bytes", label=side, value=float(moved), unit="B")
 
 
 def together(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> list[Measurement]:
@@ -201,6 +209,13 @@ def _undirected(row: Measurement, split: bool) -> Measurement | None:
 def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
     """Return the same figures under a label; without the amounts, whose label tells the side."""
     return [replace(row, label=label) for row in rows if row.metric != "bytes"]
+
+
+def amounts_left_out(rows: Sequence[Measurement]) -> Iterator[str]:
+    """Yield a note on the amounts that `labelled` leaves out, where not all figures of the jobs together are there."""
+    if not any(row.metric == "elapsed" and not row.label for row in rows):
+        given = any(row.metric == "bytes" for row in rows)
+        yield f"amounts of single jobs are left out{': `bytes` is the sum of all' if given else ''}"
 
 
 def labels(jobs: Sequence[JobEntry]) -> list[str]:
