@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -600,3 +601,71 @@ def test_amounts_of_several_jobs_are_their_sum_and_a_note_says_so(row: str) -> N
     assert found == pytest.approx({name: value for name, value in expected.items() if value}, rel=2e-3)
     note = "amounts of single jobs are left out" + (": `bytes` is the sum of all" if summed else "")
     assert [each for each in output.notes if each.startswith("amounts")] == ([] if summed is None else [note])
+
+
+SUMS = """Without the patch:
+Run status group 0 (all jobs):
+  WRITE: io=3200.0MB, aggrb=13095KB/s, minb=3273KB/s, maxb=3284KB/s, mint=249447msec, maxt=250214msec
+
+Run status group 1 (all jobs):
+   READ: io=1595.2MB, aggrb=8825KB/s, minb=2194KB/s, maxb=2224KB/s, mint=184517msec, maxt=185077msec
+  WRITE: io=1604.9MB, aggrb=8879KB/s, minb=2207KB/s, maxb=2245KB/s, mint=184519msec, maxt=185079msec
+"""
+
+
+def test_sums_of_several_groups_without_their_jobs_are_read_and_begin_again_with_each_run() -> None:
+    first, second = read_log("fio", SUMS + SUMS.replace("Without", "With").replace("13095KB", "13096KB"))
+    assert first.problem is second.problem is None
+    found = {f"{row.metric} {row.label}": row.value for row in first.measurements}
+    expected = {
+        "bytes write": 4804.9 * 2**20, "bytes read": 1595.2 * 2**20, "write_bandwidth group 0": 13095 * 1024,
+        "elapsed group 0": 250.214, "read_bandwidth group 1": 8825 * 1024, "write_bandwidth group 1": 8879 * 1024,
+        "elapsed group 1": 185.079,
+    }  # fmt: skip
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert "the jobs are not in this text: figures are those of 'Run status group'" in first.notes
+
+
+def test_sums_before_and_after_a_patch_are_two_outputs() -> None:
+    bare = "".join(line for line in SUMS.splitlines(keepends=True) if not line.startswith("Run"))
+    before, after = ("READ: io=1595.2MB, aggrb=8825KB/s", "READ: io=1700.2MB, aggrb=9406KB/s")
+    one = next(line for line in bare.splitlines() if "READ" in line)
+    first, second = read_log("fio", f"> before:\n> {one}\n> after:\n> {one.replace(before, after)}\n")
+    values = [next(iter(output.measurements)).value for output in (first, second)]
+    assert values == pytest.approx([8825 * 1024, 9406 * 1024], rel=1e-3)
+
+
+def test_the_sums_of_a_run_may_be_repeated_below_it_but_not_others() -> None:
+    text = recorded("human-randrw.stdout")
+    sums = "Run status group 0" + text.split("Run status group 0")[1].partition("\nDisk stats")[0]
+    words = "\nThe sums say how much it was:\n\n"
+    assert figures(f"{text}{words}{sums}\n") == figures(text)
+    changed = {"76.6MiB": "38.3MiB", "80.3MB": "40.2MB", "io=153MiB (161MB)": "io=76.6MiB (80.3MB)"}
+    for old, new in changed.items():
+        sums = sums.replace(old, new)
+    assert "not whole" in problem(f"{text}{words}{sums}\n")
+
+
+def test_completions_that_take_longer_than_the_whole_were_not_measured() -> None:
+    """As fio with io_uring's sqthread_poll prints them, in text and JSON; a bit of rounding is none."""
+    text = report([plain()], Style((3, 33)))
+    whole = next(line for line in text.split("\n") if line.lstrip().startswith("lat ("))
+    shown = re.sub(r"avg=[^,]*", "avg=42.45", whole)
+    for output in (read_one("fio", text.replace(whole, shown)), read_one("fio", json.dumps(unmeasured()))):
+        names = {row.metric for row in output.measurements}
+        assert {"write_latency_mean", "write_iops"} <= names
+        assert not any(name.startswith(("write_completion", "write_latency_p")) for name in names)
+        assert any("completions of writes took longer than the whole writes" in note for note in output.notes)
+    frame = tidy("fio", [("x", json.dumps(unmeasured()).encode())]).frame
+    assert not any(name.startswith(("write_completion", "write_latency_p")) for name in frame["metric"])
+    assert "write_latency_p50" in figures(text)
+
+
+def unmeasured() -> Any:
+    """A report whose completions took 17 s each, as long as fio's scale is."""
+    told = json.loads(recorded("psync-randwrite-fsync1.jsonplus"))
+    section = told["jobs"][0]["write"]["clat_ns"]
+    del section["bins"]
+    section["mean"] = 4e12
+    section["percentile"] = dict.fromkeys(section.get("percentile", {"50.000000": 0}), 17112760320)
+    return told

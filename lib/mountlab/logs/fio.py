@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,6 +24,8 @@ _COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
 _NEAR = 0.01
 _LONGER = 2
 """fio waits for what is under way when its time is over."""
+_PART, _ROUNDED_S = 1.02, 1e-5
+"""How much longer than the whole the mean of a part may be, as it is printed."""
 
 
 def _split(text: str) -> list[Part]:
@@ -105,24 +107,48 @@ def _same_run(report: str, text: str) -> bool:
 def _read(part: Part, known: StatedValues) -> LogReading:
     report = fio_runs.the_report(part)
     figures, notes = _reading(report)
-    most_s = _longest_latency_s([each.measurement for each in figures])
-    possible = [figure for figure in figures if _possible(figure.measurement, most_s)]
+    measured = [figure.measurement for figure in figures]
+    impossible = _impossible(measured)
+    possible = [figure for figure, wrong in zip(figures, impossible, strict=True) if not wrong]
     rows = fio_report.undirected([figure.measurement for figure in possible])
     named = [
         Figure(measurement=row, line=figure.line + part.skipped)
         for figure, row in zip(possible, rows, strict=True)
         if row
     ]
-    return LogReading(named, notes)
+    return LogReading(named, [*notes, *_unmeasured(measured)])
 
 
-def _longest_latency_s(rows: list[Measurement]) -> float:
-    return _LONGER * max((row.value for row in rows if row.metric == "elapsed"), default=0.0) + 1
+def _impossible(rows: Sequence[Measurement]) -> list[bool]:
+    """Return for each figure whether it cannot be: some versions print latencies longer than the run for none measured,
+    or completions that take longer than the I/Os that they are a part of."""
+    most_s = _LONGER * max((row.value for row in rows if row.metric == "elapsed"), default=0.0) + 1
+    wrong = {(name, label) for side, label in _too_long(rows) for name in _of_completion(side)}
+    return ["_latency_" in row.metric and (row.value > most_s or (row.metric, row.label) in wrong) for row in rows]
 
 
-def _possible(row: Measurement, most_s: float) -> bool:
-    """Return whether a figure is possible: some versions print latencies longer than the run for none measured."""
-    return "_latency_" not in row.metric or row.value <= most_s
+def _too_long(rows: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Return the directions, with the label of the job, whose completions last longer than the whole on average."""
+    means = {(row.metric, row.label): row.value for row in rows if row.metric.endswith("_latency_mean")}
+    return [
+        (side, label)
+        for (metric, label), mean in means.items()
+        for side in (*fio_report.SIDES, fio_report.MIXED)
+        if metric == f"{side}_completion_latency_mean"
+        and mean > _PART * means.get((f"{side}_latency_mean", label), mean) + _ROUNDED_S
+    ]
+
+
+def _of_completion(side: str) -> list[str]:
+    return [f"{side}_completion_latency_mean", *(f"{side}_latency_{name}" for name in fio_report.PERCENTILES)]
+
+
+def _unmeasured(rows: Sequence[Measurement]) -> Iterator[str]:
+    for side, label in _too_long(rows):
+        yield (
+            f"{f'job {label}: ' if label else ''}completions of {side}s took longer than the whole {side}s, as fio "
+            "prints them: latencies of completion, with the percentiles, are left out"
+        )
 
 
 def _reading(part: Part) -> LogReading:
@@ -156,8 +182,8 @@ def _quick(data: bytes) -> list[Measurement] | None:
         rows = fio_json.measurements(report)
     except (ValueError, TrialError):
         return None  # read line by line, for an error that says where
-    most_s = _longest_latency_s(rows)
-    return [row for row in fio_report.undirected([row for row in rows if _possible(row, most_s)]) if row]
+    possible = [row for row, wrong in zip(rows, _impossible(rows), strict=True) if not wrong]
+    return [row for row in fio_report.undirected(possible) if row]
 
 
 def _plain(text: str) -> str:

@@ -49,6 +49,7 @@ from mountlab.logs.fio_lines import (
     STATUS,
     TOTAL,
     VERSION,
+    sums_again,
 )
 from mountlab.logs.fio_numbers import (
     POINTS_KEPT,
@@ -118,10 +119,15 @@ def unwrapped(text: str) -> str:
 
 def starts(lines: Sequence[str]) -> list[int]:
     """Return the lines (from 0) with which runs begin: where the order of the lines of one run begins again; and where
-    the line of the job was left out, the results of each run."""
+    the line of the job was left out, the results of each run. Of sums without jobs, where they begin again."""
     found: list[int] = []
     reached, loose = len(_ORDER), False
+    sums = sums_again(lines)
     for number, line in enumerate(lines):
+        if number in sums:
+            found.append(number)
+            reached, loose = _ORDER.index(STATUS), False
+            continue
         kind = next((place for place, pattern in enumerate(_ORDER) if pattern.match(line.rstrip())), None)
         if kind is None:
             if LOOSE.match(line) and (
@@ -183,7 +189,7 @@ def read(text: str) -> LogReading:
         )
     jobs, notes = _whole(lines, 0, len(lines))
     if not jobs:
-        return LogReading([*_together(_totals(lines))], notes)
+        return _read_sums(_totals(lines), notes)
     if len(jobs) == 1 and _processes(lines) in (None, jobs[0].clones):
         return LogReading(jobs[0].figures, notes)
     totals = _totals(lines)
@@ -264,6 +270,22 @@ def _gaps(job: _Job) -> Iterator[str]:
 
 def _plural(direction: str) -> str:
     return "all I/Os" if direction == fio_report.MIXED else f"{direction}s"
+
+
+def _read_sums(totals: Sequence[_Total], notes: Sequence[str]) -> LogReading:
+    """Return the figures of the groups of a run; of several, each under its label."""
+    groups = dict.fromkeys(total.group for total in totals)
+    if len(groups) == 1:
+        return LogReading([*_together(totals)], notes)
+    whole = list(_amounts(totals))
+    each = [
+        _labelled(figure, f"group {group}")
+        for group in groups
+        for figure in _together([total for total in totals if total.group == group])
+        if figure.measurement.metric != "bytes"
+    ]
+    left_out = fio_report.amounts_left_out([figure.measurement for figure in whole])
+    return LogReading([*whole, *each], [*notes, *left_out])
 
 
 def _labelled_reading(
@@ -479,7 +501,7 @@ class _Total:
 
 
 def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
-    """Return the sums of reads, of writes and of both: trims have no metric."""
+    """Return the sums of reads, of writes and of both: trims have no metric. Pages that explain them repeat them."""
     found: list[_Total] = []
     group = None if any(map(STATUS.match, lines[first:last])) else 0
     end = len(lines) if last is None else last
@@ -493,8 +515,9 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
                 break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
-            if match["side"].lower() in _DIRECTIONS:
-                found.append(_total(match, group, number, old=old))
+            total = _total(match, group, number, old=old)
+            if total.side in _DIRECTIONS and not any(replace(total, line=other.line) == other for other in found):
+                found.append(total)
     return found
 
 
