@@ -90,6 +90,23 @@ def test_a_report_that_lost_its_end_does_not_take_that_of_the_next_line() -> Non
     assert rows(last) == PLAIN[1]
 
 
+MESSAGE = "fio: terminating on signal 15"
+STOPPED: dict[str, Callable[[Any, Any], Any]] = {
+    "a key before": lambda first, last: [{"fio": first}, {"note": [], "stderr": MESSAGE, "fio": last}],
+    "a key behind": lambda first, last: [{"fio": first}, {"fio": last, "stderr": MESSAGE}],
+    "in the string": lambda first, last: [{"out": json.dumps(first)}, {"out": f"{MESSAGE}\n{json.dumps(last)}"}],
+}
+
+
+@every_row("place", STOPPED)
+def test_a_report_inside_of_other_json_whose_fio_was_stopped_has_no_figures(place: str) -> None:
+    text = json.dumps(STOPPED[place](*REPORTS))
+    last = read_log("fio", text)[-1]
+    assert "fio was stopped" in str(last.problem)
+    (kept,) = read_log("fio", decoded(original(text.encode(), last.part)))
+    assert kept.problem is not None
+
+
 def test_text_beside_json_with_a_report_is_read_too() -> None:
     human = (DATA / "human-randrw.stdout").read_text()
     above, wrapped, below = read_log("fio", f"{human}\n{json.dumps({'fio': REPORTS[0]})}\n{human}")

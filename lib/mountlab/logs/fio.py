@@ -19,6 +19,7 @@ _JSON = re.compile(r"^\{")
 _INDENTED = re.compile(r"^[ \t]+\{\s*$")
 _FIRST_KEY = re.compile(r'^\s*"fio version"\s*:')
 _JSON_END = re.compile(r"^\}\s*$")
+_SIGNAL = re.compile(r"\bfio: terminating on signal \d+")
 _KILLED = re.compile(r"^.*?\bfio: terminating on signal \d+", re.MULTILINE)
 _COMPLAINT = re.compile(r"^fio: .", re.MULTILINE)
 _NEAR = 0.01
@@ -37,11 +38,16 @@ def _wrapped(text: str) -> list[Part]:
     """Return reports inside of other JSON, each without what is around it, and the runs in human text beside them."""
     found: list[Part] = []
     place = line = 0
-    for begin, end in fio_wrapped.spans(text):
+    spans = fio_wrapped.spans(text)
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    around = [_SIGNAL.search(text, *edges[at : at + 2]) for at in range(0, len(edges), 2)]
+    for (begin, end), messages in zip(spans, pairwise(around), strict=True):
         between = text[place:begin]
         found += _beside(between, line)
         line += between.count("\n")
-        found.append(Part(text=text[begin:end], line=line + 1, form="json", inside=True))
+        # Of which report a message between two of them is, nobody can tell: neither counts.
+        report = " ".join([text[begin:end], *(message[0] for message in messages if message)])
+        found.append(Part(text=report, line=line + 1, form="json", inside=True))
         place, line = end, line + text.count("\n", begin, end)
     return [*found, *_beside(text[place:], line)] if found else []
 
