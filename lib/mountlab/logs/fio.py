@@ -39,6 +39,8 @@ def _wrapped(text: str) -> list[Part]:
     found: list[Part] = []
     place = line = 0
     spans = fio_wrapped.spans(text)
+    if not spans:
+        return []
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     around = [_SIGNAL.search(text, *edges[at : at + 2]) for at in range(0, len(edges), 2)]
     for (begin, end), messages in zip(spans, pairwise(around), strict=True):
@@ -49,7 +51,7 @@ def _wrapped(text: str) -> list[Part]:
         report = " ".join([text[begin:end], *(message[0] for message in messages if message)])
         found.append(Part(text=report, line=line + 1, form="json", inside=True))
         place, line = end, line + text.count("\n", begin, end)
-    return [*found, *_beside(text[place:], line)] if found else []
+    return [*found, *_beside(text[place:], line)]
 
 
 def _beside(text: str, line: int) -> list[Part]:
@@ -136,13 +138,12 @@ def _impossible(rows: Sequence[Measurement]) -> list[bool]:
 def _too_long(rows: Sequence[Measurement]) -> list[tuple[str, str]]:
     """Return the directions, with the label of the job, whose completions last longer than the whole on average."""
     means = {(row.metric, row.label): row.value for row in rows if row.metric.endswith("_latency_mean")}
-    return [
-        (side, label)
-        for (metric, label), mean in means.items()
-        for side in (*fio_report.SIDES, fio_report.MIXED)
-        if metric == f"{side}_completion_latency_mean"
-        and mean > _PART * means.get((f"{side}_latency_mean", label), mean) + _ROUNDED_S
-    ]
+    found: list[tuple[str, str]] = []
+    for (metric, label), mean in means.items():
+        side, completion, _ = metric.partition("_completion_latency_mean")
+        if completion and mean > _PART * means.get((f"{side}_latency_mean", label), mean) + _ROUNDED_S:
+            found.append((side, label))
+    return found
 
 
 def _of_completion(side: str) -> list[str]:

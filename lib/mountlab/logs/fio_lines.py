@@ -68,21 +68,21 @@ CLIENT = re.compile(r"^<([^<>]+)> ")
 
 
 def sums_again(lines: Sequence[str]) -> set[int]:
-    """Return the lines (from 0) at which sums begin that are of another run than those above them: without a job in
-    between, and of a group and a direction that was given."""
+    """Return the lines (from 0) at which sums begin that are of another run than those above them: above all jobs, and
+    of a group and a direction that was given."""
     found: set[int] = set()
     given: set[tuple[str, str]] = set()
-    group, begin, jobs = "0", None, False
+    group, begin = "0", None
     for number, line in enumerate(lines):
         if status := STATUS.match(line.rstrip()):
             group, begin = status[1], number
         elif total := LOOKS_LIKE_A_TOTAL.match(line):
             sums = group, total[1]
-            if sums in given and not jobs:
+            if sums in given:
                 found.add(number if begin is None else begin)
                 given = set()
             given.add(sums)
             begin = None
         elif JOB.match(line) or LOOSE.match(line) or HEADER.match(line):
-            given, jobs, group, begin = set(), True, "0", None
+            break
     return found

@@ -53,7 +53,8 @@ def are_whole(text: str) -> bool:
 def spans(text: str) -> list[tuple[int, int]]:
     """Return where each report begins and ends, if one of them is inside of other JSON; else nothing. One that is cut
     off ends where the next one begins."""
-    if len(_PLAIN.findall(text)) == text.count(_KEY):
+    number = text.count(_KEY)
+    if not number or len(_PLAIN.findall(text)) == number:
         return []
     found = sorted(_objects(text))
     if not any(inside for _, _, inside in found):
