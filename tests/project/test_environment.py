@@ -188,3 +188,15 @@ def test_package_holds_templates_and_scripts(tmp_path: Path) -> None:
         path for path in (ROOT / "lib" / "mountlab").rglob("*") if path.is_file() and path.parent.name != "__pycache__"
     }
     assert packed == {str(path.relative_to(ROOT / "lib")) for path in files}
+
+
+def test_no_expression_repeats_a_group_for_good() -> None:
+    """Python before 3.11.5, which Debian 12 has, fails to match them (gh-106052); of one character they are right."""
+    repeated = re.compile(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+|\(\?>")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in sorted((ROOT / "lib").rglob("*.py"))
+        for line in path.read_text().split("\n")
+        if repeated.search(line)
+    ]
+    assert found == []

@@ -87,7 +87,7 @@ _INVISIBLE = re.compile(
     "[\u200b\u200e\u200f\u2060\ufeff]|\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[()][0-9A-B]|[=>])"
 )
 _ENTITY = re.compile(r"&(?:gt|lt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-f]{1,4});", re.IGNORECASE)
-_QUOTED = re.compile(r"\s{0,12}>(?:\s?>)*+ ?(?!=)")
+_QUOTED = re.compile(r"\s{0,12}>(?:\s?>)* ?(?!=)")
 """Marks of an answer in front of a line, and not `>=64`, with which a wrapped line of fio's may begin."""
 _BAR = re.compile(r"\s{0,3}\|(?: |$)")
 _TAB = re.compile(r"(?<=\S)\t(?=\S)")

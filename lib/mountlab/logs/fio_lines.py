@@ -39,7 +39,7 @@ LATENCY = re.compile(
 )
 POINTS = re.compile(rf"^\s*+(?P<kind>clat|lat|slat|sync) percentiles \({TIME}\):$")
 POINT = re.compile(r"(\d{1,3}\.\d+)th=\[ *(\d{1,12})\]")
-POINT_LINE = re.compile(r"^\s*+\|?(?:\s*+\d{1,3}\.\d+th=\[ *\d{1,12}\],?)++$")
+POINT_LINE = re.compile(r"^\s*+\|?(?:\s*+\d{1,3}\.\d+th=\[ *\d{1,12}\],?)+$")
 LOOKS_LIKE_POINTS = re.compile(r"^\s*+(?:\||\d{1,3}\.\d+th=)")
 CPU = re.compile(
     r"^\s*cpu +: usr=(?P<user>\d{1,6}\.\d+|-?nan)%, sys=(?P<system>\d{1,6}\.\d+|-?nan)%, ctx=(?P<switches>\d{1,15})"

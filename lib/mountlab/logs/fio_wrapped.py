@@ -11,10 +11,10 @@ from mountlab.tools.base import decode_json
 
 _KEY = '"fio version"'
 _PLAIN = re.compile(r'^\{\s*"fio version"', re.MULTILINE)
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"(?P<key>\s*:)?|[{}\[\]]')
+_TOKEN = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"(?P<key>\s*:)?|[{}\[\]]')
 _JSON_FOLLOWS = {"{": re.compile(r'\{\s*"'), "[": re.compile(r'\[\s*[\[{"]')}
 """What tells a bracket of JSON from one of a script."""
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"')
 _DEEPEST = 3
 """So many times may a string of JSON be inside of a string."""
 

@@ -13,10 +13,10 @@ _ESCAPE = re.compile(r"=(?:[0-9A-F]{2}|[ \t]*$)", re.MULTILINE)
 _OF_BLANKS = re.compile(r"=(?:20[ \t]*$|09[ \t]*$|[89A-F][0-9A-F]|[ \t]*$)", re.MULTILINE)
 """What a text without an equals sign has: blanks at ends of lines, letters of other languages, soft ends."""
 _SIGN = re.compile(r"=(?:3D|20\n|C2=|E2=|\n)")
-_QUOTES = re.compile(r"\s{0,3}>(?:[ \t]?>)*+ ?(?!=)")
+_QUOTES = re.compile(r"\s{0,3}>(?:[ \t]?>)* ?(?!=)")
 _BASE64 = re.compile(
-    r"^Content-Transfer-Encoding:[ \t]*base64[ \t]*\n(?:[^\n]+\n){0,40}+\n"
-    r"(?P<data>(?:[A-Za-z0-9+/]{4,998}={0,2}\n?)++)",
+    r"^Content-Transfer-Encoding:[ \t]*base64[ \t]*\n(?:[^\n]+\n){0,40}\n"
+    r"(?P<data>(?:[A-Za-z0-9+/]{4,998}={0,2}\n)*[A-Za-z0-9+/]{4,998}={0,2}\n?)",
     re.IGNORECASE | re.MULTILINE,
 )
 
