@@ -47,7 +47,7 @@ def _wrapped(text: str) -> list[Part]:
         between = text[place:begin]
         found += _beside(between, line)
         line += between.count("\n")
-        # Of which report a message between two of them is, nobody can tell: neither counts.
+        # A message between two reports may be of either: neither counts.
         report = " ".join([text[begin:end], *(message[0] for message in messages if message)])
         found.append(Part(text=report, line=line + 1, form="json", inside=True))
         place, line = end, line + text.count("\n", begin, end)
