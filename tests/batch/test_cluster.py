@@ -185,7 +185,7 @@ if __name__ == "__main__":
     with LocalCluster(n_workers=1, processes=True, dashboard_address="127.0.0.1:0") as there:
         with cluster.opened(there.scheduler_address, str, threads=1) as engine:
             engine.look_around()
-            end(engine, "there:", 12)
+            end(engine, "there:", 40)
 """
 
 

@@ -12,7 +12,7 @@ from rows import every_row
 from sweeps import TMPFS, sweep
 
 pytestmark = [
-    pytest.mark.box, pytest.mark.long, pytest.mark.machine, pytest.mark.requires_root,
+    pytest.mark.box, pytest.mark.long, pytest.mark.alone, pytest.mark.requires_root,
     pytest.mark.requires_program("fio"), pytest.mark.requires_program("filefrag"),
     pytest.mark.requires_program("mkfs.xfs"), pytest.mark.requires_program("mkfs.btrfs"),
 ]  # fmt: skip
