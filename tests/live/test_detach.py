@@ -19,7 +19,7 @@ from waiting import LIMIT_S, wait_until
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Loop:
     """A loop device on an image, and another file."""
 
@@ -56,9 +56,17 @@ class Loop:
         return done.stdout.replace(self.device, "LOOP").replace(str(self.image), "IMAGE")
 
     def give_away(self) -> None:
-        """Somebody else detaches it, and gets the number for a file of his own."""
-        command("losetup", "--detach", self.device)
-        command("losetup", self.device, str(self.other))
+        """Somebody else detaches it, and gets the number for a file of his own. A third one who looks for a free number
+        may be quicker: then it is done with another number."""
+        for _ in range(20):
+            command("losetup", "--detach", self.device)
+            if (
+                subprocess.run(["losetup", self.device, str(self.other)], capture_output=True, check=False).returncode
+                == 0
+            ):
+                return
+            self.device = command("losetup", "--find", "--show", str(self.image))
+        pytest.fail(f"others took the number of {self.image} 20 times")
 
 
 @pytest.fixture
