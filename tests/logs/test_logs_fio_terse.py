@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.core.errors import ParseError, ToolError
-from mountlab.logs import decoded, read_log, read_one
+from logs.test_logs_fio import figures, problem, recorded
+from mountlab.logs import read_log
 from rows import every_row
 
-DATA = Path(__file__).parents[1] / "data" / "fio"
 KEPT = ("p50", "p95", "p99", "p99_9")
-
-
-def recorded(name: str) -> str:
-    return decoded((DATA / name).read_bytes())
-
-
-def figures(text: str) -> dict[str, float]:
-    """The figures of the only output of a log, by metric and label."""
-    rows = read_one("fio", text, where="log.txt").measurements
-    return {f"{row.metric} {row.label}".strip(): row.value for row in rows}
-
-
-def problem(text: str) -> str:
-    with pytest.raises((ToolError, ParseError)) as caught:
-        read_one("fio", text, where="log.txt")
-    return str(caught.value)
 
 
 UNIFIED = {

@@ -42,8 +42,8 @@ _FLOWING = re.compile(
     rf"|(?<=App Overhead)[ \t]+(?=\d[\d. \t]*$)"
 )
 """Where another line of fs_mark's begins within one."""
-_JOINED = re.compile(rf"\S[ \t]+#[ \t]*Version \S+, \d|\S[ \t]+#?{_NAMES}|{_NAMES}[ \t]+\d")
 _TABLE_AND_ROWS = re.compile(rf"{_NAMES}[ \t]+\d")
+_JOINED = re.compile(rf"\S[ \t]+#[ \t]*Version \S+, \d|\S[ \t]+#?{_NAMES}|{_TABLE_AND_ROWS.pattern}")
 _ONE_ROW = re.compile(r"\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+\.\d[ \t]+\d+")
 _VERSION = re.compile(r"(?:^|\s)#\s+Version ([^,\s]+), \d")
 _USAGE = re.compile(r"^Usage: \S*fs_mark")
