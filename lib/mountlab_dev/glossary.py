@@ -180,9 +180,9 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "elapsed_s": "Seconds from the first to the last effect on the box, preparation and counters included.",
     "operation": "What the tool asked of the kernel: read, write, sync, open, unlink; empty for the whole trial.",
     "statistic": "`mean`, or `p99`: of the operations at the 99th percentile.",
-    "layer": "Where the time went: processor, run_queue, lock, writeback, journal, queue, device, flush, tool, "
-    "unattributed.",
-    "through": "On whose behalf the operation waited: own, journal or writeback.",
+    "layer": "Where the time went: processor, run_queue, lock, freeze, reclaim, writeback, journal, queue, device, "
+    "flush, tool, unattributed.",
+    "through": "On whose behalf the operation waited: own, journal, checkpoint or writeback.",
     "seconds": "How long, in seconds. The sum over layer and through is the latency of the operation.",
     "quantity": "Which ratio of work: device I/Os, bytes, flushes, commits, switches or processor time per operation.",
     "operations": "How many of them the trace holds.",

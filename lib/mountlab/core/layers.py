@@ -22,6 +22,8 @@ LAYERS: dict[str, Layer] = {
     "processor": Layer("time on the processor", "processor"),
     "run_queue": Layer("waiting for a processor", "wait for a processor", "context_switches_per_op"),
     "lock": Layer("waiting for locks", "locks", "context_switches_per_op"),
+    "freeze": Layer("waiting for a frozen file system", "frozen"),
+    "reclaim": Layer("freeing memory", "memory"),
     "writeback": Layer("waiting for writeback", "writeback"),
     "journal": Layer("waiting for a journal or log commit", "journal or log", "commits_per_sync"),
     "queue": Layer("the block queue", "block queue", "device_ios_per_op"),
@@ -30,7 +32,9 @@ LAYERS: dict[str, Layer] = {
     "unattributed": Layer("unattributed time", "unattributed"),
 }
 """Every layer, from the tool down to the device; what is left over comes last."""
-THROUGH: dict[str, str] = {"own": "", "journal": "for the journal", "writeback": "for writeback"}
+THROUGH: dict[str, str] = {
+    "own": "", "journal": "for the journal", "checkpoint": "for a checkpoint", "writeback": "for writeback",
+}  # fmt: skip
 """On whose behalf an operation waited, in words."""
 
 

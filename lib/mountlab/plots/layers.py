@@ -27,14 +27,18 @@ from mountlab.plots.texts import short, width_pt
 from mountlab.plots.ticks import plain_ticks
 
 LAYER_COLOURS: dict[str, str] = {
-    "tool": "#882255", "processor": "#88CCEE", "run_queue": "#332288", "lock": "#AA4499", "writeback": "#117733",
+    "tool": "#882255", "processor": "#88CCEE", "run_queue": "#332288", "lock": "#AA4499", "freeze": "#994455",
+    "reclaim": "#EE99AA", "writeback": "#117733",
     "journal": "#DDCC77", "queue": "#999933", "device": "#44AA99", "flush": "#CC6677", "unattributed": "#BBBBBB",
 }  # fmt: skip
-"""One colour for each layer, in every picture: Paul Tol's muted palette, made for colour-blind readers. None of them is
+"""One colour for each layer, in every picture: Paul Tol's muted palette, made for colour-blind readers, with two of his
+medium-contrast one. None of them is
 the colour of a file system."""
-PATTERNS: dict[str, Mark] = {"journal": Mark(INK, "$/$", "▨"), "writeback": Mark(INK, "$:$", "▦")}
+PATTERNS: dict[str, Mark] = {
+    "journal": Mark(INK, "$/$", "▨"), "checkpoint": Mark(INK, "$x$", "▩"), "writeback": Mark(INK, "$:$", "▦")
+}  # fmt: skip
 """How a part is filled that an operation waited for on behalf of something else."""
-_HATCHES = {"own": "", "journal": "/////", "writeback": "...."}
+_HATCHES = {"own": "", "journal": "/////", "checkpoint": "xxxxx", "writeback": "...."}
 PATTERNED: dict[Any, Any] = {**STYLE, "hatch.linewidth": 0.7, "hatch.color": INK}
 _ROW = 1.9
 """The height of a row, in those of a row of text: a pattern needs room to be seen."""
@@ -58,8 +62,8 @@ class LayerBar:
 
 def plot_layers(bars: Sequence[LayerBar], operation: str, workload: str) -> Plot:
     """Return the latencies of an operation under a workload as stacked bars, one panel a statistic, each with its own
-    scale from 0; a whisker is the interval of the whole. What an operation waited for on behalf of a journal or of
-    writeback is patterned.
+    scale from 0; a whisker is the interval of the whole. What an operation waited for on behalf of a journal, its
+    checkpoint or writeback is patterned.
 
     `bars`: means over diagnostic trials, file systems in the order in which they are to stand. Raises InputError where
     there is none.

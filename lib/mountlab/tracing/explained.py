@@ -13,7 +13,7 @@ from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
 from mountlab.tracing.flame import StackRow, stacks_of
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of
-from mountlab.tracing.parts import LAYERS, Layer, Piece, Splitter, Through
+from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Piece, Splitter, Through
 from mountlab.tracing.perf_data import Trace, read_trace
 from mountlab.tracing.requests import Requests, device_number, requests_of
 from mountlab.tracing.symbols import read_symbols
@@ -26,7 +26,7 @@ SLOWEST = 10
 """Operations of each name whose parts are kept one by one."""
 _BAND = (0.985, 0.995)
 """Ranks of the operations that stand for those at the 99th percentile."""
-_COLUMNS = tuple((layer, through) for layer in LAYERS for through in ("own", "journal", "writeback"))
+_COLUMNS = tuple((layer, through) for layer in LAYERS for through in THROUGH)
 _STRANGE = re.compile(r"(pipe|socket|anon_inode):|/(proc|sys)/|/dev/(null|zero|u?random|tty|pts/|ptmx|shm/)|/memfd:")
 """Where a file that is open leads to that is not under test."""
 _FD = re.compile(r"^([0-9]{1,10}) ([0-9]{1,10}) (.*)$", re.MULTILINE)
@@ -228,7 +228,7 @@ def _layers(name: str, operations: list[Operation], table: np.ndarray) -> Iterat
 def _rows(name: str, statistic: str, seconds: np.ndarray) -> Iterator[LayerRow]:
     for (layer, through), value in zip(_COLUMNS, seconds.tolist(), strict=True):
         if value > 0:
-            yield LayerRow(name, statistic, layer, through, value)  # type: ignore[arg-type]
+            yield LayerRow(name, statistic, layer, through, value)
 
 
 def _slowest(name: str, operations: list[Operation], splitter: Splitter, first: int) -> Iterator[SlowRow]:

@@ -18,11 +18,14 @@ from mountlab.tracing.symbols import Symbols, Wait, wait_of
 from mountlab.tracing.tasks import Span, Tasks, Waking
 
 Layer = Literal[
-    "processor", "run_queue", "lock", "writeback", "journal", "queue", "flush", "device", "tool", "unattributed"
-]
+    "processor", "run_queue", "lock", "freeze", "reclaim", "writeback", "journal", "queue", "flush", "device", "tool",
+    "unattributed",
+]  # fmt: skip
 LAYERS: tuple[Layer, ...] = Layer.__args__  # type: ignore[attr-defined]
-Through = Literal["own", "journal", "writeback"]
-"""On whose behalf: the operation's own work, a commit of the journal or log that it waited for, throttled writing."""
+Through = Literal["own", "journal", "checkpoint", "writeback"]
+"""On whose behalf: the operation's own work, a commit of the journal or log that it waited for, a checkpoint that frees
+room in it, throttled writing."""
+THROUGH: tuple[Through, ...] = Through.__args__  # type: ignore[attr-defined]
 _DEEPEST = 8
 """Threads that wait for threads: from here on it is not followed."""
 _REPORTED_NS = 2_000_000
