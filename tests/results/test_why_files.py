@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from mountlab.core import disk
 from mountlab.core.errors import ParseError
@@ -22,6 +24,7 @@ from mountlab.results import why as why_files
 from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE
 from mountlab.tracing.explained import Explained, LayerRow, TraceRow
+from mountlab.tracing.flame import StackRow
 from mountlab.tracing.work import WorkRow
 from results.test_store import DATA, brought_back, create, ok, the_plan, written
 
@@ -180,6 +183,26 @@ def test_a_bundle_holds_what_traces_explain_and_no_trace(
         altered = store.load_run(copy, as_it_is=True)
     assert {each.table for each in reproduce.differing(copy, altered)} == {"why_layers.parquet"}
     assert publishing.why is why_files
+
+
+def test_a_copy_of_an_earlier_version_is_read_without_the_sleeps_that_it_lacks(tmp_path: Path) -> None:
+    trial = ok(the_plan().trials[0])
+    said = json.loads(why_files.as_json(FOUND))
+    del said["sleeps"]
+    (tmp_path / trial.trial_id).mkdir()
+    (tmp_path / trial.trial_id / why_files.EXPLAINED).write_text(json.dumps(said))
+    assert why_files.explained_of(tmp_path, trial, pd.DataFrame()) == FOUND
+
+
+def test_a_copy_names_no_other_program_of_the_box() -> None:
+    """What ran while operations waited for a processor: the tool, the kernel, and what is nobody's business."""
+    seconds = {"fio": 0.1, "kworker": 0.2, "idle": 0.3, "held back": 0.4, "secret-job": 0.5, "bash": 0.25}
+    ran = tuple(WorkRow("read", "ran_instead_s_per_op", name, value, "s") for name, value in seconds.items())
+    found = replace(FOUND, work=(*FOUND.work, *ran), stacks=(StackRow("fio;vfs_read", 12),))
+    rows = json.loads(why_files.as_json(found))["work"]
+    kept = {label: value for _, quantity, label, value, _ in rows if quantity == "ran_instead_s_per_op"}
+    assert kept == {"fio": 0.1, "kworker": 0.2, "idle": 0.3, "held back": 0.4, "other programs": 0.75}
+    assert list(FOUND.work[0]) in rows
 
 
 @pytest.mark.long

@@ -222,3 +222,86 @@ def test_stacks_are_those_of_the_tool_and_of_the_kernels_threads() -> None:
         "fio;b;a": 2, "fio??b?;c": 1, "kworker;d": 1, "fio;outside of the kernel": 1,
     }  # fmt: skip
     assert found.stacks[0].samples == 2
+
+
+# --- where threads slept, and what ran instead ------------------------------------------------------------------------
+
+
+def slept(line: Timeline, **more: Any) -> dict[str, tuple[int, int]]:
+    """Stack to how often, and for how many ns."""
+    return {each.stack: (each.sleeps, round(each.seconds * 1e9)) for each in explain(line, **more).sleeps}
+
+
+def one_write(**names: str) -> Timeline:
+    """A write from 1000 to 3000 by a tool (5), and the kernel's threads with these names: w30 is thread 30."""
+    line = Timeline(names={5: "fio"} | {int(tid[1:]): name for tid, name in names.items()})
+    line.comes(5, 0)
+    line.call("pwrite64", 5, 1000, 3000, ret=4096, fd=3)
+    line.leaves(99, 9000, to=98)
+    return line
+
+
+def test_threads_of_operations_sleep_where_their_stacks_say_while_an_operation_is_under_way() -> None:
+    line = one_write()
+    line.sleeps(5, 200, 900, "hrtimer_nanosleep", "sys_nanosleep")
+    line.sleeps(5, 1200, 1500, "io_schedule", "folio_wait_bit", "write")
+    line.sleeps(5, 2000, 2100, "schedule_timeout", "io_schedule_timeout", "folio_wait_bit", "write")
+    line.sleeps(5, 2900, 3500, "down_read", "write")
+    assert slept(line) == {"fio;write;folio_wait_bit": (2, 400), "fio;write;down_read": (1, 100)}
+
+
+def test_a_thread_of_the_kernel_that_waits_for_work_sleeps_nowhere() -> None:
+    line = one_write(w30="kworker/u8:1", w31="jbd2/loop3-8", w32="kswapd0", w40="bash")
+    for tid, *stack in (
+        (30, "worker_thread", "kthread", "ret_from_fork"),
+        (31, "kjournald2", "kthread", "ret_from_fork"),
+        (32, "kswapd_try_to_sleep", "kswapd", "kthread"),
+        (40, "do_wait", "sys_wait4"),
+    ):
+        line.sleeps(tid, 1000, 2000, *stack, cpu=1)
+    assert slept(line) == {}
+
+
+def test_a_thread_of_the_kernel_that_waits_at_work_is_seen_while_any_operation_is_under_way() -> None:
+    line = one_write(w31="jbd2/loop3-8")
+    stack = ("bit_wait_io", "jbd2_journal_commit_transaction", "kjournald2", "kthread")
+    line.sleeps(31, 500, 1600, *stack, cpu=1)
+    line.sleeps(31, 4000, 5000, *stack, cpu=1)
+    where = "jbd2;kthread;kjournald2;jbd2_journal_commit_transaction;bit_wait_io"
+    assert slept(line) == {where: (1, 600)}
+
+
+def instead(line: Timeline) -> dict[str, float]:
+    rows = (each for each in explain(line).work if each.quantity == "ran_instead_s_per_op")
+    return {each.label: round(each.value * 1e9) for each in rows}
+
+
+def test_what_ran_instead_is_what_had_the_processor_that_a_waiting_thread_came_to() -> None:
+    line = one_write(w99="stress-ng", w30="kworker/0:1", w31="kworker/0:2")
+    line.leaves(5, 1500, state=0, to=99)
+    line.leaves(99, 1700, state=0, to=30)
+    line.leaves(30, 1800, to=31)
+    line.leaves(31, 1900, to=0)
+    line.comes(5, 1950)
+    line.leaves(99, 1600, cpu=1, to=98)  # on another one
+    assert instead(line) == {"stress-ng": 200, "kworker": 200, "idle": 50}
+
+
+def test_a_processor_that_is_idle_for_long_while_a_thread_wants_it_holds_the_thread_back() -> None:
+    line = one_write()
+    line.call("pwrite64", 5, 10_000, 5_000_000, ret=4096, fd=3)
+    line.leaves(5, 20_000, state=0, to=0)
+    line.comes(5, 1_020_000)
+    line.leaves(5, 1_100_000, state=0, to=0)
+    line.comes(5, 2_099_999)
+    assert instead(line) == {"held back": 500_000, "idle": pytest.approx(500_000, abs=1)}
+
+
+def test_what_ran_instead_is_together_as_long_as_operations_waited_for_a_processor() -> None:
+    line = written(10)
+    for at in range(1000, 21_000, 2000):
+        line.waits_for_processor(5, at + 20, at + 70, to=99)
+    found = explain(line)
+    waited = {each.operation: each.seconds for each in found.layers if each.layer == "run_queue"}
+    ran = {each.operation: each.value for each in found.work if each.quantity == "ran_instead_s_per_op"}
+    assert ran == pytest.approx(waited)

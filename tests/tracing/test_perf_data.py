@@ -139,8 +139,9 @@ def test_the_name_of_a_process_changes_nothing_else(name: str) -> None:
     same(read, hostile.trace())
     assert name.encode()[:15] in {bytes(each)[:15] for each in read.events["sched:sched_switch"]["prev_comm"]}
     found, without = explain(hostile.perf_data(), hostile), explain(plain.perf_data(), plain)
-    assert replace(found, stacks=()) == replace(without, stacks=())
+    assert replace(found, stacks=(), sleeps=()) == replace(without, stacks=(), sleeps=())
     assert all(re.fullmatch(r"[-\w.?]+;vfs_read", row.stack) for row in found.stacks)
+    assert all(re.fullmatch(r"[-\w.?]+(;\w+)+", row.stack) for row in found.sleeps)
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------

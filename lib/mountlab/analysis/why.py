@@ -19,7 +19,7 @@ import numpy as np
 from mountlab.analysis.why_frames import Why
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
-from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
+from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
 from mountlab.stats import DifferenceShare, Ratio, compare, compare_unpaired, estimate, shares_of_parts
@@ -347,7 +347,7 @@ def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
     found: dict[tuple[_WorkKey, str], dict[int, float]] = {}
     columns = ("operation", "quantity", "label", "unit", "cell", "block", "value")
     for operation, quantity, label, unit, cell, block, value in _rows(_shown(why, why.work), *columns):
-        if math.isfinite(value):
+        if math.isfinite(value) and quantity != RAN_INSTEAD:
             found.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
     return found
 

@@ -17,10 +17,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "why_slowest": (*_TRIAL, "operation", "rank", "began_s", "begin_s", "seconds", "layer", "through"),
     "why_stacks": (*_TRIAL, "stack", "samples"),
+    "why_sleeps": (*_TRIAL, "stack", "sleeps", "seconds"),
 }  # fmt: skip
 """Frame to its columns: a row for each part of an operation's latency, for each ratio of work, for each operation that
-a trace holds, for each piece of the slowest operations, and for each stack that was met on a processor."""
-_WHOLE = ("block", "operations", "events", "lost_events", "rank", "samples")
+a trace holds, for each piece of the slowest operations, for each stack that was met on a processor, and for each in
+which threads slept."""
+_WHOLE = ("block", "operations", "events", "lost_events", "rank", "samples", "sleeps")
 _FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "began_s", "begin_s")
 
 
@@ -55,6 +57,8 @@ class Why:
     """The slowest operations of each trial, piece by piece."""
     stacks: pd.DataFrame = field(default_factory=lambda: frame_of("why_stacks", []))
     """Where the processors were, as stacks, and how often each was met."""
+    sleeps: pd.DataFrame = field(default_factory=lambda: frame_of("why_sleeps", []))
+    """Where threads slept while operations were under way, as stacks: how often, and for how long."""
 
     def __bool__(self) -> bool:
         """Whether any trial was traced."""

@@ -63,6 +63,10 @@ QUANTITIES: dict[str, Quantity] = {
 """Every ratio of work, in the order of tables."""
 
 
+RAN_INSTEAD = "ran_instead_s_per_op"
+"""For how long, per operation, what was on the processor that it waited for. Its label says what."""
+
+
 def layer_noun(layer: str, through: str) -> str:
     """'flushes (for the journal)'; of a part that is a layer for all that it served, the layer alone, and the other way
     round."""

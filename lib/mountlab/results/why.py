@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mountlab.core.compressed import unpacked
 from mountlab.core.disk import read_plain
 from mountlab.core.errors import ParseError, in_one_line
 from mountlab.core.frames import pd
+from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
 from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading
@@ -27,7 +29,8 @@ from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
 from mountlab.tracing.explained import Explained, LayerRow, SlowRow, TraceRow, explained
-from mountlab.tracing.flame import StackRow
+from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
+from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
 from mountlab.tracing.work import WorkRow
 
 TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
@@ -40,7 +43,7 @@ _LARGEST = 1 << 29
 """Of a trace that was unpacked: the collection ends one at a tenth of it."""
 _PARTS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "why_layers": ("layers", LayerRow), "why_work": ("work", WorkRow), "why_traces": ("trace", TraceRow),
-    "why_slowest": ("slowest", SlowRow), "why_stacks": ("stacks", StackRow),
+    "why_slowest": ("slowest", SlowRow), "why_stacks": ("stacks", StackRow), "why_sleeps": ("sleeps", SleepRow),
 }  # fmt: skip
 """Frame to its rows in what a trace explains."""
 _PARTITION = re.compile(r"p?\d+\Z")
@@ -119,14 +122,28 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
 
 
 def as_json(found: Explained) -> str:
-    """Return what a trace explains as a published copy holds it."""
-    said = {part: [list(row) for row in getattr(found, part)] for part, _ in _PARTS.values()}
+    """Return what a trace explains as a published copy holds it: without the names of other programs on the box."""
+    public = replace(found, work=tuple(_without_names(found)))
+    said = {part: [list(row) for row in getattr(public, part)] for part, _ in _PARTS.values()}
     return json.dumps(said, default=lambda number: number.item())  # NumPy's whole numbers
+
+
+def _without_names(found: Explained) -> Iterator[WorkRow]:
+    """Yield the ratios of work; what ran instead of operations is named where it is the tool or the kernel's."""
+    stacks = [row.stack for row in found.stacks] + [row.stack for row in found.sleeps]
+    known = {stack.partition(";")[0] for stack in stacks} | {IDLE, HELD, UNKNOWN}
+    others = dict[str, float]()
+    for row in found.work:
+        if row.quantity != RAN_INSTEAD or row.label in known or is_kernels(row.label):
+            yield row
+        else:
+            others[row.operation] = others.get(row.operation, 0.0) + row.value
+    yield from (WorkRow(name, RAN_INSTEAD, "other programs", seconds, "s") for name, seconds in others.items())
 
 
 def _from_json(data: bytes) -> Explained:
     try:
-        said = json.loads(data)
+        said = {"sleeps": [], **json.loads(data)}  # copies of earlier versions have none
         return Explained(**{part: tuple(_row(kind, row) for row in said[part]) for part, kind in _PARTS.values()})
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         return _withheld(f"what its trace explained cannot be read: {error}")

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
-from mountlab.tracing.flame import StackRow, stacks_of
+from mountlab.tracing.flame import SleepRow, StackRow, plain_name, sleeps_of, stacks_of
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of
 from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Piece, Splitter, Through
 from mountlab.tracing.perf_data import Trace, read_trace
 from mountlab.tracing.requests import Requests, device_number, requests_of
+from mountlab.tracing.spent import Processors
 from mountlab.tracing.symbols import read_symbols
 from mountlab.tracing.tasks import Tasks
 from mountlab.tracing.work import WorkRow, work_of
@@ -82,6 +84,7 @@ class Explained:
     work: tuple[WorkRow, ...] = ()
     slowest: tuple[SlowRow, ...] = ()
     stacks: tuple[StackRow, ...] = ()
+    sleeps: tuple[SleepRow, ...] = ()
     trace: tuple[TraceRow, ...] = ()
 
 
@@ -118,15 +121,20 @@ def explained(
     splitter, names = Splitter(trace, threads, requests, symbols), names_of(trace, tasks)
     layers: list[LayerRow] = []
     slowest: list[SlowRow] = []
+    instead: list[WorkRow] = []
+    processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
     for name, operations in by_name.items():
-        table = _table(operations, splitter)
+        waits: list[tuple[int, int]] = []
+        table = _table(operations, splitter, waits)
+        instead += _ran_instead(name, len(operations), processors, waits)
         layers += _layers(name, operations, table)
         slowest += _slowest(name, operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
-        work=tuple(work_of(trace, found, requests, threads, processes, names, numbers)),
+        work=(*work_of(trace, found, requests, threads, processes, names, numbers), *instead),
         slowest=tuple(slowest),
         stacks=tuple(stacks_of(trace, symbols, processes, names)),
+        sleeps=tuple(sleeps_of(trace, symbols, found, threads, names)),
         trace=judged,
     )
 
@@ -202,8 +210,9 @@ def _judged(
         )
 
 
-def _table(operations: list[Operation], splitter: Splitter) -> np.ndarray:
-    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns)."""
+def _table(operations: list[Operation], splitter: Splitter, waits: list[tuple[int, int]]) -> np.ndarray:
+    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns). `waits`: gets begin and
+    end of each wait for a processor."""
     table = np.zeros((len(operations), len(_COLUMNS)))
     column = {each: number for number, each in enumerate(_COLUMNS)}
     for row, (each, whole) in enumerate(zip(operations, splitter.on_processor(operations), strict=True)):
@@ -212,7 +221,17 @@ def _table(operations: list[Operation], splitter: Splitter) -> np.ndarray:
             continue
         for part in splitter.parts(each):
             table[row, column[part.layer, part.through]] += part.end - part.begin
+            if part.layer == "run_queue":
+                waits.append((part.begin, part.end))
     return table / NS_PER_S
+
+
+def _ran_instead(
+    name: str, count: int, processors: Processors, waits: Collection[tuple[int, int]]
+) -> Iterator[WorkRow]:
+    """Yield what ran while operations waited for a processor: together as long as they waited."""
+    for thread, ns in processors.ran(waits).most_common():
+        yield WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s")
 
 
 def _layers(name: str, operations: list[Operation], table: np.ndarray) -> Iterator[LayerRow]:

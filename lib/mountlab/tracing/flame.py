@@ -1,16 +1,27 @@
-"""Where the processors were, for flame graphs: stacks, and how often each was met."""
+"""Where the processors were, and where threads slept, for flame graphs: stacks, and how much of each was met."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
+from mountlab.core.units import NS_PER_S
+from mountlab.tracing.operations import Operation
 from mountlab.tracing.perf_data import Trace
+from mountlab.tracing.spent import Times
 from mountlab.tracing.symbols import Symbols
+from mountlab.tracing.tasks import Tasks
 
 _SAMPLES = ("cpu-clock",)
 _IDLE = 0
+_SCHEDULER = ("schedule", "io_schedule", "blk_io_schedule", "perf_trace_sched", "trace_event_raw", "rt_mutex_schedule")
+"""How functions begin in which every sleep ends: they tell nothing. Underscores before them do not count."""
+_MAIN = frozenset({"kthread", "ret_from_fork", "ret_from_fork_asm"})
+"""Callers of the function that a thread of the kernel consists of. One that sleeps there waits for work."""
+_IDLE_IN = frozenset({"kswapd_try_to_sleep", "do_task_dead"})
+"""Functions in which others wait for work, or have ended."""
 
 
 class StackRow(NamedTuple):
@@ -20,6 +31,15 @@ class StackRow(NamedTuple):
     """Outermost first, separated by ';': name of the thread, functions of the kernel; what runs outside of the kernel
     is one word."""
     samples: int
+
+
+class SleepRow(NamedTuple):
+    """One stack in which threads slept while operations were under way."""
+
+    stack: str
+    """As in StackRow, without the functions of the scheduler."""
+    sleeps: int
+    seconds: float
 
 
 def stacks_of(
@@ -33,17 +53,55 @@ def stacks_of(
     for pid, tid, stack in zip(rows["PID"].tolist(), rows["TID"].tolist(), rows["STACK"].tolist(), strict=True):
         name, kernel = names.get(tid, "?"), symbols.functions(trace.stacks[stack]) if stack >= 0 else []
         own = pid in processes
-        if pid != _IDLE and (own or _is_kernels(name)):
-            seen[";".join([_plain(name), *reversed(kernel or ["outside of the kernel"])])] += 1
+        if pid != _IDLE and (own or is_kernels(name)):
+            seen[";".join([plain_name(name), *reversed(kernel or ["outside of the kernel"])])] += 1
     for stack_text, samples in seen.most_common():
         yield StackRow(stack_text, samples)
 
 
-def _is_kernels(name: str) -> bool:
+def sleeps_of(
+    trace: Trace, symbols: Symbols, operations: Sequence[Operation], tasks: Tasks, names: Mapping[int, str]
+) -> Iterator[SleepRow]:
+    """Yield where threads slept, the longest first: those of operations while one of their own was under way, the
+    kernel's own while any was. A thread of the kernel that waits for work is left out."""
+    own: dict[int, list[Operation]] = {}
+    for operation in operations:
+        own.setdefault(operation.tid, []).append(operation)
+    any_of_them = _under_way(operations)
+    kernels = {tid: any_of_them for tid, name in names.items() if tid not in own and is_kernels(name)}
+    sleeps, slept = Counter[str](), Counter[str]()
+    for tid, under_way in ({tid: _under_way(each) for tid, each in own.items()} | kernels).items():
+        for span in tasks.thread(tid).spans:
+            if span.state != "asleep" or not (ns := under_way.within(span.begin, span.end)):
+                continue
+            functions = _where(symbols, trace.stacks[span.stack]) if span.stack >= 0 else []
+            if tid in kernels and _waits_for_work(functions):
+                continue
+            stack = ";".join([plain_name(names.get(tid, "?")), *reversed(functions or ["unknown"])])
+            sleeps[stack] += 1
+            slept[stack] += ns
+    for stack, ns in slept.most_common():
+        yield SleepRow(stack, sleeps[stack], ns / NS_PER_S)
+
+
+def _under_way(operations: Collection[Operation]) -> Times:
+    return Times((each.begin, each.end) for each in operations)
+
+
+def _where(symbols: Symbols, stack: tuple[int, ...]) -> list[str]:
+    """Return the functions of a sleep, innermost first, without those of the scheduler."""
+    return list(dropwhile(lambda name: name.lstrip("_").startswith(_SCHEDULER), symbols.functions(stack)))
+
+
+def _waits_for_work(functions: Sequence[str]) -> bool:
+    return not functions or functions[0] in _MAIN | _IDLE_IN or (len(functions) > 1 and functions[1] in _MAIN)
+
+
+def is_kernels(name: str) -> bool:
     return name.startswith(("kworker", "jbd2/", "xfs", "btrfs", "ksoftirqd", "kswapd", "loop", "io_wq", "iou-"))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return the name of a thread without its number: all kworkers are one."""
     kind = name.partition("/")[0]
     return "".join(letter if letter.isalnum() or letter in "-_." else "?" for letter in kind)

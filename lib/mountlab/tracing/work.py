@@ -69,6 +69,7 @@ def _of_syncs(
 ) -> Iterator[WorkRow]:
     if not syncs:
         return
+    yield WorkRow("sync", "device_ios_per_op", "", sum(each.bytes > 0 for each in done) / syncs, "1")
     yield WorkRow("sync", "flushes_per_sync", "", sum(each.is_flush and not each.bytes for each in done) / syncs, "1")
     yield WorkRow("sync", "fua_per_sync", "", sum(each.is_fua for each in done) / syncs, "1")
     rows = trace.rows("jbd2:jbd2_end_commit")

@@ -1,0 +1,74 @@
+"""Times that are spent in something: how much of them lies in others, and who had a processor meanwhile."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, pairwise
+
+from mountlab.tracing.perf_data import Trace, groups
+
+IDLE, HELD, UNKNOWN = "idle", "held back", "?"
+"""In the place of the name of a thread: the processor ran none; it ran none for LONG_NS and more; which it ran is not
+known."""
+LONG_NS = 1_000_000
+"""An idle processor takes up a thread in less, a virtual one too: for longer a quota holds the thread back."""
+
+
+class Times:
+    """Intervals of time in ns, as their union."""
+
+    def __init__(self, intervals: Iterable[tuple[int, int]]) -> None:
+        self._begins, self._ends = [0], [0]
+        for begin, end in sorted(intervals):
+            if begin > self._ends[-1]:
+                self._begins.append(begin)
+                self._ends.append(end)
+            else:
+                self._ends[-1] = max(self._ends[-1], end)
+        lengths = (end - begin for begin, end in zip(self._begins, self._ends, strict=True))
+        self._before = [0, *accumulate(lengths)]
+
+    def within(self, begin: int, end: int) -> int:
+        """Return how much of them lies between two moments."""
+        return self._until(end) - self._until(begin)
+
+    def _until(self, at: int) -> int:
+        number = bisect_right(self._begins, at) - 1
+        return self._before[number] + min(at, self._ends[number]) - self._begins[number]
+
+
+class Processors:
+    """Which thread each processor ran."""
+
+    def __init__(self, trace: Trace, names: Mapping[int, str]) -> None:
+        rows, self._names = trace.rows("sched:sched_switch"), names
+        self._on: dict[int, tuple[list[int], list[int]]] = {}
+        for cpu, own in groups(rows, "CPU").items():
+            assert rows is not None
+            switches = rows[own]
+            before = int(switches["prev_pid"][0])
+            self._on[cpu] = switches["TIME"].tolist(), [before, *switches["next_pid"].tolist()]
+        self._came = {at: cpu for cpu, (times, _) in self._on.items() for at in times}
+
+    def ran(self, waits: Iterable[tuple[int, int]]) -> Counter[str]:
+        """Return the name of each thread to the ns that it ran instead: on the processor that a waiting thread came to
+        when its wait ended."""
+        found: Counter[str] = Counter()
+        for begin, end in waits:
+            for name, ns in self._between(begin, end):
+                found[name] += ns
+        return found
+
+    def _between(self, begin: int, end: int) -> Iterator[tuple[str, int]]:
+        cpu = self._came.get(end)
+        if cpu is None:
+            yield UNKNOWN, end - begin
+            return
+        times, threads = self._on[cpu]
+        first = bisect_right(times, begin)
+        moments = [begin, *times[first : bisect_left(times, end)], end]
+        for (low, high), tid in zip(pairwise(moments), threads[first:], strict=False):
+            idle = IDLE if high - low < LONG_NS else HELD
+            yield (self._names.get(tid, UNKNOWN) if tid else idle), high - low
