@@ -13,7 +13,9 @@ from mountlab.box.tracing import answered, script, tracing_facts
 from mountlab.core.units import MIB
 from mountlab.sweep.traced import LARGEST_TRACE
 from mountlab.tracing.events import EVENTS
+from processes import processes_with
 from rows import every_row
+from waiting import wait_until
 
 EVERY = [f"event {event.name}" for event in EVENTS]
 ROOT = "capabilities 000001ffffffffff"
@@ -54,24 +56,42 @@ def test_a_box_without_root_is_not_asked() -> None:
     assert facts["trace_reason"]
 
 
-def test_perf_leaves_out_its_own_calls_and_ends_at_the_bound(tmp_path: Path) -> None:
-    """Run with a perf that says how it was called."""
-    (tmp_path / "perf").write_text('#!/bin/sh\necho "$PPID $$" "$PERF_CONFIG"\nprintf "%s\\n" "$@"\n')
+FAKE_PERF = """#!/bin/sh
+for word; do [ "$word" != -o ] || [ -n "$file" ] || file=next; [ "$file" != next ] || [ "$word" = -o ] || file=$word; done
+{ echo "$PERF_CONFIG"; printf "%s\\n" "$@"; } > "$file.words"
+echo recorded > "$file"
+while [ "$1" != -- ]; do shift; done
+shift
+"$@" &
+trap 'kill $!; exit 0' INT
+wait
+"""
+
+
+def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
+    """Run with a perf that writes down how it was called, and starts its command."""
+    (tmp_path / "perf").write_text(FAKE_PERF)
     (tmp_path / "perf").chmod(0o755)
-    words = ["sh", "-c", f"echo $$; [ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"]
-    command = [*words, "perf.sh", "/to", "70", "5", "sched:sched_switch/call-graph=fp/", "syscalls:sys_enter_read"]
+    text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"
+    event = "sched:sched_switch/call-graph=fp/"
+    command = ["sh", "-c", text, "perf.sh", str(tmp_path), "70", "5", "4711", "0,74", event]
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path})
-    number, called, *given = done.stdout.splitlines()
-    assert called.split()[1:] == [number, "/dev/null"]
-    events = ["-e", "sched:sched_switch/call-graph=fp/", "-e", "syscalls:sys_enter_read"]
-    at = given.index("-e")
-    assert given[at : at + 6] == [*events, "--filter", f"common_pid != {number}"]
-    assert given[given.index("-D") + 1] == "5"
-    assert given[given.index("--max-size") + 1] == f"{LARGEST_TRACE // MIB}M"
-    assert given[0] == "record"
-    assert "--no-buildid-cache" in given
-    assert given[-2:] == ["/to", "70"]
+    with subprocess.Popen(command, env={**os.environ, "PATH": path}, stderr=subprocess.DEVNULL) as shell:
+        wait_until("both record", (tmp_path / "ready").exists)
+        shell.terminate()
+        assert shell.wait() == 0
+    whole, calls = ((tmp_path / f"{name}.words").read_text().splitlines() for name in ("data", "calls"))
+    assert (whole[0], calls[0]) == ("/dev/null", "/dev/null"), "no settings of the user's"
+    assert ["-a" in words for words in (whole, calls)] == [True, False]
+    assert whole[whole.index("-D") + 1] == "5"
+    assert whole[whole.index("--max-size") + 1] == f"{LARGEST_TRACE // MIB}M"
+    assert whole[whole.index("-e") + 1] == event
+    assert calls[calls.index("-p") + 1] == "4711"
+    assert [calls[at + 1] for at, word in enumerate(calls) if word == "--filter"] == ["id == 0 || id == 74"] * 2
+    assert all("--no-buildid-cache" in words and words[-1] == "70" for words in (whole, calls))
+    assert (tmp_path / "windows").read_text().startswith("enable 1")
+    left = [pid for pid in processes_with(str(tmp_path))]
+    assert left == []
 
 
 def tracefs() -> list[str]:

@@ -27,6 +27,7 @@ from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 FACTS = {
     "rights": "root",
     "user": "root",
+    "machine": "x86_64",
     "mount_root": "/var/tmp/mountlab-root",
     "output_root": "/dev/shm/mountlab-root",
     "programs": {program.name: {} for program in all_programs()},

@@ -25,6 +25,7 @@ FACTS: dict[str, Any] = {
     "user": "root",
     "hostname": "bench",
     "kernel": "6.1",
+    "machine": "x86_64",
     "mount_root": "/var/tmp/mountlab-root",
     "output_root": "/dev/shm/mountlab-root",
     "mount_root_free_bytes": 10 * GIB,

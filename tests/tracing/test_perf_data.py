@@ -119,11 +119,11 @@ def test_lost_events_are_counted(kind: int, body: bytes) -> None:
     assert read_trace(file.bytes()).lost == 10
 
 
-def test_a_process_is_the_child_of_its_parent_and_a_thread_of_nobody() -> None:
+def test_processes_and_threads_are_children_of_the_thread_that_started_them() -> None:
     file = PerfData()
     file.record(7, struct.pack("<IIIIQ", 8, 5, 8, 5, 0))
     file.record(7, struct.pack("<IIIIQ", 5, 5, 9, 5, 0))
-    assert read_trace(file.bytes()).parents == {8: 5}
+    assert read_trace(file.bytes()).parents == {8: 5, 9: 5}
 
 
 @pytest.mark.slow

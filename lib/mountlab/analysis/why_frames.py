@@ -14,6 +14,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "why_work": (*_TRIAL, "operation", "quantity", "label", "value", "unit"),
     "why_traces": (
         *_TRIAL, "operation", "operations", "events", "lost_events", "window_s", "traced_mean", "tool_mean", "withheld",
+        "seen", "cut",
     ),
     "why_slowest": (*_TRIAL, "operation", "rank", "began_s", "begin_s", "seconds", "layer", "through"),
     "why_stacks": (*_TRIAL, "stack", "samples"),
@@ -23,7 +24,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 a trace holds, for each piece of the slowest operations, for each stack that was met on a processor, and for each in
 which threads slept."""
 _WHOLE = ("block", "operations", "events", "lost_events", "rank", "samples", "sleeps")
-_FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "began_s", "begin_s")
+_FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "seen", "began_s", "begin_s")
 
 
 def frame_of(name: str, rows: Sequence[Sequence[object]]) -> pd.DataFrame:

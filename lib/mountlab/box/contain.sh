@@ -62,6 +62,7 @@ in_cgroup() (
     [ -z "$cgroup" ] || { echo 0 > "$members"; } 2>/dev/null || { around='' contained_by=environment; }
     put contained_by "$contained_by"
     export MOUNTLAB_TRIAL="$out/."
+    if [ -n "$trace" ] && read -r pid _ < /proc/self/stat; then put trace_tool "$pid"; fi
     "$@"
 )
 

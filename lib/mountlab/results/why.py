@@ -28,16 +28,17 @@ from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_b
 from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
-from mountlab.tracing.explained import Explained, LayerRow, SlowRow, TraceRow, explained
+from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, TraceRow, explained
 from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
 from mountlab.tracing.work import WorkRow
 
 TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
 FDS, TASKS, KALLSYMS = "trace_fds", "trace_tasks", "kallsyms.gz"
+CALLS, WINDOWS, TOOL = "trace_calls.data.gz", "trace_windows", "trace_tool"
 EXPLAINED = "explained.json"
 """In a published copy, in the place of the trace."""
-NAMES_A_MACHINE = (TRACE, FDS, TASKS, KALLSYMS)
+NAMES_A_MACHINE = (TRACE, CALLS, FDS, TASKS, KALLSYMS)
 """Files that a published copy is without."""
 _LARGEST = 1 << 29
 """Of a trace that was unpacked: the collection ends one at a tenth of it."""
@@ -110,6 +111,8 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
     try:
         return explained(
             _unpacked(directory / TRACE),
+            calls=_calls(directory),
+            said=_text(directory / SAID) or "",
             kallsyms=_unpacked(raw / trial.mount / KALLSYMS).decode(errors="replace"),
             tasks=_text(directory / TASKS) or "",
             fds=_text(directory / FDS) or "",
@@ -119,6 +122,13 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
         )
     except (ParseError, FileNotFoundError) as error:
         return _withheld(f"the trace cannot be read: {in_one_line(str(error))}")
+
+
+def _calls(directory: Path) -> Calls | None:
+    if not (directory / CALLS).exists():
+        return None
+    root = (_text(directory / TOOL) or "").strip()
+    return Calls(_unpacked(directory / CALLS), _text(directory / WINDOWS) or "", int(root) if root.isdecimal() else 0)
 
 
 def as_json(found: Explained) -> str:

@@ -1,6 +1,8 @@
 # Put in front of trial.sh for a diagnostic trial (mountlab.sweep.traced): perf beside the tool, functions only.
-# perf is a child of the trial's shell, outside of the tool's cgroup. Its events are file descriptors of its own process:
-# however it ends, nothing of it stays in the kernel. tracefs is mounted in a mount namespace that ends with perf.
+# A shell (box/perf.sh) with two perfs is a child of the trial's shell, outside of the tool's cgroup. Their events are file
+# descriptors of their own processes: however they end, nothing of them stays in the kernel. tracefs is mounted in a mount
+# namespace that ends with them. The system calls that they record are those of this shell and of all that it starts;
+# `trace_tool` has the number of the process below which the tool runs.
 # Where no trace can be made the trial says why in `untraced`; perf's own words are in `trace_said`.
 
 untraced() {
@@ -20,7 +22,7 @@ begin_trace() {
 
 # shellcheck disable=SC2086 # words before a program, and events
 begin_perf() {
-    $trace_around sh -c "$trace_perf" perf "$trace" "$trace_s" "$trace_delay_ms" $trace_events > "$out/trace_said" 2>&1 < /dev/null &
+    $trace_around sh -c "$trace_perf" perf "$trace" "$trace_s" "$trace_delay_ms" $$ "$trace_calls" $trace_events > "$out/trace_said" 2>&1 < /dev/null &
     perf=$!
     until [ -e "$trace/ready" ]; do
         tries=$((tries - 1))
@@ -36,12 +38,17 @@ begin_perf() {
 # The helper of the box lets perf record, in a directory of root's (box/helper/record.sh).
 # shellcheck disable=SC2086 # words before a program, and events
 begin_by_helper() {
-    $helper 60 "$MOUNTLAB_RUN" record begin "${out##*/}" "$trace_s" "$trace_delay_ms" $trace_events > "$out/trace_said" 2>&1 && return
+    $helper 60 "$MOUNTLAB_RUN" record begin "${out##*/}" "$trace_s" "$trace_delay_ms" $$ "$trace_calls" $trace_events > "$out/trace_said" 2>&1 && return
     untraced 'perf did not begin to record'
     finish
 }
 
-end_by_helper() { $helper 120 "$MOUNTLAB_RUN" record end "${out##*/}" 2>> "$out/trace_said"; }
+# Its three files, one after the other.
+end_by_helper() {
+    $helper 120 "$MOUNTLAB_RUN" record end "${out##*/}" data > "$out/trace.data.gz" \
+        && $helper 120 "$MOUNTLAB_RUN" record end "${out##*/}" calls > "$out/trace_calls.data.gz" \
+        && $helper 120 "$MOUNTLAB_RUN" record end "${out##*/}" windows > "$out/trace_windows"
+} 2>> "$out/trace_said"
 
 # Whether perf still runs: a process that has ended and was not waited for is there as well.
 traces() {
@@ -50,10 +57,10 @@ traces() {
     case $state in '' | Z | X) return 1 ;; esac
 }
 
-# By SIGINT perf completes its file. Sets ended_by to its exit status.
+# By SIGTERM the records are completed. Sets ended_by to the exit status.
 stop_perf() {
     tries=100
-    kill -s INT "$perf" 2>/dev/null
+    kill -s TERM "$perf" 2>/dev/null
     while traces; do
         [ "$tries" -ne 0 ] || kill -s KILL "$perf"
         tries=$((tries - 1))
@@ -62,14 +69,16 @@ stop_perf() {
     wait "$perf"
     ended_by=$?
     perf=''
-    end_command
+    end_perfs
 }
 
-# perf ends its command with itself, unless it is killed.
-end_command() {
-    name=''
-    { read -r pid < "$trace/ready" && read -r name < "/proc/$pid/comm"; } 2>/dev/null
-    [ "$name" != sleep ] || kill -s KILL "$pid" 2>/dev/null
+# Where their shell was killed, they and the commands that they started are left.
+end_perfs() {
+    for pid in $(cat "$trace/perfs" "$trace/data.ready" "$trace/calls.ready" 2>/dev/null); do
+        name=''
+        { read -r name < "/proc/$pid/comm"; } 2>/dev/null
+        case $name in perf | sleep) kill -s KILL "$pid" 2>/dev/null ;; esac
+    done
 }
 
 end_trace() {
@@ -80,11 +89,13 @@ end_trace() {
     keep_sorted trace_fds
     keep_sorted trace_tasks
     if [ -n "$helper" ]; then
-        end_by_helper > "$out/trace.data.gz" || untraced 'perf was ended before its record was whole'
-    elif [ "$ended_by" -eq 137 ] || [ ! -s "$trace/data" ]; then
+        end_by_helper || untraced 'perf was ended before its record was whole'
+    elif [ "$ended_by" -eq 137 ] || [ ! -s "$trace/data" ] || [ ! -s "$trace/calls" ]; then
         untraced "perf was ended before its record was whole (exit status $ended_by)"
     else
         gzip -1 < "$trace/data" > "$out/trace.data.gz" || lacking trace.data.gz
+        gzip -1 < "$trace/calls" > "$out/trace_calls.data.gz" || lacking trace_calls.data.gz
+        cat "$trace/windows" > "$out/trace_windows" || lacking trace_windows
     fi
     rm -rf "$trace"
     trace=''
@@ -137,8 +148,8 @@ tool_processes() {
 
 # When the trial ends before its time.
 drop_trace() {
-    [ -z "$helper" ] || end_by_helper > /dev/null
+    [ -z "$helper" ] || $helper 120 "$MOUNTLAB_RUN" record end "${out##*/}" none
     [ -z "$perf" ] || kill -s KILL "$perf" 2>/dev/null
-    end_command
+    end_perfs
     rm -rf "$trace"
 }

@@ -13,6 +13,7 @@ from mountlab.core.model import Box, Step, Sweep, Workload
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.base import script_step
 from mountlab.tools import TOOLS
+from mountlab.tracing.calls import NUMBERS
 from mountlab.tracing.events import perf_words
 
 LARGEST_TRACE = 48 * MIB
@@ -40,6 +41,7 @@ def traced_head(workload: Workload, limit_s: float, facts: Mapping[str, Any]) ->
     variables = {
         "trace_around": AROUND,
         "trace_perf": script("perf.sh"),
+        "trace_calls": ",".join(map(str, NUMBERS[facts["machine"]].values())),
         "trace_events": " ".join(perf_words(facts.get(TRACE_EVENTS) or ())),
         "trace_s": str(math.ceil(limit_s + SPARE_S)),
         "trace_delay_ms": str(max(1, round(uncounted_s * 1000))),
@@ -83,4 +85,6 @@ def _reason(facts: Mapping[str, Any]) -> str:
     """Return why a box cannot be traced, as far as that is known; '' where nothing is known against it."""
     if facts["rights"] == "none":
         return "neither root nor password-less sudo"
+    if facts["machine"] not in NUMBERS:
+        return f"a machine of type {facts['machine']}: its system calls are not known by number"
     return str(facts.get(TRACE_REASON) or "")

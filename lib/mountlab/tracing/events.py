@@ -35,13 +35,22 @@ class Event:
 
 
 def _syscalls() -> Iterator[Event]:
-    calls = dict.fromkeys([call for group in SYSCALLS.values() for call in group] + [*SUBMITTING, *COLLECTING])
-    for call in calls:
+    for call in CALLS:
         yield Event(f"syscalls:sys_enter_{call}", numbers=("flags",) if call in ("openat", "open") else ())
         yield Event(f"syscalls:sys_exit_{call}", numbers=("ret",))
 
 
 _SECTORS = ("dev", "sector", "nr_sector")
+CALLS = tuple(dict.fromkeys([call for group in SYSCALLS.values() for call in group] + [*SUBMITTING, *COLLECTING]))
+"""Every system call that is recorded, by its name."""
+CALL_EVENTS = tuple(_syscalls())
+"""As records of Mountlab before 2026-12 have them, and as tracing.calls makes them of RAW_CALLS."""
+RAW_CALLS = (
+    Event("raw_syscalls:sys_enter", numbers=("id",), texts=("args",)),
+    Event("raw_syscalls:sys_exit", numbers=("id", "ret")),
+)
+"""What the tool alone is recorded with, in a file of its own: two events for all calls, so that a switch between
+threads costs little."""
 EVENTS = (
     Event(
         "sched:sched_switch",
@@ -51,7 +60,6 @@ EVENTS = (
         texts=("prev_comm",),
     ),
     Event("sched:sched_waking", needed=True, numbers=("pid",)),  # sched_wakeup may come from another processor
-    *_syscalls(),
     Event("block:block_bio_queue", needed=True, numbers=_SECTORS, texts=("rwbs",)),
     Event("block:block_bio_complete", numbers=_SECTORS),
     Event("block:block_bio_backmerge", numbers=_SECTORS),

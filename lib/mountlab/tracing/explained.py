@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +12,10 @@ import numpy as np
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
+from mountlab.tracing.calls import seen_share, with_calls
+from mountlab.tracing.events import SYSCALLS
 from mountlab.tracing.flame import SleepRow, StackRow, plain_name, sleeps_of, stacks_of
-from mountlab.tracing.operations import OpenFiles, Operation, operations_of
+from mountlab.tracing.operations import OpenFiles, Operation, operations_of, without_setup
 from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Piece, Splitter, Through
 from mountlab.tracing.perf_data import Trace, read_trace
 from mountlab.tracing.requests import Requests, device_number, requests_of
@@ -24,6 +26,12 @@ from mountlab.tracing.work import WorkRow, work_of
 
 MOST_LOST = 0.01
 """Of all events: above it no split is shown."""
+MOST_OFF = 0.2
+"""Of the latency that the tool measured: where the parts of an operation are further from it, no split is shown."""
+_OUTSIDE_S = 5e-6
+"""So much of a latency may lie outside of the kernel: the tool's own clock, and entry and exit of a system call."""
+_FULL = re.compile(r"^(calls: )?.*size limit reached", re.MULTILINE)
+"""What perf prints when it ends a record by itself."""
 SLOWEST = 10
 """Operations of each name whose parts are kept one by one."""
 _BAND = (0.985, 0.995)
@@ -74,6 +82,10 @@ class TraceRow(NamedTuple):
     """What the tool itself says; NaN where it says nothing."""
     withheld: str
     """Why no split of it is shown; "" where one is."""
+    seen: float = 1.0
+    """Share of the time in which the system calls of the tool were recorded."""
+    cut: str = ""
+    """Where the record ended before the tool did: why, and after how long."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,23 @@ class Explained:
     trace: tuple[TraceRow, ...] = ()
 
 
+@dataclass(frozen=True)
+class Calls:
+    """The record of the tool's system calls, which lies beside that of everything else."""
+
+    data: bytes
+    """perf.data."""
+    windows: str
+    """When it was switched on and off: lines of `enable` or `disable` and the time of day in ns."""
+    root: int
+    """The process below which the tool runs; 0 where that is not known."""
+
+
 def explained(
     data: bytes,
     *,
+    calls: Calls | None = None,
+    said: str = "",
     kallsyms: str,
     tasks: str,
     fds: str,
@@ -100,30 +126,36 @@ def explained(
 ) -> Explained:
     """Return where the time of the operations in a trace went.
 
-    `data`: perf.data; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`: lines of process,
-    number and target of the files that the tool has open; `directory`: how the name of that of its files ends;
-    `devices`: major and minor number of the device below the file system, and of the disk that it is a part of;
-    `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the trace cannot
-    be read.
+    `data`: perf.data; `calls`: None where `data` has the system calls of all processes, as records of Mountlab before
+    2026-12; `said`: what perf printed; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`:
+    lines of process, number and target of the files that the tool has open; `directory`: how the name of that of its
+    files ends; `devices`: major and minor number of the device below the file system, and of the disk that it is a
+    part of; `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the
+    trace cannot be read.
     """
     trace, symbols = read_trace(data), read_symbols(kallsyms)
-    processes = _processes(fds, trace.parents)
+    if calls is not None:
+        trace = with_calls(trace, read_trace(calls.data), calls.windows)
+    roots = [int(pid) for pid, _, _ in _FD.findall(fds)] if calls is None else [calls.root]
+    processes = _descendants(roots, trace.parents)
     numbers = frozenset(device_number(*each) for each in devices)
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
-    found = _measured(operations_of(trace, requests, processes, files_of(fds, directory)), tool_latency)
+    found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory)), trace.parents)
+    found = _measured(found, tool_latency)
     by_name = {
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
     }
-    judged = tuple(_judged(trace, requests, by_name, tool_latency))
-    if not found or judged[0].withheld:
+    judged = tuple(_judged(trace, requests, by_name, tool_latency, said, calls is None or calls.root > 0))
+    shown = [row.operation for row in judged if not row.withheld]
+    if not shown:
         return Explained(trace=judged)
     splitter, names = Splitter(trace, threads, requests, symbols), names_of(trace, tasks)
     layers: list[LayerRow] = []
     slowest: list[SlowRow] = []
     instead: list[WorkRow] = []
     processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
-    for name, operations in by_name.items():
+    for name, operations in ((name, by_name[name]) for name in shown):
         waits: list[tuple[int, int]] = []
         table = _table(operations, splitter, waits)
         instead += _ran_instead(name, len(operations), processors, waits)
@@ -146,13 +178,13 @@ def _measured(found: Sequence[Operation], tool_latency: Mapping[str, float]) -> 
     return [each for each in found if each.name not in others] if len(others) == 1 else list(found)
 
 
-def _processes(fds: str, parents: Mapping[int, int]) -> frozenset[int]:
-    """Return the processes of the tool: those that were seen, and what they started."""
+def _descendants(roots: Iterable[int], parents: Mapping[int, int]) -> frozenset[int]:
+    """Return the threads of the tool: its first ones, and what they started."""
     children: dict[int, list[int]] = {}
     for child, parent in parents.items():
         children.setdefault(parent, []).append(child)
     found: set[int] = set()
-    more = [int(pid) for pid, _, _ in _FD.findall(fds)]
+    more = list(roots)
     while more:
         if (pid := more.pop()) not in found:
             found.add(pid)
@@ -181,9 +213,11 @@ def names_of(trace: Trace, tasks: str) -> dict[int, str]:
     return found
 
 
-def _withheld(trace: Trace, requests: Requests, operations: int) -> str:
+def _withheld(trace: Trace, requests: Requests, operations: int, tool_is_known: bool) -> str:
     """Return why no split is shown; '' where one is."""
     asked = len(requests.all) + requests.endless
+    if not tool_is_known:
+        return "which process is the tool is not known"
     if trace.lost > MOST_LOST * (trace.total + trace.lost):
         return f"the kernel had no room for {trace.lost} of {trace.total + trace.lost} events"
     if requests.endless > MOST_LOST * asked:
@@ -192,11 +226,18 @@ def _withheld(trace: Trace, requests: Requests, operations: int) -> str:
 
 
 def _judged(
-    trace: Trace, requests: Requests, by_name: Mapping[str, list[Operation]], tool: Mapping[str, float]
+    trace: Trace,
+    requests: Requests,
+    by_name: Mapping[str, list[Operation]],
+    tool: Mapping[str, float],
+    said: str,
+    tool_is_known: bool,
 ) -> Iterator[TraceRow]:
     begin, end = trace.span_ns
-    withheld = _withheld(trace, requests, len(by_name))
-    for name, operations in (by_name or {"": []}).items():
+    withheld = _withheld(trace, requests, len(by_name), tool_is_known)
+    names = [*by_name, *(name for name in tool if name in SYSCALLS and name not in by_name)] if by_name else [""]
+    for name in names:
+        operations = by_name.get(name, [])
         mean = float(np.mean([each.end - each.begin for each in operations])) / NS_PER_S if operations else np.nan
         yield TraceRow(
             operation=name,
@@ -206,8 +247,27 @@ def _judged(
             window_s=(end - begin) / NS_PER_S,
             traced_mean=mean,
             tool_mean=tool.get(name, np.nan),
-            withheld=withheld,
+            withheld=withheld or _unlike(name, mean, tool.get(name, np.nan)),
+            seen=seen_share((begin, end), trace.pauses),
+            cut=_cut(said, (end - begin) / NS_PER_S),
         )
+
+
+def _cut(said: str, after_s: float) -> str:
+    """Return what ended a record before the tool ended; '' where nothing did."""
+    full = _FULL.search(said)
+    if full is None:
+        return ""
+    return f"the record of {'system calls' if full[1] else 'events'} reached its limit of size after {after_s:.2f} s"
+
+
+def _unlike(name: str, traced: float, tool: float) -> str:
+    """Return why the parts of an operation are no split of what the tool measured; '' where they are one."""
+    if np.isnan(traced):
+        return f"no {name} is a system call of the tool: mapped memory, or a thread of the kernel submits it"
+    if np.isnan(tool) or abs(traced - tool) <= _OUTSIDE_S or abs(traced / tool - 1) <= MOST_OFF:
+        return ""
+    return f"its parts add up to {traced / tool:.2f} of the latency that the tool measured"
 
 
 def _table(operations: list[Operation], splitter: Splitter, waits: list[tuple[int, int]]) -> np.ndarray:

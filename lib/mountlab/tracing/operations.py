@@ -10,7 +10,8 @@ time the tool's latency is longer by how long they lie there (13 % of the mean a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,7 +70,32 @@ def operations_of(trace: Trace, requests: Requests, threads: Collection[int], fi
         *_uring(trace, wanted),
         *_aio(trace, requests, wanted),
     ]
-    return sorted(found, key=lambda each: each.end)
+    return sorted(_outside(trace.pauses, found), key=lambda each: each.end)
+
+
+def _outside(pauses: Sequence[tuple[int, int]], operations: list[Operation]) -> list[Operation]:
+    """Leave out what overlaps a time in which no system call was recorded: its begin and its end may be of two."""
+    if not pauses:
+        return operations
+    lows, highs = (np.array(ends, np.int64) for ends in zip(*pauses, strict=True))
+    begins, ends = (np.array([getattr(each, name) for each in operations], np.int64) for name in ("begin", "end"))
+    following = np.minimum(np.searchsorted(highs, begins, side="right"), len(highs) - 1)
+    overlaps = (lows[following] < ends) & (highs[following] > begins)
+    return [each for each, lost in zip(operations, overlaps.tolist(), strict=True) if not lost]
+
+
+def without_setup(operations: Sequence[Operation], parents: Mapping[int, int]) -> list[Operation]:
+    """Leave out what a thread does before those that it starts begin, where these spend more time in operations: a tool
+    that lays out its files, and then starts its jobs. `parents`: thread to the one that started it."""
+    spent, first = Counter[int](), dict[int, int]()
+    for each in operations:
+        tid, seen = each.tid, set[int]()
+        while (tid := parents.get(tid, 0)) and tid not in seen:
+            seen.add(tid)
+            spent[tid] += each.end - each.begin
+            first[tid] = min(first.get(tid, each.begin), each.begin)
+        spent[each.tid] -= each.end - each.begin
+    return [each for each in operations if spent[each.tid] <= 0 or each.end > first[each.tid]]
 
 
 def _pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Columns]:

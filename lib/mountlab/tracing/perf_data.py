@@ -10,23 +10,24 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mountlab.core.errors import ParseError
-from mountlab.tracing.events import EVENTS
+from mountlab.tracing.events import CALL_EVENTS, EVENTS, RAW_CALLS
 
 Columns = np.ndarray
 """A structured array, one row an event; its fields are those of the tracepoint and TIME, CPU, PID, TID, STACK."""
 MAGIC = b"PERFILE2"
 TRACING_MAGIC = b"\x17\x08\x44tracing"
-_TRACING_DATA, _EVENT_DESC = 1, 12
-"""Numbers of the parts of the header that say how tracepoints are laid out, and what each event is called."""
+_TRACING_DATA, _ARCH, _EVENT_DESC, _CLOCK_DATA = 1, 6, 12, 29
+"""Numbers of the parts of the header that say how tracepoints are laid out, what machine it was, what each event is
+called, and what time of day it was at one moment of the clock of the events."""
 _SAMPLE, _LOST, _LOST_SAMPLES, _FORK = 9, 2, 13, 7
 """Types of records."""
-_SMALLEST = {_SAMPLE: 16, _LOST: 24, _LOST_SAMPLES: 16, _FORK: 16}
+_SMALLEST = {_SAMPLE: 16, _LOST: 24, _LOST_SAMPLES: 16, _FORK: 24}
 """Bytes of a record that is read; how many were lost stands at the end of them."""
 _IP, _TID, _TIME, _ADDR, _READ, _CALLCHAIN, _ID, _CPU, _PERIOD, _STREAM, _RAW, _IDENTIFIER = (
     1 << bit for bit in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16)
@@ -37,7 +38,7 @@ _MOST_EVENTS, _MOST_IDS, _MOST_FIELDS, _MOST_LOST = 4096, 1 << 20, 256, 1 << 48
 _NO_TIME = 1 << 62
 """A clock that counts ns from the start of a machine does not come so far."""
 _FIELD = re.compile(r"^\tfield:([^;\n]+);\toffset:(\d+);\tsize:(\d+);\tsigned:([01]);", re.MULTILINE)
-_READ_OF = {event.name: event for event in EVENTS}
+_READ_OF = {event.name: event for event in (*EVENTS, *CALL_EVENTS, *RAW_CALLS)}
 _OUR_FIELDS = (("TIME", "<u8"), ("CPU", "<u4"), ("PID", "<i4"), ("TID", "<i4"), ("STACK", "<i8"))
 
 
@@ -53,7 +54,14 @@ class Trace:
     lost: int
     """Events that the kernel had no room for."""
     parents: Mapping[int, int] = field(default_factory=dict)
-    """Process to the one that started it, of those that were started meanwhile."""
+    """Thread to the one that started it, of those that were started meanwhile; the first thread of a process has its
+    number."""
+    machine: str = ""
+    """As `uname -m` has it; '' where the file does not say."""
+    pauses: tuple[tuple[int, int], ...] = ()
+    """Begins and ends of times in which no system call was recorded, in order."""
+    epoch_ns: int | None = None
+    """Time of day when the clock of the events was 0, in ns since 1970; None where the file does not say."""
 
     @property
     def total(self) -> int:
@@ -96,7 +104,21 @@ def _read(data: bytes) -> Trace:
     features = dict(_features(data, data_at + data_size))
     formats = _formats(features.get(_TRACING_DATA, b""))
     kinds = _kinds(data, attrs_at, attrs_size, attr_size, _names(features.get(_EVENT_DESC, b"")))
-    return _records(data, data_at, data_at + data_size, kinds, formats)
+    trace = _records(data, data_at, data_at + data_size, kinds, formats)
+    machine, clock = features.get(_ARCH, b""), features.get(_CLOCK_DATA, b"")
+    return replace(trace, machine=_machine(machine), epoch_ns=_epoch_ns(clock))
+
+
+def _machine(data: bytes) -> str:
+    (size,) = struct.unpack_from("<I", data) if data else (0,)
+    return data[4 : 4 + size].split(b"\0")[0].decode()
+
+
+def _epoch_ns(data: bytes) -> int | None:
+    if not data:
+        return None
+    _, _, time_of_day, clock = struct.unpack_from("<IIQQ", data)
+    return time_of_day - clock
 
 
 def _features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
@@ -105,7 +127,7 @@ def _features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
     for number in (bit for bit in range(256) if bits >> bit & 1):
         offset, size = struct.unpack_from("<QQ", data, at)
         at += 16
-        if number in (_TRACING_DATA, _EVENT_DESC):
+        if number in (_TRACING_DATA, _ARCH, _EVENT_DESC, _CLOCK_DATA):
             yield number, data[offset : offset + size]
 
 
@@ -238,8 +260,8 @@ def _records(data: bytes, at: int, end: int, kinds: Mapping[int, _Kind], formats
         elif kind in (_LOST, _LOST_SAMPLES):
             lost += int.from_bytes(data[at + _SMALLEST[kind] - 8 : at + _SMALLEST[kind]], "little")
         elif kind == _FORK:
-            child, parent = struct.unpack_from("<II", data, at + 8)
-            parents |= {child: parent} if child != parent else {}
+            child, parent = struct.unpack_from("<II", data, at + 16)
+            parents[child] = parent
         at += size
     if lost >= _MOST_LOST:
         raise _damaged(f"{lost} lost events")

@@ -451,7 +451,7 @@ plain_command() {
     record:*)
         case $1:$# in
         begin:[1-9]*) shift && begin_record "$@" ;;
-        end:2) end_record "$2" ;;
+        end:3) end_record "$2" "$3" ;;
         *) refuse "record $*" ;;
         esac
         ;;

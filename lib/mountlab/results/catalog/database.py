@@ -50,7 +50,7 @@ TABLES = {
         operation VARCHAR, quantity VARCHAR, label VARCHAR, value DOUBLE, unit VARCHAR""",
     "why_traces": """run VARCHAR, trial_id VARCHAR, block BIGINT, cell VARCHAR, filesystem VARCHAR, workload VARCHAR,
         operation VARCHAR, operations BIGINT, events BIGINT, lost_events BIGINT, window_s DOUBLE, traced_mean DOUBLE,
-        tool_mean DOUBLE, withheld VARCHAR""",
+        tool_mean DOUBLE, withheld VARCHAR, seen DOUBLE, cut VARCHAR""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
         metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, censored INTEGER, mean DOUBLE,
         sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN""",

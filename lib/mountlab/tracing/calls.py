@@ -1,0 +1,109 @@
+"""The system calls of a tool, which are recorded by number and of no other program: in windows where they are many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mountlab.core.errors import ParseError
+from mountlab.tracing.perf_data import Columns, Trace
+
+_X86_64: Mapping[str, int] = {
+    "read": 0, "write": 1, "open": 2, "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "msync": 26,
+    "fsync": 74, "fdatasync": 75, "rename": 82, "mkdir": 83, "creat": 85, "unlink": 87, "sync": 162,
+    "io_getevents": 208, "io_submit": 209, "openat": 257, "mkdirat": 258, "unlinkat": 263, "renameat": 264,
+    "sync_file_range": 277, "preadv": 295, "pwritev": 296, "syncfs": 306, "renameat2": 316, "preadv2": 327,
+    "pwritev2": 328, "io_pgetevents": 333, "io_uring_enter": 426, "openat2": 437,
+}  # fmt: skip
+_GENERIC: Mapping[str, int] = {
+    "io_submit": 2, "io_getevents": 4, "mkdirat": 34, "unlinkat": 35, "renameat": 38, "openat": 56, "read": 63,
+    "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pwrite64": 68, "preadv": 69, "pwritev": 70, "sync": 81,
+    "fsync": 82, "fdatasync": 83, "sync_file_range": 84, "msync": 227, "syncfs": 267, "renameat2": 276,
+    "preadv2": 286, "pwritev2": 287, "io_pgetevents": 292, "io_uring_enter": 426, "openat2": 437,
+}  # fmt: skip
+NUMBERS: Mapping[str, Mapping[str, int]] = {
+    "x86_64": _X86_64, **dict.fromkeys(("aarch64", "riscv64", "loongarch64"), _GENERIC)
+}  # fmt: skip
+"""Machine (`uname -m`) to the numbers of the system calls in CALLS that it has. Source: syscall_64.tbl and
+include/uapi/asm-generic/unistd.h of the kernel."""
+_FLAGS_AT = {"open": 1, "openat": 2}
+"""Which argument of a call is its flags."""
+_ARGUMENTS_SIZE = 48
+"""Six arguments of 8 bytes."""
+_WINDOW = re.compile(r"^(enable|disable) ([0-9]{1,20})$", re.MULTILINE)
+Pause = tuple[int, int]
+
+
+def with_calls(trace: Trace, calls: Trace, windows: str) -> Trace:
+    """Return a trace with the system calls that were recorded beside it, as events by name; those outside of its own
+    time are left out. `windows`: lines of `enable` or `disable` and the time of day in ns. Raises ParseError for a
+    machine whose numbers are not known, and where the times of windows are not known."""
+    numbers = NUMBERS.get(calls.machine)
+    if numbers is None:
+        raise ParseError(
+            "system calls of this machine are not known by number", got=repr(calls.machine), allowed=", ".join(NUMBERS)
+        )
+    begin, end = trace.span_ns
+    enters, exits = (
+        rows[(rows["TIME"] >= begin) & (rows["TIME"] <= end)] if rows is not None and len(rows) else None
+        for rows in (calls.rows("raw_syscalls:sys_enter"), calls.rows("raw_syscalls:sys_exit"))
+    )
+    named = dict[str, Columns]()
+    for call, number in numbers.items():
+        if enters is not None:
+            named[f"syscalls:sys_enter_{call}"] = _entered(enters[enters["id"] == number], call)
+        if exits is not None:
+            named[f"syscalls:sys_exit_{call}"] = exits[exits["id"] == number]
+    return replace(
+        trace,
+        events={**trace.events, **named},
+        lost=trace.lost + calls.lost,
+        parents={**trace.parents, **calls.parents},
+        pauses=tuple(_pauses(windows, calls)),
+    )
+
+
+def _entered(rows: Columns, call: str) -> Columns:
+    """Return the beginnings of one call with the number of its file and its flags."""
+    size = rows.dtype["args"].itemsize
+    if size != _ARGUMENTS_SIZE:
+        raise ParseError("system calls have other arguments than Linux has", got=f"{size} bytes", allowed="48 bytes")
+    arguments = np.ascontiguousarray(rows["args"]).view("<u8").reshape(-1, size // 8)
+    found = np.zeros(len(rows), [*((name, rows.dtype[name]) for name in ("TIME", "CPU", "PID", "TID", "STACK")),
+                                 ("fd", "<i8"), ("flags", "<i8")])  # fmt: skip
+    for name in ("TIME", "CPU", "PID", "TID", "STACK"):
+        found[name] = rows[name]
+    if len(rows):
+        found["fd"] = arguments[:, 0].view("<i8")
+        found["flags"] = arguments[:, _FLAGS_AT[call]].view("<i8") if call in _FLAGS_AT else 0
+    return found
+
+
+def _pauses(windows: str, calls: Trace) -> list[Pause]:
+    switches = [(kind, int(at)) for kind, at in _WINDOW.findall(windows)]
+    if len(switches) > 1 and calls.epoch_ns is None:
+        raise ParseError("perf does not say by which clock it recorded", got="no CLOCK_DATA", allowed="perf 5.10")
+    epoch = calls.epoch_ns or 0
+    return [(low - epoch, high - epoch) for low, high in _between(switches)]
+
+
+def _between(switches: Sequence[tuple[str, int]]) -> Iterator[Pause]:
+    off: int | None = None
+    for kind, at in switches:
+        if kind == "disable" and off is None:
+            off = at
+        elif kind == "enable" and off is not None:
+            yield off, at
+            off = None
+    if off is not None:
+        yield off, 1 << 62
+
+
+def seen_share(span_ns: Pause, pauses: Sequence[Pause]) -> float:
+    """Return the share of a time that lies outside of the pauses."""
+    begin, end = span_ns
+    lost = sum(max(0, min(end, high) - max(begin, low)) for low, high in pauses)
+    return 1 - lost / (end - begin) if end > begin else 1.0
