@@ -57,7 +57,10 @@ def test_a_box_without_root_is_not_asked() -> None:
 
 
 FAKE_PERF = """#!/bin/sh
-for word; do [ "$word" != -o ] || [ -n "$file" ] || file=next; [ "$file" != next ] || [ "$word" = -o ] || file=$word; done
+for word; do
+    [ "$before" != -o ] || file=$word
+    before=$word
+done
 { echo "$PERF_CONFIG"; printf "%s\\n" "$@"; } > "$file.words"
 echo recorded > "$file"
 while [ "$1" != -- ]; do shift; done
@@ -90,8 +93,7 @@ def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     assert [calls[at + 1] for at, word in enumerate(calls) if word == "--filter"] == ["id == 0 || id == 74"] * 2
     assert all("--no-buildid-cache" in words and words[-1] == "70" for words in (whole, calls))
     assert (tmp_path / "windows").read_text().startswith("enable 1")
-    left = [pid for pid in processes_with(str(tmp_path))]
-    assert left == []
+    assert processes_with(str(tmp_path)) == []
 
 
 def tracefs() -> list[str]:

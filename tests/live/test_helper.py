@@ -167,7 +167,7 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
 # --- tracing, where root permits it -----------------------------------------------------------------------------------
 
 EVENT = "sched:sched_switch"
-RECORD = ("record", "begin", "x0001", "20", "1")
+CALLS = "0,1,74"
 
 
 @contextmanager
@@ -194,19 +194,33 @@ def empty_run(helped: Helped) -> Iterator[str]:
         assert not (helped.mount_root / "traced").exists()
 
 
+@pytest.fixture
+def mine(helped: Helped) -> Iterator[str]:
+    """The number of a process of the user's."""
+    become = helped.user.python[: helped.user.python.index("env")]
+    with subprocess.Popen([*become, "sleep", "300"], cwd="/") as process:
+        wait_until("the user's", lambda: Path(f"/proc/{process.pid}").stat().owner() == helped.user.name)
+        yield str(process.pid)
+        process.kill()
+
+
+def begin(mine: str, *events: str, trial: str = "x0001", seconds: str = "20") -> tuple[str, ...]:
+    return "record", "begin", trial, seconds, "1", mine, CALLS, *(events or (EVENT,))
+
+
 def records(helped: Helped) -> list[int]:
-    """Processes that record what belongs to the user's runs."""
+    """Processes that record what belongs to the user's runs: two a trial."""
     return [pid for pid in processes_with(str(helped.mount_root)) if program_of(pid) == "perf"]
 
 
 @pytest.mark.requires_program("perf")
-def test_without_a_word_of_roots_nothing_is_traced(helped: Helped) -> None:
+def test_without_a_word_of_roots_nothing_is_traced(helped: Helped, mine: str) -> None:
     with empty_run(helped) as run:
         for asked in (
             ("-", "tracing.sh", EVENT),
             ("-", "kallsyms.sh"),
-            (run, *RECORD, EVENT),
-            (run, "record", "end", "x0001"),
+            (run, *begin(mine)),
+            (run, "record", "end", "x0001", "data"),
         ):
             done = helped.ask(*asked)
             assert (done.returncode, done.stdout) == (1, ""), asked
@@ -223,17 +237,22 @@ def test_without_a_word_of_roots_nothing_is_traced(helped: Helped) -> None:
 
 
 @pytest.mark.requires_program("perf")
-def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped) -> None:
+def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped, mine: str) -> None:
+    traced = (mine, CALLS)
     hostile = (
-        *(("begin", name, "20", "1", EVENT) for name in ("t0001", "x", "x1/../../x", "../x0001", "x1 ", "-x1", "")),
-        *(("begin", "x0001", *times, EVENT) for times in (("-1", "1"), ("100000", "1"), ("20", "1;id"), ("20", ""))),
-        *(("begin", "x0001", "20", "1", event) for event in (
+        *(("begin", name, "20", "1", *traced, EVENT) for name in ("t0001", "x", "x1/../../x", "../x0001", "x1 ", "-x1", "")),
+        *(("begin", "x0001", *times, *traced, EVENT) for times in (("-1", "1"), ("100000", "1"), ("20", "1;id"), ("20", ""))),
+        *(("begin", "x0001", "20", "1", pid, CALLS, EVENT) for pid in ("1", "0", "-1", "x", "", "self", "9999999")),
+        *(("begin", "x0001", "20", "1", mine, calls, EVENT) for calls in (
+            "", ",", "1,", ",1", "1,,2", "1 || 1", "x", "-1", "1;id"
+        )),
+        *(("begin", "x0001", "20", "1", *traced, event) for event in (
             "", "-o", "--output=/etc/x", "kprobes:x", "probe:x", "sched:", "sched:a b", "sched:../x",
             f"{EVENT}/call-graph=dwarf/", f"{EVENT}/name=x/", "cpu-clock", "cpu-clock/freq=99999,call-graph=fp/",
             "sched:*", "raw_syscalls:sys_enter",
         )),
-        ("begin",), ("begin", "x0001"), ("begin", "x0001", "20"), ("end",), ("end", "x0001"), ("end", "../x"),
-        ("x",), (),
+        ("begin",), ("begin", "x0001"), ("begin", "x0001", "20"), ("end",), ("end", "x0001"),
+        ("end", "x0001", "data"), ("end", "../x", "data"), ("end", "x0001", "status"), ("x",), (),
     )  # fmt: skip
     with tracing_permitted(helped), empty_run(helped) as run:
         for words in hostile:
@@ -247,31 +266,33 @@ def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped) -> N
 
 @pytest.mark.long
 @pytest.mark.requires_program("perf")
-def test_a_record_is_roots_and_ends_whatever_becomes_of_its_run(helped: Helped) -> None:
+def test_a_record_is_roots_and_ends_whatever_becomes_of_its_run(helped: Helped, mine: str) -> None:
     with tracing_permitted(helped):
         with empty_run(helped) as run:
-            begun = helped.ask(run, *RECORD, f"{EVENT}/call-graph=fp/", "syscalls:sys_enter_write")
+            begun = helped.ask(run, *begin(mine, f"{EVENT}/call-graph=fp/", "block:block_rq_issue"))
             assert begun.returncode == 0, begun.stderr
-            assert len(records(helped)) == 1
+            assert len(records(helped)) == 2
             record = helped.mount_root / run / "x0001"
             assert (record.stat().st_uid, record.stat().st_mode & 0o777) == (0, 0o700)
-            second = helped.ask(run, "record", "begin", "x0002", "20", "1", EVENT)
+            second = helped.ask(run, *begin(mine, trial="x0002"))
             assert "another trial of this run is recorded" in second.stderr
-            ends = shlex.join((*helper.COMMAND, "20", run, "record", "end", "x0001"))
-            assert helped.sh(f"cd; {ends} >x.gz && gzip -d <x.gz | head -c 8; rm x.gz").stdout == "PERFILE2"
+            for name in ("data", "calls"):
+                ends = shlex.join((*helper.COMMAND, "20", run, "record", "end", "x0001", name))
+                assert helped.sh(f"cd; {ends} >x.gz && gzip -d <x.gz | head -c 8; rm x.gz").stdout == "PERFILE2"
+            assert helped.ask(run, "record", "end", "x0001", "windows").stdout.startswith("enable 1")
             assert not record.exists()
-            assert helped.ask(run, *RECORD, EVENT).returncode == 0
-            assert len(records(helped)) == 1
+            assert helped.ask(run, *begin(mine)).returncode == 0
+            assert len(records(helped)) == 2
         assert records(helped) == [], "`clean` ends it"
         with empty_run(helped) as run:
-            assert helped.ask(run, *RECORD, EVENT).returncode == 0
+            assert helped.ask(run, *begin(mine)).returncode == 0
             assert helped.ask(run, "kill").returncode == 0
             assert records(helped) == []
-            cut = helped.ask(run, "record", "end", "x0001")
+            cut = helped.ask(run, "record", "end", "x0001", "data")
             assert (cut.returncode, cut.stdout) == (1, ""), "the shell that waited for perf is gone, too"
             assert "refused: perf was ended before its record was whole (exit status unknown)" in cut.stderr
             for _ in range(2):  # what a killed trial has left is in nobody's way
-                assert helped.ask(run, "record", "begin", "x0001", "1", "1", EVENT).returncode == 0
+                assert helped.ask(run, *begin(mine, seconds="1")).returncode == 0
                 wait_until("its end after its time", lambda: records(helped) == [])
                 wait_until("its status", (helped.mount_root / run / "x0001" / "status").exists)
 

@@ -6,7 +6,7 @@
 # Where no trace can be made the trial says why in `untraced`; perf's own words are in `trace_said`.
 
 untraced() {
-    put untraced "$1: $(tail -c 300 "$out/trace_said" | tr '\n' ' ')"
+    put untraced "$1: $(grep -v '^Events ' "$out/trace_said" | tail -c 200 | tr '\n' ' ')"
 }
 
 # Return when perf records: it starts its command, which says so, only after all events are open.
