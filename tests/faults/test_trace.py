@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from faults.scenes import EXT4, TMPFS, Scene, control, linked, scene
+from mountlab.results.symbols import symbols_of
 from processes import is_alive, processes_with, program_of
 from waiting import wait_until
 
@@ -58,8 +59,9 @@ def assert_whole(run: Path, *names: str) -> None:
     assert set(found) == set(names)
     assert {row["status"] for row in found.values()} == {"ok"}
     for name, row in found.items():
-        assert gzip.decompress((run / "raw" / name / "trace.data.gz").read_bytes()).startswith(PERF_DATA)
-        assert b" t " in gzip.decompress((run / "raw" / row["mount"] / "kallsyms.gz").read_bytes()).lower()
+        for record in ("trace.data.gz", "trace_calls.data.gz"):
+            assert gzip.decompress((run / "raw" / name / record).read_bytes()).startswith(PERF_DATA)
+        assert b" t " in gzip.decompress(symbols_of(run / "raw", row["mount"])).lower()
 
 
 def tracefs() -> list[str]:

@@ -240,8 +240,12 @@ def test_without_a_word_of_roots_nothing_is_traced(helped: Helped, mine: str) ->
 def test_what_is_no_record_of_a_diagnostic_trial_is_refused(helped: Helped, mine: str) -> None:
     traced = (mine, CALLS)
     hostile = (
-        *(("begin", name, "20", "1", *traced, EVENT) for name in ("t0001", "x", "x1/../../x", "../x0001", "x1 ", "-x1", "")),
-        *(("begin", "x0001", *times, *traced, EVENT) for times in (("-1", "1"), ("100000", "1"), ("20", "1;id"), ("20", ""))),
+        *(("begin", name, "20", "1", *traced, EVENT) for name in (
+            "t0001", "x", "x1/../../x", "../x0001", "x1 ", "-x1", ""
+        )),
+        *(("begin", "x0001", *times, *traced, EVENT) for times in (
+            ("-1", "1"), ("100000", "1"), ("20", "1;id"), ("20", "")
+        )),
         *(("begin", "x0001", "20", "1", pid, CALLS, EVENT) for pid in ("1", "0", "-1", "x", "", "self", "9999999")),
         *(("begin", "x0001", "20", "1", mine, calls, EVENT) for calls in (
             "", ",", "1,", ",1", "1,,2", "1 || 1", "x", "-1", "1;id"

@@ -41,7 +41,7 @@ def traced(results: Path, files: dict[str, bytes]) -> Path:
     writer = create(results)
     for mount in the_plan().mounts:
         evidence = (DATA / "evidence" / f"{mount.filesystem.name}.txt").read_bytes()
-        writer.keep_mount(mount.id, {"evidence.txt": evidence, why_files.KALLSYMS: gzip.compress(KERNEL)})
+        writer.keep_mount(mount.id, {"evidence.txt": evidence, why_files.SYMBOLS: gzip.compress(KERNEL)})
     for planned in the_plan().trials:
         first = planned.block == 0
         writer.record(replace(ok(planned), diagnostic=first), brought_back(planned) | (files if first else {}))

@@ -28,17 +28,19 @@ from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_b
 from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
+from mountlab.results.symbols import symbols_of
+from mountlab.sweep.traced import SYMBOLS
 from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, TraceRow, explained
 from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
 from mountlab.tracing.work import WorkRow
 
 TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
-FDS, TASKS, KALLSYMS = "trace_fds", "trace_tasks", "kallsyms.gz"
+FDS, TASKS = "trace_fds", "trace_tasks"
 CALLS, WINDOWS, TOOL = "trace_calls.data.gz", "trace_windows", "trace_tool"
 EXPLAINED = "explained.json"
 """In a published copy, in the place of the trace."""
-NAMES_A_MACHINE = (TRACE, CALLS, FDS, TASKS, KALLSYMS)
+NAMES_A_MACHINE = (TRACE, CALLS, FDS, TASKS, SYMBOLS)
 """Files that a published copy is without."""
 _LARGEST = 1 << 29
 """Of a trace that was unpacked: the collection ends one at a tenth of it."""
@@ -113,7 +115,7 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
             _unpacked(directory / TRACE),
             calls=_calls(directory),
             said=_text(directory / SAID) or "",
-            kallsyms=_unpacked(raw / trial.mount / KALLSYMS).decode(errors="replace"),
+            kallsyms=unpacked(symbols_of(raw, trial.mount), SYMBOLS, _LARGEST).decode(errors="replace"),
             tasks=_text(directory / TASKS) or "",
             fds=_text(directory / FDS) or "",
             directory=f"{trial.filesystem}/{trial.trial_id}",

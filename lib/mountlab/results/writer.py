@@ -34,6 +34,7 @@ from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
 from mountlab.results.paths import RESULTS, found, load_published
 from mountlab.results.raw import TIMED_FILES, read_measurements
+from mountlab.results.symbols import with_reference
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved
 
@@ -74,6 +75,7 @@ class RunWriter:
         self._head = journal.followed.head
         self._figures: dict[str, list[Measurement]] = {}
         self._explained = chain.EXPLAINED in journal.info
+        self._holders: dict[str, str] = {}
 
     @classmethod
     def create(
@@ -110,7 +112,7 @@ class RunWriter:
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         with self._keeping():
-            kept = {**files, **self._timed(mount_id)}
+            kept = {**with_reference(files, mount_id, self._holders), **self._timed(mount_id)}
             disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(kept))
 
     def _timed(self, mount_id: str) -> dict[str, bytes]:
