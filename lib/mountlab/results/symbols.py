@@ -1,6 +1,6 @@
 """The symbols of a box's kernel, by which traces name functions: a megabyte, and the same for most mounts of a run.
 
-They are kept with the first mount that has them. The others hold a reference: that mount, and the digest of what it has.
+They are kept with the first mount that has them. The others refer to it, with the digest of what it has.
 """
 
 from __future__ import annotations
