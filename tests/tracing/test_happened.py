@@ -6,7 +6,7 @@ import pytest
 from mountlab.core.errors import ParseError
 from mountlab.tracing.operations import OpenFiles
 from mountlab.tracing.requests import Request
-from mountlab.tracing.symbols import read_symbols, wait_of
+from mountlab.tracing.symbols import Wait, read_symbols, wait_of
 from rows import every_row
 from synthetic_trace import DEV, KERNEL_FOLLOWS, Timeline, seen
 
@@ -93,12 +93,56 @@ def test_how_often_a_thread_left_its_processor() -> None:
         ("schedule io_schedule_timeout balance_dirty_pages generic_perform_write", "writeback"),
         ("schedule io_schedule folio_wait_bit_common xlog_wait_on_iclog", "journal"),
         ("schedule mutex_lock jbd2_log_wait_commit", "lock"),
+        ("schedule io_schedule blk_mq_get_tag blk_mq_submit_bio submit_bio jbd2_journal_commit_transaction", "queue"),
+        ("schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle blk_mq_submit_bio", "queue"),
         ("schedule pipe_read vfs_read", "unattributed"),
         ("", "unattributed"),
     ],
 )
 def test_the_innermost_function_that_says_it_decides_what_is_waited_for(stack: str, wait: str) -> None:
-    assert wait_of(stack.split()) == wait
+    assert wait_of(stack.split()) == Wait(wait)  # type: ignore[arg-type]
+
+
+@every_row(
+    "stack",
+    [
+        "schedule_timeout io_schedule_timeout reclaim_throttle shrink_node do_try_to_free_pages try_to_free_pages",
+        "schedule_timeout mem_cgroup_handle_over_high irqentry_exit_to_user_mode",
+        "schedule __mutex_lock xfs_inode_ag_walk xfs_reclaim_inodes_nr super_cache_scan do_shrink_slab shrink_slab",
+        "io_schedule folio_wait_bit_common folio_wait_writeback shrink_folio_list evict_folios",
+    ],
+)
+def test_what_is_waited_for_to_free_memory_is_part_of_that(stack: str) -> None:
+    assert wait_of(stack.split()) == Wait("reclaim")
+
+
+@every_row(
+    ("stack", "kind"),
+    [
+        ("schedule percpu_rwsem_wait __percpu_down_read mnt_want_write path_openat do_filp_open", "freeze"),
+        ("schedule percpu_rwsem_wait __percpu_down_read vfs_write ksys_pwrite64 do_syscall_64", "freeze"),
+        ("schedule percpu_rwsem_wait __percpu_down_read ext4_page_mkwrite do_page_mkwrite do_wp_page", "freeze"),
+        ("schedule percpu_rwsem_wait __percpu_down_read ext4_writepages do_writepages vfs_fsync_range", "lock"),
+        ("schedule percpu_rwsem_wait __percpu_down_read cpus_read_lock static_key_slow_inc vfs_write", "lock"),
+        ("schedule rwsem_down_write_slowpath down_write vfs_write", "lock"),
+    ],
+)
+def test_a_lock_of_a_superblock_is_a_frozen_file_system(stack: str, kind: str) -> None:
+    assert wait_of(stack.split()).kind == kind
+
+
+@every_row(
+    ("stack", "kind"),
+    [
+        ("schedule io_schedule bit_wait_io __wait_on_buffer jbd2_log_do_checkpoint __jbd2_log_wait_for_space"
+         " add_transaction_credits start_this_handle jbd2__journal_start", "journal"),
+        ("schedule __mutex_lock mutex_lock_io __jbd2_log_wait_for_space add_transaction_credits", "lock"),
+        ("io_schedule blk_mq_get_tag blk_mq_submit_bio __jbd2_write_superblock jbd2_log_do_checkpoint", "queue"),
+        ("schedule xlog_grant_head_wait xlog_grant_head_check xfs_log_reserve xfs_trans_reserve", "journal"),
+    ],
+)  # fmt: skip
+def test_who_waits_for_room_in_a_log_waits_for_a_checkpoint(stack: str, kind: str) -> None:
+    assert wait_of(stack.split()) == Wait(kind, for_checkpoint=True)  # type: ignore[arg-type]
 
 
 def test_an_address_lies_in_the_function_that_begins_before_it() -> None:

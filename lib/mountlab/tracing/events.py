@@ -8,7 +8,7 @@ from dataclasses import dataclass
 SYSCALLS = {
     "read": ("read", "pread64", "readv", "preadv", "preadv2"),
     "write": ("write", "pwrite64", "writev", "pwritev", "pwritev2"),
-    "sync": ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs"),
+    "sync": ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync"),
     "open": ("openat", "openat2", "open", "creat"),
     "unlink": ("unlinkat", "unlink"),
     "rename": ("renameat2", "renameat", "rename"),
@@ -70,6 +70,10 @@ EVENTS = (
     Event("io_uring:io_uring_submit_req", numbers=("req", "opcode")),
     Event("io_uring:io_uring_complete", numbers=("req", "res")),
     Event("jbd2:jbd2_end_commit", numbers=("dev",)),
+    # workqueue_execute_end is not recorded: until the next item begins, a worker only looks for it, or sleeps
+    Event("workqueue:workqueue_queue_work", numbers=("work",)),
+    Event("workqueue:workqueue_execute_start", numbers=("work",)),
+    *(Event(f"vmscan:mm_vmscan_{kind}_reclaim_{side}") for kind in ("direct", "memcg") for side in ("begin", "end")),
 )
 """Whatever a kernel lacks of these is left out; a report says what is unknown without it."""
 SAMPLES_PER_S = 199

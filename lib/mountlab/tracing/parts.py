@@ -1,9 +1,10 @@
 """The split of an operation: each moment between its begin and its end belongs to one part.
 
-What a thread waits for is found in this order. The stack with which it went to sleep says a lock, throttled writing, a
-journal's commit, or the device. Who woke it says on what it depended: where an interrupt did that reported the end of a
-request, on this request; where another thread did, on whatever that thread did meanwhile, and so on. While a request
-decides, the moment belongs to the flush, the device or the queue, as the request was then.
+What a thread waits for is found in this order. The stack with which it went to sleep says a frozen file system, freed
+memory, throttled writing, the block queue; or a lock, a journal's commit, the device. For these, who woke it says on
+what it depended: an interrupt that reported the end of a request, on this request; a worker of a pool, on the work item
+that it ran, and before that on whoever queued the item; another thread, on whatever that one did meanwhile; and so on.
+While a request decides, the moment belongs to the flush, the device or the queue, as the request was then.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ Through = Literal["own", "journal", "checkpoint", "writeback"]
 """On whose behalf: the operation's own work, a commit of the journal or log that it waited for, a checkpoint that frees
 room in it, throttled writing."""
 THROUGH: tuple[Through, ...] = Through.__args__  # type: ignore[attr-defined]
-_DEEPEST = 8
-"""Threads that wait for threads: from here on it is not followed."""
+_DEEPEST = 64
+"""Threads and work items that wait for others: from here on it is not followed."""
+_UNKNOWN = Wait("unattributed")
 _REPORTED_NS = 2_000_000
 """The end of a request wakes a thread within this time, in the same thread or interrupt."""
 
@@ -64,19 +66,33 @@ class Splitter:
             yield from self._of_thread(operation.tid, operation.begin, operation.end)
             return
         begin, end, tid, ready = operation.begin, operation.end, operation.tid, operation.done
-        own = [each for each in self._requests.queued_by(tid, begin, operation.submitted) if each.done <= ready]
+        batch = [each for each in self._requests.queued_by(tid, begin, operation.submitted) if each.done <= ready]
+        own = [request for request in batch if request.done == ready] or batch  # of several that one call submitted
         queued = min((each.queued for each in own), default=min(operation.submitted, ready))
         yield from self._of_thread(tid, begin, queued)
-        yield from _of_requests(own, queued, ready, "own", "unattributed")
-        for part in self._of_thread(tid, ready, end):
-            yield part._replace(layer="run_queue" if part.layer == "run_queue" else "tool", through="own")
+        served = max((request.done for request in own), default=ready)
+        yield from _of_requests(own, queued, served, "own", "unattributed")
+        yield from self._uncollected(tid, served, end)
+
+    def _uncollected(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
+        """What kept a thread from collecting what was done: itself, or what it waited for in a later operation."""
+        for span in self._tasks.thread(tid).between(begin, end):
+            if span.state == "asleep" and self._wait(span.stack).kind != "unattributed":
+                yield Piece(begin, span.begin, "tool")
+                yield from self._asleep(tid, span, "own", _DEEPEST)
+                begin = span.end
+            elif span.state == "runnable":
+                yield Piece(begin, span.begin, "tool")
+                yield Piece(span.begin, span.end, "run_queue")
+                begin = span.end
+        yield Piece(begin, end, "tool")
 
     def _of_thread(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
         """What the thread of an operation did itself."""
         at = begin
         for span in self._tasks.thread(tid).between(begin, end):
             if span.state == "running":
-                yield Piece(span.begin, span.end, "processor")
+                yield from self._running(tid, span.begin, span.end)
             elif span.state == "runnable":
                 yield Piece(span.begin, span.end, "run_queue")
             elif span.state == "asleep":
@@ -84,53 +100,94 @@ class Splitter:
             else:
                 yield Piece(span.begin, span.end, "unattributed")
             at = span.end
-        if at < end:  # a thread that never left its processor is in no event
-            yield Piece(at, end, "processor" if at == begin else "unattributed")
-
-    def _asleep(
-        self, tid: int, span: Span, through: Through, depth: int, behind: Wait = "unattributed"
-    ) -> Iterator[Piece]:
-        """What a thread waited for. `behind`: what for the thread waits that waits for this one."""
-        own = self._wait(span.stack)
-        wait = behind if own == "unattributed" else own
-        if wait in ("lock", "writeback"):
-            yield Piece(span.begin, span.end, wait, "writeback" if wait == "writeback" else through)
-            return
-        through = "journal" if wait == "journal" else through
-        request = self._reported(span.waking) if span.waking else None
-        if request:
-            around = self._requests.around(span.begin, span.end, {tid, request.tid})
-            served = [each for each in around if each == request or each.queued <= request.done]
-            otherwise: Layer = "queue" if wait == "device" else _rest(through)
-            yield from _of_requests(served, span.begin, span.end, through, otherwise)
-        elif span.waking and depth and span.waking.waker not in (0, tid):
-            yield from self._behind(span.waking.waker, span, through, wait, depth - 1)
+        if at == begin:  # a thread that never left its processor is in no event
+            yield from self._running(tid, at, end)
         else:
-            yield from self._otherwise(span.begin, span.end, through, wait)
+            yield Piece(at, end, "unattributed")
 
-    def _behind(self, tid: int, span: Span, through: Through, wait: Wait, depth: int) -> Iterator[Piece]:
-        """What the thread did for which another one waited."""
-        at = span.begin
-        for each in self._tasks.thread(tid).between(span.begin, span.end):
-            yield from self._otherwise(at, each.begin, through, wait)
-            if each.state == "runnable":
-                yield Piece(each.begin, each.end, "run_queue", through)
-            elif each.state == "asleep" and depth:
-                yield from self._asleep(tid, each, through, depth, wait)
-            elif each.state == "running":  # a worker of the file system, or its journal
-                yield Piece(each.begin, each.end, "processor" if through == "own" else _rest(through), through)
+    def _running(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
+        for low, high in self._tasks.reclaims(tid, begin, end):
+            yield Piece(begin, low, "processor")
+            yield Piece(low, high, "reclaim")
+            begin = high
+        yield Piece(begin, end, "processor")
+
+    def _asleep(self, tid: int, span: Span, through: Through, depth: int, behind: Wait = _UNKNOWN) -> Iterator[Piece]:
+        """What a thread waited for. `behind`: what for the thread waits that waits for this one."""
+        wait = self._wait(span.stack)
+        wait = behind if wait == _UNKNOWN else wait
+        through = _through(wait, through)
+        if wait.kind in ("freeze", "reclaim", "writeback", "queue"):
+            yield Piece(span.begin, span.end, wait.kind, through)
+        elif span.waking:
+            for part in self._until(span.waking, tid, span.begin, through, depth, wait):
+                yield part._replace(end=min(part.end, span.end))
+        else:
+            yield from self._otherwise(tid, span.begin, span.end, through, wait)
+
+    def _until(self, waking: Waking, tid: int, begin: int, through: Through, depth: int, wait: Wait) -> Iterator[Piece]:
+        """What a thread waited for until it was woken, or until an item was queued whose end it waited for."""
+        waker, end = waking.waker, waking.at
+        if request := self._reported(waking):
+            around = self._requests.around(begin, end, {tid, request.tid})
+            served = [each for each in around if each == request or each.queued <= request.done]
+            otherwise: Layer = "queue" if wait.kind == "device" else _rest(through, wait)
+            yield from _of_requests(served, begin, end, through, otherwise)
+        elif not depth or waker in (0, tid):
+            yield from self._otherwise(tid, begin, end, through, wait)
+        elif item := self._tasks.item(waker, end):
+            queued = item.begin
+            if item.queued and begin < item.begin:
+                queued = max(begin, item.queued.at)
+                yield from self._until(item.queued, tid, begin, through, depth - 1, wait)
             else:
-                yield from self._otherwise(each.begin, each.end, through, wait)
-            at = each.end
-        yield from self._otherwise(at, span.end, through, wait)
+                yield from self._otherwise(tid, begin, item.begin, through, wait)
+            yield Piece(queued, item.begin, _layer_of("run_queue", through, wait), through)
+            yield from self._behind(waker, max(begin, item.begin), end, through, wait, depth - 1)
+        elif self._tasks.is_pooled(waker):
+            yield from self._by_requests(tid, begin, end, through, wait, waker)
+        else:
+            yield from self._behind(waker, begin, end, through, wait, depth - 1)
 
-    def _otherwise(self, begin: int, end: int, through: Through, wait: Wait) -> Iterator[Piece]:
-        """A time that nothing else is known about. Who waits for the device does so for a request of another thread, or
-        for one that is held back before the queue (throttled)."""
-        if begin < end and wait == "device":
-            yield from _of_requests(list(self._requests.around(begin, end)), begin, end, through, "queue")
-        elif begin < end:
-            yield Piece(begin, end, _rest(through), through)
+    def _behind(self, tid: int, begin: int, end: int, through: Through, wait: Wait, depth: int) -> Iterator[Piece]:
+        """What the thread did for which another one waited."""
+        at = begin
+        for span in self._tasks.thread(tid).between(begin, end):
+            yield from self._otherwise(tid, at, span.begin, through, wait)
+            if span.state == "asleep" and depth:
+                yield from self._asleep(tid, span, through, depth, wait)
+            elif span.state in ("running", "runnable"):
+                layer: Layer = "processor" if span.state == "running" else "run_queue"
+                yield Piece(span.begin, span.end, _layer_of(layer, through, wait), through)
+            else:
+                yield from self._otherwise(tid, span.begin, span.end, through, wait)
+            at = span.end
+        yield from self._otherwise(tid, at, end, through, wait)
+
+    def _otherwise(self, tid: int, begin: int, end: int, through: Through, wait: Wait) -> Iterator[Piece]:
+        """A time that no event explains."""
+        if wait.kind in ("device", "journal") or wait.for_checkpoint:
+            yield from self._by_requests(tid, begin, end, through, wait)
+        else:
+            yield Piece(begin, end, _rest(through, wait), through)
+
+    def _by_requests(
+        self, tid: int, begin: int, end: int, through: Through, wait: Wait, worker: int = 0
+    ) -> Iterator[Piece]:
+        """A time that the requests of a thread explain. Who waits for the device without one does so for a request of
+        another thread, or for one that is held back before the queue (throttled). `worker`: the thread of a pool that
+        ended the wait: what it did since the requests were done, and since it last slept, was for that."""
+        served = list(self._requests.around(begin, end, {tid}))
+        if not served and (wait.kind == "device" or wait.for_checkpoint):
+            served = list(self._requests.around(begin, end))
+        done = max(begin, min(end, max((request.done for request in served), default=end)))
+        held_back: Layer = "queue" if wait.kind == "device" else _rest(through, wait)
+        yield from _of_requests(served, begin, done, through, held_back)
+        slept = (span.end for span in self._tasks.thread(worker).between(done, end) if span.state == "asleep")
+        since = max(slept, default=done) if worker else end
+        yield Piece(done, since, _rest(through, wait), through)
+        if since < end:
+            yield from self._behind(worker, since, end, through, wait, 0)
 
     def _reported(self, waking: Waking) -> Request | None:
         """Return the request whose end woke a thread."""
@@ -139,15 +196,34 @@ class Splitter:
 
     def _wait(self, stack: int) -> Wait:
         if stack < 0:
-            return "unattributed"
+            return _UNKNOWN
         if stack not in self._waits:
             self._waits[stack] = wait_of(self._symbols.functions(self._trace.stacks[stack]))
         return self._waits[stack]
 
 
-def _rest(through: Through) -> Layer:
+def _through(wait: Wait, waiter: Through) -> Through:
+    """Return on whose behalf a thread waits, for which a waiter waits."""
+    if wait.for_checkpoint:
+        return "checkpoint"
+    if wait.kind == "writeback":
+        return "writeback"
+    return "journal" if wait.kind == "journal" and waiter == "own" else waiter
+
+
+def _rest(through: Through, wait: Wait) -> Layer:
     """Return the part for a time in which no request was under way."""
-    return "journal" if through == "journal" else "unattributed"
+    if wait.kind == "lock":
+        return "lock"
+    return "unattributed" if through == "own" else "journal"
+
+
+def _layer_of(state: Layer, through: Through, wait: Wait) -> Layer:
+    """Return the part for a time in which a thread was at work for which another one waits: the holder of its lock, a
+    worker of the file system, its journal."""
+    if wait.kind == "lock":
+        return "lock"
+    return _rest(through, wait) if state == "processor" and through != "own" else state
 
 
 def _of_requests(own: list[Request], begin: int, end: int, through: Through, otherwise: Layer) -> Iterator[Piece]:

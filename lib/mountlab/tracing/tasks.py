@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from mountlab.tracing.perf_data import Columns, Trace, groups
 
 State = Literal["running", "runnable", "asleep", "unknown"]
+_POOLED = re.compile(rb"kworker/|ksoftirqd/|iou-wrk-|loop[0-9]")
+"""Names of threads that serve whoever has work: work queues, softirqs, io_uring, loop devices of older kernels."""
 _ASLEEP = 0xFF
 """The bits of prev_state that a thread has which waits for something; without them it was only taken off."""
 
 
 class Waking(NamedTuple):
-    """Who wakes a thread."""
+    """Who wakes a thread, or queues a work item."""
 
     at: int
     waker: int
@@ -33,6 +38,14 @@ class Span(NamedTuple):
     """Where it went to sleep, as a number in the trace's stacks."""
     waking: Waking | None = None
     """What ended its sleep."""
+
+
+class Item(NamedTuple):
+    """A work item that a worker of a pool runs."""
+
+    begin: int
+    queued: Waking | None
+    """Who queued it, and when; None where that was not seen."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,10 @@ class Tasks:
         self._known: dict[int, Thread] = {}
         self._leaves = self._times(self._out)
         self._on_cpu = self._times(groups(self._switches, "CPU"))
+        self._items = trace.rows("workqueue:workqueue_execute_start")
+        self._queued = trace.rows("workqueue:workqueue_queue_work")
+        self._items_of, self._queued_of = groups(self._items, "TID"), groups(self._queued, "work")
+        self._reclaims = dict(_reclaims(trace))
 
     def _times(self, rows_of: Mapping[int, Columns]) -> dict[int, list[int]]:
         assert self._switches is not None or not rows_of
@@ -82,6 +99,29 @@ class Tasks:
         """Return whether a processor has taken another thread between two moments."""
         times = self._on_cpu.get(cpu, [])
         return bisect_right(times, end) > bisect_right(times, begin)
+
+    def is_pooled(self, tid: int) -> bool:
+        """Return whether a thread serves many: what it did before belongs to others."""
+        if tid in self._items_of:
+            return True
+        if self._switches is None or tid not in self._out:
+            return False
+        return bool(_POOLED.match(bytes(self._switches["prev_comm"][self._out[tid][0]])))
+
+    def item(self, tid: int, at: int) -> Item | None:
+        """Return the work item that a thread runs at a moment; None where none was seen to begin."""
+        row = _last(self._items, self._items_of.get(tid), at)
+        if row is None:
+            return None
+        begin = int(row["TIME"])
+        queued = _last(self._queued, self._queued_of.get(int(row["work"])), begin)
+        return Item(begin, None if queued is None else Waking(*(int(queued[name]) for name in ("TIME", "TID", "CPU"))))
+
+    def reclaims(self, tid: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield when a thread freed memory in this time."""
+        for low, high in self._reclaims.get(tid, ()):
+            if low < end and begin < high:
+                yield max(begin, low), min(end, high)
 
     def _spans(self, tid: int) -> Iterator[Span]:
         first, last = self._trace.span_ns
@@ -120,6 +160,32 @@ class Tasks:
             if table is not None and tid in rows:
                 found += [(int(table["TIME"][row]), kind, int(row)) for row in rows[tid]]
         return sorted(found, key=lambda each: each[0])
+
+
+def _last(rows: Columns | None, own: Columns | None, at: int) -> Columns | None:
+    """Return the last of these rows that is not later; None where there is none."""
+    if rows is None or own is None:
+        return None
+    position = int(np.searchsorted(rows["TIME"][own], at, side="right"))
+    return rows[own[position - 1]] if position else None
+
+
+def _reclaims(trace: Trace) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Yield each thread that freed memory, and when it did. Of what began before the trace, or did not end in it, the
+    part inside."""
+    steps: dict[int, list[tuple[int, int]]] = {}
+    for side, change in (("begin", 1), ("end", -1)):
+        for kind in ("direct", "memcg"):
+            rows = trace.rows(f"vmscan:mm_vmscan_{kind}_reclaim_{side}")
+            if rows is not None:
+                for tid, at in zip(rows["TID"].tolist(), rows["TIME"].tolist(), strict=True):
+                    steps.setdefault(tid, []).append((at, change))
+    first, last = trace.span_ns
+    for tid, own in steps.items():
+        own.sort()
+        begins = [*([] if own[0][1] == 1 else [first]), *(at for at, change in own if change == 1)]
+        ends = [*(at for at, change in own if change == -1), *([] if own[-1][1] == -1 else [last])]
+        yield tid, list(zip(begins, ends, strict=False))
 
 
 def _before(state: str, kind: str) -> State:
