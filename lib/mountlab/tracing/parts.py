@@ -49,6 +49,7 @@ class Splitter:
     def __init__(self, trace: Trace, tasks: Tasks, requests: Requests, symbols: Symbols) -> None:
         self._trace, self._tasks, self._requests, self._symbols = trace, tasks, requests, symbols
         self._waits: dict[int, Wait] = {}
+        self._locks: dict[tuple[int, int, Through], list[Piece]] = {}
 
     def parts(self, operation: Operation) -> list[Piece]:
         """Return the parts of an operation in order; together they are as long as it."""
@@ -119,11 +120,26 @@ class Splitter:
         through = _through(wait, through)
         if wait.kind in ("freeze", "reclaim", "writeback", "queue"):
             yield Piece(span.begin, span.end, wait.kind, through)
+        elif span.waking and wait.kind == "lock":
+            for part in self._for_lock(tid, self._tasks.thread(tid).at(span.begin), through, depth, wait):
+                if part.begin < span.end and span.begin < part.end:
+                    begin, end = max(part.begin, span.begin), min(part.end, span.end)
+                    yield Piece(begin, end, part.layer, part.through)
         elif span.waking:
             for part in self._until(span.waking, tid, span.begin, through, depth, wait):
-                yield part._replace(end=min(part.end, span.end))
+                yield part if part.end <= span.end else part._replace(end=span.end)
         else:
             yield from self._otherwise(tid, span.begin, span.end, through, wait)
+
+    def _for_lock(self, tid: int, span: Span, through: Through, depth: int, wait: Wait) -> list[Piece]:
+        """What a thread waited for that waited for a lock. Its holder may have waited for the same one before, and so
+        on: each such wait is followed once, whoever waits behind it."""
+        key = tid, span.begin, through
+        if key not in self._locks:
+            assert span.waking
+            self._locks[key] = [Piece(span.begin, span.waking.at, "lock", through)]  # if threads wait for each other
+            self._locks[key] = _joined(self._until(span.waking, tid, span.begin, through, depth, wait))
+        return self._locks[key]
 
     def _until(self, waking: Waking, tid: int, begin: int, through: Through, depth: int, wait: Wait) -> Iterator[Piece]:
         """What a thread waited for until it was woken, or until an item was queued whose end it waited for."""
@@ -166,6 +182,8 @@ class Splitter:
 
     def _otherwise(self, tid: int, begin: int, end: int, through: Through, wait: Wait) -> Iterator[Piece]:
         """A time that no event explains."""
+        if begin >= end:
+            return
         if wait.kind in ("device", "journal") or wait.for_checkpoint:
             yield from self._by_requests(tid, begin, end, through, wait)
         else:

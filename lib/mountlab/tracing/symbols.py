@@ -127,7 +127,7 @@ def wait_of(functions: list[str]) -> Wait:
     if not _RECLAIM.isdisjoint(functions):
         return Wait("reclaim")
     kinds = (table[name] for table in (WAITS, _ANY_DEVICE) for name in functions if name in table)
-    kind = next(kinds, "unattributed")
+    kind: Kind = next(kinds, "unattributed")
     if kind == "lock" and _is_frozen(functions):
         kind = "freeze"
     return Wait(kind, for_checkpoint=not _CHECKPOINT.isdisjoint(functions))

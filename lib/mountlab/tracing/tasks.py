@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
 
 from mountlab.tracing.perf_data import Columns, Trace, groups
 
@@ -62,6 +61,10 @@ class Thread:
             if span.end > begin:
                 yield span._replace(begin=max(begin, span.begin), end=min(end, span.end))
 
+    def at(self, moment: int) -> Span:
+        """Return the whole span that a moment lies in."""
+        return self.spans[bisect_right(self.begins, moment) - 1]
+
 
 class Tasks:
     """All threads of a trace."""
@@ -74,9 +77,8 @@ class Tasks:
         self._known: dict[int, Thread] = {}
         self._leaves = self._times(self._out)
         self._on_cpu = self._times(groups(self._switches, "CPU"))
-        self._items = trace.rows("workqueue:workqueue_execute_start")
-        self._queued = trace.rows("workqueue:workqueue_queue_work")
-        self._items_of, self._queued_of = groups(self._items, "TID"), groups(self._queued, "work")
+        self._items = _Latest(trace.rows("workqueue:workqueue_execute_start"), "TID")
+        self._queued = _Latest(trace.rows("workqueue:workqueue_queue_work"), "work")
         self._reclaims = dict(_reclaims(trace))
 
     def _times(self, rows_of: Mapping[int, Columns]) -> dict[int, list[int]]:
@@ -102,7 +104,7 @@ class Tasks:
 
     def is_pooled(self, tid: int) -> bool:
         """Return whether a thread serves many: what it did before belongs to others."""
-        if tid in self._items_of:
+        if self._items.has(tid):
             return True
         if self._switches is None or tid not in self._out:
             return False
@@ -110,11 +112,11 @@ class Tasks:
 
     def item(self, tid: int, at: int) -> Item | None:
         """Return the work item that a thread runs at a moment; None where none was seen to begin."""
-        row = _last(self._items, self._items_of.get(tid), at)
-        if row is None:
+        began = self._items.row(tid, at)
+        if began is None:
             return None
-        begin = int(row["TIME"])
-        queued = _last(self._queued, self._queued_of.get(int(row["work"])), begin)
+        begin = int(began["TIME"])
+        queued = self._queued.row(int(began["work"]), begin)
         return Item(begin, None if queued is None else Waking(*(int(queued[name]) for name in ("TIME", "TID", "CPU"))))
 
     def reclaims(self, tid: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -162,12 +164,24 @@ class Tasks:
         return sorted(found, key=lambda each: each[0])
 
 
-def _last(rows: Columns | None, own: Columns | None, at: int) -> Columns | None:
-    """Return the last of these rows that is not later; None where there is none."""
-    if rows is None or own is None:
-        return None
-    position = int(np.searchsorted(rows["TIME"][own], at, side="right"))
-    return rows[own[position - 1]] if position else None
+class _Latest:
+    """The rows of an event by a column, to find the last before a moment."""
+
+    def __init__(self, rows: Columns | None, column: str) -> None:
+        self._rows, self._of = rows, groups(rows, column)
+        self._times: dict[int, list[int]] = {}
+
+    def has(self, key: int) -> bool:
+        return key in self._of
+
+    def row(self, key: int, at: int) -> Columns | None:
+        """Return the last row of this key that is not later; None where there is none."""
+        if self._rows is None or key not in self._of:
+            return None
+        if key not in self._times:
+            self._times[key] = self._rows["TIME"][self._of[key]].tolist()
+        position = bisect_right(self._times[key], at)
+        return self._rows[self._of[key][position - 1]] if position else None
 
 
 def _reclaims(trace: Trace) -> Iterator[tuple[int, list[tuple[int, int]]]]:
