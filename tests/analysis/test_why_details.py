@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
-from mountlab.analysis.why_details import processor_stacks, slowest
-from simulated_why import STACKS, simulated_why, sweep_of
+from mountlab.analysis.why_details import processor_stacks, ran_instead, sleep_stacks, slowest
+from mountlab.analysis.why_frames import frame_of
+from simulated_why import SLEEPS, STACKS, simulated_why, sweep_of
 
 SWEEP = sweep_of("ext4", "xfs")
 WHY = simulated_why(SWEEP, blocks=12)
@@ -38,6 +40,29 @@ def test_a_sample_is_a_199th_of_a_second_divided_among_the_reads_and_writes() ->
         assert found[stack] == pytest.approx(12 * samples / 199 / writes)
 
 
-def test_from_few_samples_nothing_is_drawn() -> None:
-    few = replace(WHY, stacks=WHY.stacks.assign(samples=1))
-    assert processor_stacks(few, EXT4) == {}
+def test_sleep_is_divided_among_the_reads_and_writes() -> None:
+    found = sleep_stacks(WHY, EXT4)
+    assert found == pytest.approx({stack: seconds / 2000 for stack, (_, seconds) in SLEEPS["ext4"].items()})
+
+
+def test_from_few_samples_or_sleeps_nothing_is_drawn() -> None:
+    few = replace(WHY, stacks=WHY.stacks.assign(samples=1), sleeps=WHY.sleeps.assign(sleeps=1))
+    assert processor_stacks(few, EXT4) == sleep_stacks(few, EXT4) == {}
+
+
+def test_what_ran_instead_is_a_mean_over_all_trials_that_are_shown() -> None:
+    """A program that ran in one trial only counts as nothing in the others; what is withheld is no trial."""
+    lost = {("xfs", 3): {"withheld": "the kernel had no room for 9 of 99 events"}}
+    frames = simulated_why(SWEEP, blocks=3, changes=lost)
+    about = {row[2]: row for row in frames.work[["trial_id", "block", "cell", "filesystem", "workload"]].to_numpy()
+             .tolist() if row[2] == XFS}  # fmt: skip
+    trials = sorted({(row[0], row[1]) for row in frames.work[frames.work["cell"] == XFS].to_numpy().tolist()})
+    seconds = [{"hog": 4e-3, "idle": 1e-3}, {"idle": 3e-3}, {"hog": 1.0}]
+    rows = [
+        (trial, block, *about[XFS][2:], "sync", "ran_instead_s_per_op", name, value, "s")
+        for (trial, block), own in zip(trials, seconds, strict=True)
+        for name, value in own.items()
+    ]
+    known = replace(frames, work=pd.concat([frames.work, frame_of("why_work", rows)]))
+    assert list(ran_instead(known, XFS, "sync").items()) == [("hog", 2e-3), ("idle", 2e-3)]
+    assert ran_instead(known, XFS, "write") == ran_instead(known, EXT4, "sync") == {}

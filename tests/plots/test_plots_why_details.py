@@ -53,9 +53,19 @@ def test_the_title_of_a_flame_graph_says_how_long_and_in_what() -> None:
     )
 
 
-def test_without_processor_time_there_is_no_flame_graph() -> None:
-    with pytest.raises(InputError, match="there is no processor time to plot"):
-        plots.plot_flame({}, "ext4")
+def test_the_title_of_a_flame_graph_of_sleep_says_that_threads_slept_and_for_what() -> None:
+    slept = {"fio;ext4_sync_file;jbd2_log_wait_commit": 3e-3, "fio;blk_mq_get_tag": 1e-3}
+    plot = plots.plot_flame(slept, "ext4", asleep=True)
+    assert plain(plot.title) == "Threads on ext4 sleep 4.00 ms an operation, 75 % of it in the file system"
+    assert plain(plot.alt).startswith("Flame graph of the sleep of threads on ext4. ")
+    compared = plots.plot_flame(slept, "ext4", than={"fio;down_read": 2e-3}, other="xfs", asleep=True)
+    assert plain(compared.title) == "Threads on ext4 sleep 4.00 ms an operation, on xfs 2.00 ms"
+
+
+@pytest.mark.parametrize(("asleep", "what"), [(False, "processor time"), (True, "sleep")])
+def test_without_time_there_is_no_flame_graph(asleep: bool, what: str) -> None:
+    with pytest.raises(InputError, match=f"there is no {what} to plot"):
+        plots.plot_flame({}, "ext4", asleep=asleep)
 
 
 SLOW = [

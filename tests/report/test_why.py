@@ -199,8 +199,17 @@ def test_the_latencies_lead_to_the_timelines_of_the_slowest_operations() -> None
 
 
 def test_without_diagnostic_trials_there_are_no_timelines_and_no_flame_graphs() -> None:
-    for section in (sections.why_slowest, sections.why_processors):
+    for section in (sections.why_slowest, sections.why_processors, sections.why_asleep):
         assert "The run has no diagnostic trials" in html.words_of(section(synthetic_run()))
+
+
+def test_where_threads_slept_is_drawn_for_each_cell_and_against_the_baseline() -> None:
+    text = html.words_of(sections.why_asleep(run_of("ext4", "xfs"))).replace("\u00a0", " ")
+    said = re.findall(r"Threads on \w+ sleep [\d.]+ .s an operation(?:, on \w+ [\d.]+ .s)?", text)
+    assert set(said) == {
+        "Threads on ext4 sleep 2.30 ms an operation", "Threads on xfs sleep 600 µs an operation",
+        "Threads on xfs sleep 600 µs an operation, on ext4 2.30 ms",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("most", "drawn"), [(2, 2), (4, 3)])

@@ -249,6 +249,7 @@ def figures_of_no_run() -> DRAWN:
         "flame of a difference": partial(
             plots.plot_flame, _stacks("ext4"), f"ext4 under {LONG_WORKLOADS[0].label}", than=_stacks("xfs"), other="xfs"
         ),
+        "flame of sleep": partial(plots.plot_flame, _stacks("ext4"), "ext4", asleep=True),
         "simulated": partial(plots.plot_simulated, simulated, truth=1.0, finding="0 of 40 miss"),
         "smallest difference": partial(plots.plot_smallest_difference, curves, planned=planned, power=0.8),
     }

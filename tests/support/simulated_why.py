@@ -125,7 +125,8 @@ def simulated_why(
                 value = float(rng.normal(mean, 0.01 * mean))
                 work.append((*trial, operation, quantity, label, value, UNITS.get(quantity, "1")))
     frames = (frame_of("why_layers", layers), frame_of("why_work", work), frame_of("why_traces", traces))
-    return Why(*frames, frame_of("why_slowest", slow_rows(layers)), frame_of("why_stacks", stack_rows(traces)))
+    stacks, sleeps = frame_of("why_stacks", stack_rows(traces)), frame_of("why_sleeps", sleep_rows(traces))
+    return Why(*frames, frame_of("why_slowest", slow_rows(layers)), stacks, sleeps)
 
 
 def slow_rows(layers: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -157,3 +158,19 @@ STACKS: Mapping[str, Mapping[str, int]] = {
 def stack_rows(traces: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     trials = {trial[0]: trial[:5] for trial in traces}
     return [(*trial, stack, n) for trial in trials.values() for stack, n in STACKS.get(trial[3], {}).items()]
+
+
+SLEEPS: Mapping[str, Mapping[str, tuple[int, float]]] = {
+    "ext4": {
+        "fio;do_syscall_64;ksys_fsync;ext4_sync_file;jbd2_log_wait_commit": (2000, 2.4),
+        "fio;do_syscall_64;ksys_fsync;ext4_sync_file;folio_wait_writeback": (2000, 0.4),
+        "jbd2;ret_from_fork;kthread;kjournald2;jbd2_journal_commit_transaction;bit_wait_io": (4000, 1.8),
+    },
+    "xfs": {"fio;do_syscall_64;ksys_fsync;xfs_file_fsync;xlog_wait_on_iclog": (2000, 1.2)},
+}
+"""File system to how often threads slept in each stack in one trial, and for how many seconds together."""
+
+
+def sleep_rows(traces: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    trials = {trial[0]: trial[:5] for trial in traces}
+    return [(*trial, stack, *own) for trial in trials.values() for stack, own in SLEEPS.get(trial[3], {}).items()]

@@ -210,9 +210,9 @@ def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
     the trials has too few operations for: the others would be a choice among trials."""
     found: dict[Where, dict[int, dict[LayerPart, float]]] = {}
     few = {Where(each.cell, each.operation, "p99") for each in few_operations(why)}
-    shown = _shown(why, why.layers)
+    rows = shown(why, why.layers)
     columns = ("cell", "operation", "statistic", "block", "layer", "through", "seconds")
-    for cell, operation, statistic, block, layer, through, seconds in _rows(shown, *columns):
+    for cell, operation, statistic, block, layer, through, seconds in _rows(rows, *columns):
         where = Where(cell, operation, statistic)
         if where in few:
             continue
@@ -346,7 +346,7 @@ def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
 def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
     found: dict[tuple[_WorkKey, str], dict[int, float]] = {}
     columns = ("operation", "quantity", "label", "unit", "cell", "block", "value")
-    for operation, quantity, label, unit, cell, block, value in _rows(_shown(why, why.work), *columns):
+    for operation, quantity, label, unit, cell, block, value in _rows(shown(why, why.work), *columns):
         if math.isfinite(value) and quantity != RAN_INSTEAD:
             found.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
     return found
@@ -400,7 +400,7 @@ def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[
 # ── what is to be said beside them ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
+def shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of what is withheld. A row for the whole trial is, where all of the trial's operations are."""
     hidden, kept = set[tuple[str, str]](), set[str]()
     for trial, operation, reason in _rows(why.traces, "trial_id", "operation", "withheld"):

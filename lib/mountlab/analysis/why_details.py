@@ -1,17 +1,20 @@
-"""Of the diagnostic trials of a cell: its slowest operations one by one, and where its processors were."""
+"""Of the diagnostic trials of a cell: its slowest operations one by one, where its processors were and its threads
+slept, and what ran while operations waited for a processor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from mountlab.analysis.why import shown
 from mountlab.analysis.why_frames import Why
 from mountlab.core.frames import pd
+from mountlab.core.layers import RAN_INSTEAD
 from mountlab.tracing.events import SAMPLES_PER_S
 
 SLOWEST = 10
 FEWEST_SAMPLES = 100
-"""With fewer a flame graph shows chance."""
+"""With fewer, of samples or of sleeps, a flame graph shows chance."""
 
 
 class SlowPiece(NamedTuple):
@@ -55,10 +58,33 @@ def _pieces(own: pd.DataFrame) -> Iterator[SlowPiece]:
 def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to its processor time in seconds for each operation that
     reads or writes (of a cell without such: for each operation); {} where too few samples were taken."""
-    rows, traces = why.stacks[why.stacks["cell"] == cell], why.traces[why.traces["cell"] == cell]
+    rows = why.stacks[why.stacks["cell"] == cell]
+    return _per_operation(why, cell, rows["stack"], rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum()))
+
+
+def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
+    """Return each stack of the diagnostic trials of a cell to the seconds that threads slept in it for each such
+    operation; {} where too few sleeps were seen."""
+    rows = why.sleeps[why.sleeps["cell"] == cell]
+    return _per_operation(why, cell, rows["stack"], rows["seconds"], int(rows["sleeps"].sum()))
+
+
+def _per_operation(why: Why, cell: str, stacks: pd.Series, seconds: pd.Series, seen: int) -> Mapping[str, float]:
+    traces = why.traces[why.traces["cell"] == cell]
     moving = traces[traces["operation"].isin(("read", "write"))]
     operations = int((moving if len(moving) else traces)["operations"].sum())
-    if not operations or int(rows["samples"].sum()) < FEWEST_SAMPLES:
+    if not operations or seen < FEWEST_SAMPLES:
         return {}
-    samples = rows.groupby("stack", sort=False)["samples"].sum()
-    return {str(stack): float(count) / SAMPLES_PER_S / operations for stack, count in samples.items()}
+    return {str(stack): float(each) / operations for stack, each in seconds.groupby(stacks, sort=False).sum().items()}
+
+
+def ran_instead(why: Why, cell: str, operation: str) -> Mapping[str, float]:
+    """Return what had the processor while an operation of a cell waited for one, to the seconds for each operation, the
+    longest first: means over diagnostic trials."""
+    work, traces = (
+        rows[(rows["cell"] == cell) & (rows["operation"] == operation)]
+        for rows in (shown(why, why.work), shown(why, why.traces))
+    )
+    instead, trials = work[work["quantity"] == RAN_INSTEAD], traces["trial_id"].nunique()
+    seconds = instead.groupby("label")["value"].sum().sort_values(ascending=False, kind="stable")
+    return {str(name): float(each) / trials for name, each in seconds.items()}

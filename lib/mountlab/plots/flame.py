@@ -1,4 +1,4 @@
-"""A flame graph: where the processors were, function over its caller, each as wide as its time."""
+"""A flame graph: where the processors were or threads slept, function over its caller, each as wide as its time."""
 
 from __future__ import annotations
 
@@ -35,11 +35,17 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
             "clear_",
             "__alloc",
             "balance_dirty",
+            "shrink",
+            "try_to_free",
+            "reclaim",
         ),
     ),
     "block layer and device": (
         "#0072B2",
-        ("blk", "__blk", "bio", "submit_bio", "lo_", "loop", "nvme", "virt", "scsi", "dd_", "__submit_bio", "blkdev"),
+        (
+            *("blk", "__blk", "bio", "submit_bio", "lo_", "loop", "nvme", "virt", "scsi", "dd_", "__submit_bio"),
+            *("blkdev", "rq_qos", "wbt"),
+        ),
     ),
     "scheduler and locks": (
         "#CC79A7",
@@ -84,22 +90,29 @@ class _Frame:
 
 
 def plot_flame(
-    stacks: Mapping[str, float], name: str, *, than: Mapping[str, float] | None = None, other: str = ""
+    stacks: Mapping[str, float],
+    name: str,
+    *,
+    than: Mapping[str, float] | None = None,
+    other: str = "",
+    asleep: bool = False,
 ) -> Plot:
     """Return the flame graph of a cell; with `than` each function has the colour of its difference to the cell `other`.
 
     `stacks`: functions from the outermost to the innermost, separated by ';', to seconds of processor time for each
-    operation. Raises InputError where there is none.
+    operation, or with `asleep` of sleep. Raises InputError where there is none.
     """
     own = _by_path(stacks)
-    require([path for path, seconds in own.items() if seconds > 0], "processor time")
+    require([path for path, seconds in own.items() if seconds > 0], "sleep" if asleep else "processor time")
     whole = sum(seconds for path, seconds in own.items() if len(path) == 1)
     frames = list(_frames(own, whole))
     differs = _difference(own, _by_path(than)) if than is not None else {}
     with mpl.rc_context(STYLE):
         figure = _drawn(frames, own, differs, whole, compared=than is not None)
     lines = [f"{frame.name} {_share(own[frame.path], whole)}" for frame in frames if len(frame.path) == 1]
-    return Plot(figure, _title(own, whole, name, than, other), f"Flame graph of {name}. {in_alt(lines)}", _legend(than))
+    title = _title(own, whole, name, than, other, asleep=asleep)
+    of = f"the sleep of threads on {name}" if asleep else name
+    return Plot(figure, title, f"Flame graph of {of}. {in_alt(lines)}", _legend(than))
 
 
 def _drawn(
@@ -183,12 +196,15 @@ def _legend(than: Mapping[str, float] | None) -> dict[str, Mark]:
 
 
 def _title(
-    own: Mapping[tuple[str, ...], float], whole: float, name: str, than: Mapping[str, float] | None, other: str
-) -> str:
-    spent = f"{name} takes {numbers.quantity(whole, 's')} of processor time an operation"
+    own: Mapping[tuple[str, ...], float], whole: float, name: str, than: Mapping[str, float] | None, other: str,
+    *, asleep: bool,
+) -> str:  # fmt: skip
+    time = numbers.quantity(whole, "s")
+    spent = f"{name} takes {time} of processor time an operation"
+    if asleep:
+        spent, other = f"Threads on {name} sleep {time} an operation", f"on {other}"
     if than is not None:
-        base = sum(than.values())
-        return f"{spent}, {other} {numbers.quantity(base, 's')}"
+        return f"{spent}, {other} {numbers.quantity(sum(than.values()), 's')}"
     kinds = _by_kind(own)
     largest = max(kinds, key=lambda kind: kinds[kind])
     return f"{spent}, {_share(kinds[largest], whole)} of it in the {largest}" if kinds[largest] > 0 else spent

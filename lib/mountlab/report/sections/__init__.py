@@ -28,12 +28,12 @@ from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
 from mountlab.report.sections.why import why
-from mountlab.report.sections.why_details import why_processors, why_slowest
+from mountlab.report.sections.why_details import why_asleep, why_processors, why_slowest
 
 __all__ = [
     "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",
     "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one",
     "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview",
     "parameters", "plots_of_plugins", "published", "question", "reproduce", "responses", "run_order", "stopping",
-    "tables", "trials", "verdicts", "versions", "which", "why", "why_processors", "why_slowest",
+    "tables", "trials", "verdicts", "versions", "which", "why", "why_asleep", "why_processors", "why_slowest",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from mountlab.report.sections.clients import client_plots
 from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
-from mountlab.report.sections.why_details import flame_plots, slowest_plots
+from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
 
@@ -387,7 +387,7 @@ _OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
     "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
     "bytes": byte_plots,
-    "bars": bar_plots, "layers": layer_plots, "slowest": slowest_plots, "flames": flame_plots,
+    "bars": bar_plots, "layers": layer_plots, "slowest": slowest_plots, "flames": flame_plots, "sleeps": sleep_plots,
 }  # fmt: skip
 PLOTS = plugins.Registry(
     plugins.PLOTS, {name: ReportPlot(name, draw) for name, draw in _OWN.items()}, ReportPlot, key="name"

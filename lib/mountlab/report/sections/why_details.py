@@ -1,4 +1,5 @@
-"""Below the split of latencies: the slowest operations one by one, and where the processors were."""
+"""Below the split of latencies: the slowest operations one by one, where the processors were, and where threads
+slept."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from itertools import islice
 from mountlab import plots
 from mountlab.analysis import why as causes_of
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why_details import FEWEST_SAMPLES, processor_stacks, slowest
+from mountlab.analysis.why_details import FEWEST_SAMPLES, processor_stacks, sleep_stacks, slowest
 from mountlab.core import numbers
 from mountlab.core.model import Cell
 from mountlab.plots import Plot, SlowOperation
@@ -29,7 +30,7 @@ def _others(drawn: int) -> Html | str:
     if drawn < _MOST_PLOTS:
         return ""
     most = f"The page draws {numbers.counted(drawn, 'plot')} of them at most"
-    return html.paragraph(f"{most}: the frames why_slowest and why_stacks have all.", kind="meta")
+    return html.paragraph(f"{most}: the frames why_slowest, why_stacks and why_sleeps have all.", kind="meta")
 
 
 def slowest_plots(run: RunView) -> Iterator[Plot]:
@@ -50,13 +51,19 @@ def _slowest(run: RunView) -> Iterator[Plot]:
 
 def why_processors(run: RunView) -> Html:
     """Return a flame graph for each cell; of a candidate with its difference to the baseline."""
-    drawn = [html.details(plot.title, html.plot(plot)) for plot in flame_plots(run)]
-    few = f"No cell has {numbers.counted(FEWEST_SAMPLES, 'sample')} of its processors."
-    return (
-        html.joined(*drawn, _others(len(drawn)))
-        if drawn
-        else html.nothing(few if run.why else "The run has no diagnostic trials.")
-    )
+    return _flame_graphs(run, flame_plots(run), f"No cell has {numbers.counted(FEWEST_SAMPLES, 'sample')}.")
+
+
+def why_asleep(run: RunView) -> Html:
+    """Return the same of where threads slept while operations were under way."""
+    return _flame_graphs(run, sleep_plots(run), f"Threads of no cell slept {FEWEST_SAMPLES} times.")
+
+
+def _flame_graphs(run: RunView, graphs: Iterator[Plot], few: str) -> Html:
+    drawn = [html.details(plot.title, html.plot(plot)) for plot in graphs]
+    if drawn:
+        return html.joined(*drawn, _others(len(drawn)))
+    return html.nothing(few if run.why else "The run has no diagnostic trials.")
 
 
 def flame_plots(run: RunView) -> Iterator[Plot]:
@@ -64,16 +71,22 @@ def flame_plots(run: RunView) -> Iterator[Plot]:
     return islice(_flames(run), _MOST_PLOTS)
 
 
-def _flames(run: RunView) -> Iterator[Plot]:
+def sleep_plots(run: RunView) -> Iterator[Plot]:
+    """Yield those of where threads slept."""
+    return islice(_flames(run, asleep=True), _MOST_PLOTS)
+
+
+def _flames(run: RunView, *, asleep: bool = False) -> Iterator[Plot]:
+    stacks_of = sleep_stacks if asleep else processor_stacks
     for cell in run.sweep.cells:
-        stacks = processor_stacks(run.why, cell.id)
+        stacks = stacks_of(run.why, cell.id)
         if not stacks:
             continue
-        yield plots.plot_flame(stacks, _name(run, cell))
+        yield plots.plot_flame(stacks, _name(run, cell), asleep=asleep)
         baseline = _baseline(run, cell)
-        base = processor_stacks(run.why, baseline.id) if baseline else {}
+        base = stacks_of(run.why, baseline.id) if baseline else {}
         if baseline and base:
-            yield plots.plot_flame(stacks, _name(run, cell), than=base, other=_name(run, baseline))
+            yield plots.plot_flame(stacks, _name(run, cell), than=base, other=_name(run, baseline), asleep=asleep)
 
 
 def _baseline(run: RunView, cell: Cell) -> Cell | None:
