@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -238,11 +238,17 @@ def operations(why: Why) -> list[str]:
 
 def main_operations(why: Why, cells: Collection[str]) -> set[str]:
     """Return the operations that take a good part of the time of all operations of some cells together."""
+    taken = time_taken(why, cells)
+    return {operation for operation, time in taken.items() if operation and time >= _LEAST_TIME * sum(taken.values())}
+
+
+def time_taken(why: Why, cells: Collection[str]) -> dict[str, float]:
+    """Return the seconds that each operation takes in all diagnostic trials of some cells together."""
     taken: dict[str, float] = {}
     for cell, operation, count, mean in _rows(why.traces, "cell", "operation", "operations", "traced_mean"):
         if cell in cells and math.isfinite(mean):
             taken[operation] = taken.get(operation, 0.0) + float(count) * mean
-    return {operation for operation, time in taken.items() if operation and time >= _LEAST_TIME * sum(taken.values())}
+    return taken
 
 
 # ── shares of a difference ───────────────────────────────────────────────────────────────────────────────────────────
@@ -373,11 +379,14 @@ def _work_figure(
     )
     pairs = [(own[block], theirs[block]) for block in sorted(own.keys() & theirs.keys())]
     known = pairs and all(min(pair) > 0 for pair in pairs)
+    mean = estimate(list(own.values()), level=sweep.design.level, unit=figure.unit)
+    if figure.quantity == "share_of_ios":
+        mean = replace(mean, high=min(mean.high, 1.0))
     return WorkFigure(
         filesystem=filesystem,
         workload=workload,
         **figure._asdict(),
-        figure=estimate(list(own.values()), level=sweep.design.level, unit=figure.unit),
+        figure=mean,
         ratio=compare(pairs, level=sweep.design.level) if known else None,
     )
 

@@ -16,6 +16,7 @@ from mountlab.core.numbers import counted
 from mountlab.core.objectives import objective_text
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import capacity_sentences
+from mountlab.report.why_sentences import answer_lines
 
 _MOST = 6
 """Cells whose unequal work is shown in a line each."""
@@ -26,7 +27,8 @@ def run_answer(run: RunView) -> str:
     found = load_curve.searches(run) if run.sweep.searches else []
     known = stated_facts.read(run.info.get("facts", {})) or {}
     differing = stated_facts.differing(known)
-    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found, differing=differing)
+    behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
+    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found, behind=behind, differing=differing)
 
 
 def answer_text(
@@ -35,14 +37,16 @@ def answer_text(
     caveats: Sequence[Caveat],
     *,
     searches: Sequence[CellSearch] = (),
+    behind: Sequence[str] = (),
     differing: Sequence[str] = (),
 ) -> str:
     """Question, one row a search (capacity and interval), one row a comparison (ratio to the baseline, 95 % interval,
-    verdict), the options in which imported logs differ, then the caveats, worst first."""
+    verdict), what lies behind them, the options in which imported logs differ, then the caveats, worst first."""
     question = " ".join(sweep.question.split())
     found = [*_capacities(sweep, searches), ""] if searches else []
     options = ["Options in which the logs differ, or that only some state:", *differing, ""] if differing else []
-    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *options, *_caveats(caveats)])
+    causes = [*behind, ""] if behind else []
+    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *causes, *options, *_caveats(caveats)])
 
 
 def _capacities(sweep: Sweep, searches: Sequence[CellSearch]) -> Iterator[str]:

@@ -3,57 +3,118 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from mountlab.analysis.why import Cause, Cost, FewOperations, Off, PartOfDifference, Withheld, WorkFigure, behind
+from mountlab.analysis import verdicts
+from mountlab.analysis.run_view import RunView
+from mountlab.analysis.why import Cause, Cost, FewOperations, Off, PartOfDifference, Withheld, WorkFigure, behind, work
+from mountlab.analysis.why_answer import Answer, answering
+from mountlab.analysis.why_details import ran_instead
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
-from mountlab.core.names import latency_noun, metric_noun
+from mountlab.core.names import cell_id, latency_noun, metric_noun, spoken_code
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
 from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
 from mountlab.stats.histograms import ios_needed
 
-_MOST_MORE = 2
-"""Parts that are named after the largest."""
+_MOST_MORE, _MOST_ANSWERS = 2, 3
+"""Parts that are named after the largest; differences that the answer explains."""
+_BELOW = ("writeback", "journal", "queue", "device", "flush")
+"""Layers in which an operation waits for the device."""
 _TENTHS = (0.95, 9.95)
 """Counts between these are shown to a tenth."""
 _LEAST_SHARE = 0.05
-"""A smaller part of a difference is in the table alone."""
+"""A smaller part of a difference is in the table alone; of a wait it is not named."""
+_LEAST_WAIT, _HALF, _MOST_RAN = 0.2, 0.5, 3
+"""Share of a difference from which on the wait for a processor is explained; of such a wait from which on an idle
+processor explains it; programs that are named."""
+_WORK, _MOST_WORK = ("device_ios_per_op", "flushes_per_sync", "commits_per_sync"), 2
+"""Ratios of work that are looked at, and how many of them are named."""
+_WORK_APART, _LEAST_WORK = 1.1, 0.01
+"""The factor, and the amount per operation, by which ratios of work differ that may explain something."""
 
 
-def cause_sentence(cause: Cause, figures: Iterable[WorkFigure], *, name_workload: bool = True) -> str:
-    """'80 % [71, 88] of the difference in mean sync latency between xfs and ext4 is flushes (for the journal): 2.1
-    flushes per sync on ext4, 1.0 on xfs. xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5
-    diagnostic blocks.'; where nothing is shown, why."""
+Instead = Callable[[str, str], Mapping[str, float]]
+"""Cell and operation to what ran while that waited for a processor, each with its seconds for each operation."""
+
+
+def cause_subject(cause: Cause, *, name_workload: bool = True) -> str:
+    """'xfs and ext4, mean sync latency under fsync'."""
     under = f" under {cause.workload}" if name_workload else ""
-    what = f"the difference in {_latency(cause)} between {cause.candidate} and {cause.baseline}{under}"
-    first = cause.largest
-    if first is None:
-        return _nothing_shown(cause, what)
-    said = f"{share_words(first.share)} of {what} is {layer_noun(*first.part)}"
-    return f"{said}{_work_behind(cause, first, figures)}. {_difference(cause)}{_more(cause)}{_summed(cause, first)}"
+    return f"{cause.candidate} and {cause.baseline}, {_latency(cause)}{under}"
+
+
+def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead) -> str:
+    """'2.1 flushes per sync on ext4, 1.0 on xfs. The largest part of the difference is flushes (for the journal):
+    80 % [71, 88]. xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.';
+    where nothing is shown, why."""
+    done, largest = _stop(work_words(cause, figures)), cause.largest
+    if largest is None:
+        return f"{done}{_nothing_shown(cause)}"
+    shares = f"{_more(cause)}{_summed(cause, largest)}{_consequence(cause, instead)}"
+    return f"{done}{_largest(cause, largest)} {_difference(cause)}{shares}"
+
+
+def _stop(clause: str) -> str:
+    return f"{clause[0].upper()}{clause[1:]}. " if clause else ""
 
 
 def _latency(cause: Cause) -> str:
     return latency_noun(cause.operation, cause.statistic)
 
 
+def _largest(cause: Cause, part: PartOfDifference, what: str = "the difference") -> str:
+    return f"The largest part of {what} is {layer_noun(*part.part)}: {share_words(part.share)}."
+
+
+# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def share_words(share: DifferenceShare) -> str:
-    """'80 % [71, 88]', in whole per cent; 'n/a' of no share, without an interval where it has none."""
+    """'80 % [71, 88]' in whole per cent, of what points the other way without its sign. A share above 1 is in words:
+    other parts then point the other way. 'n/a' of no share; without an interval where that says nothing."""
+    if share.share < 0:
+        share = replace(share, share=-share.share, low=-share.high, high=-share.low)
     if not math.isfinite(share.share):
         return MISSING
-    ends = f" [{number(100 * share.low, 0)}, {number(100 * share.high, 0)}]" if share.known else ""
-    return f"{number(100 * share.share, 0)}\u00a0%{ends}"
+    value = "more than all of it" if share.share > 1 else _percent(share.share)
+    if not (share.known and 0 < share.low <= 1):
+        return value
+    if share.high > 1:
+        return f"{value}, at least {_percent(share.low)}"
+    return f"{value} [{number(100 * share.low, 0)}, {number(100 * share.high, 0)}]"
 
 
-def _nothing_shown(cause: Cause, what: str) -> str:
-    n = counted(cause.ratio.n, "diagnostic block")
+def share_cells(share: DifferenceShare) -> tuple[str, str]:
+    """Return a share and its interval as two cells: '80 %', '[71, 88]'; of a part that points the other way '4 %
+    against'. An end above the whole is 'all'; two of them say nothing."""
+    if not math.isfinite(share.share):
+        return MISSING, ""
+    against = " against" if share.share < 0 else ""
+    size = "more than all" if abs(share.share) > 1 else _percent(abs(share.share))
+    says = share.known and min(abs(share.low), abs(share.high)) <= 1
+    return f"{size}{against}", f"[{_end(share.low)}, {_end(share.high)}]" if says else ""
+
+
+def _end(share: float) -> str:
+    size = "all" if abs(share) > 1 else number(100 * abs(share), 0)
+    return f"{size} against" if share < 0 and size != "0" else size
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 0)}\u00a0%"
+
+
+def _nothing_shown(cause: Cause) -> str:
+    n = f"n = {counted(cause.ratio.n, 'diagnostic block')}"
     if cause.differs:
-        largest = f"; the largest, {layer_noun(*cause.parts[0].part)}, has {share_words(cause.parts[0].share)}"
-        return f"Nothing is shown about what makes {what}: no part stands out of the noise{largest}; n = {n}."
+        noun = layer_noun(*cause.parts[0].part)
+        return f"{_ratio(cause)}, but no part of that stands out of the noise: {noun}, the largest, may be 0; {n}."
     if math.isnan(cause.ratio.low):
-        return f"Nothing is shown about {what}: its spread is unknown; n = {n}."
-    return f"Nothing is shown about {what}: {_ratio(cause)}, which may be 1; n = {n}."
+        return f"Nothing is shown of the difference in time: its spread is unknown; {n}."
+    return f"Nothing is shown of the difference in time: {_ratio(cause)}, which may be 1; {n}."
 
 
 def _difference(cause: Cause) -> str:
@@ -89,23 +150,100 @@ def _parts(parts: Sequence[PartOfDifference]) -> str:
     return listed([f"{layer_noun(*each.part)}, {share_words(each.share)}" for each in parts])
 
 
-def _work_behind(cause: Cause, first: PartOfDifference, figures: Iterable[WorkFigure]) -> str:
-    """Return the work that makes most of a layer on both sides: ': 2.1 flushes per sync on ext4, 1.0 on xfs'; '' where
-    it is not known, and where it is the same."""
-    name = LAYERS[first.part.layer].quantity
-    sides = behind(cause, figures, name) if name else None
-    if sides is None:
+# ── what follows from something else ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _consequence(cause: Cause, instead: Instead) -> str:
+    """Return what made operations wait for a processor, where that is a good part of a difference; else ''."""
+    waits = [each for each in cause.parts if each.part.layer == "run_queue" and each.share.shown]
+    share = sum(each.share.share for each in waits)
+    if share < _LEAST_WAIT:
         return ""
-    theirs, ours = (_amount(each) for each in sides)
-    if theirs == ours:
-        return ""
-    spoken = sides[0].operation or "read or write"
-    noun = QUANTITIES[name].counted.format(operation=spoken)
-    return f": {theirs} {noun} on {cause.baseline}, {ours} on {cause.candidate}"
+    slower = cause.candidate if sum(each.seconds for each in waits) > 0 else cause.baseline
+    ran = instead(cell_id(slower, cause.workload), cause.operation)
+    return f" Waiting for a processor is a consequence, not a cause: {_ran(slower, ran)}."
+
+
+def _ran(filesystem: str, ran: Mapping[str, float]) -> str:
+    """'on xfs the processor meanwhile ran stress-ng (62 % of the wait) and kworker (20 %)'."""
+    whole = sum(ran.values())
+    if not whole:
+        return "what ran meanwhile is not known"
+    shares = {name: seconds / whole for name, seconds in ran.items()}
+    for name, reason in _IDLE.items():
+        if shares.get(name, 0.0) >= _HALF:
+            return f"on {filesystem} the processor was idle for {percent(round(shares[name], 2))} of the wait: {reason}"
+    named = {name: share for name, share in shares.items() if name not in _IDLE and share >= _LEAST_SHARE}
+    sized = [f"{name} ({percent(round(share, 2))})" for name, share in list(named.items())[:_MOST_RAN]]
+    many = "many programs, none for long" if not sized else listed(sized)
+    return f"on {filesystem} the processor meanwhile ran {many}"
+
+
+_IDLE: Mapping[str, str] = {
+    "held back": "a CPU quota, or a virtual machine that is throttled",
+    "idle": "it wakes up late, as from a deep sleep state or in a virtual machine",
+}
+"""What had the processor where no thread did, and what that means."""
+
+
+# ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool = False) -> str:
+    """'2.1 flushes per sync on ext4, 1.0 on xfs (0.48 times [0.46, 0.50]); 3.1 device I/Os per sync on ext4, 2.0 on
+    xfs': the work that differs, that behind the largest part first; else 'the same work on both: 2.0 device I/Os per
+    sync', or '' with `differing`. '' also where none is known, and of an operation that waits for nothing below it."""
+    main = LAYERS[cause.largest.part.layer].quantity if cause.largest else ""
+    names = dict.fromkeys((main, *_WORK)) if _reaches_device(cause) else {main} - {*_WORK}
+    known = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
+    unlike = [each for each in known if _apart(*each[1])]
+    unlike.sort(key=lambda each: (each[0] != main, -_times(*each[1])))
+    if unlike or differing:
+        return "; ".join(_sides(cause, name, *sides) for name, sides in unlike[:_MOST_WORK])
+    alike = [f"{_amount(sides[0])} {_counted(name, sides[0])}" for name, sides in known[:1]]
+    return f"the same work on both: {alike[0]}" if alike else ""
+
+
+def _reaches_device(cause: Cause) -> bool:
+    """Return whether what lies below the file system makes a good part of a latency: else its work was done for other
+    operations."""
+    below = sum(abs(each.seconds) for each in cause.parts if each.part.layer in _BELOW)
+    return below >= _LEAST_SHARE * abs(cause.ours.mean - cause.theirs.mean)
+
+
+def _times(theirs: WorkFigure, ours: WorkFigure) -> float:
+    """Return how many times one is the other, the larger by the smaller."""
+    low, high = sorted((theirs.figure.mean, ours.figure.mean))
+    return high / low if low else math.inf
+
+
+def _apart(theirs: WorkFigure, ours: WorkFigure) -> bool:
+    """Return whether two figures differ, and by so much that it may explain something."""
+    ratio = ours.ratio
+    may_be_same = ratio is not None and ratio.low <= 1 <= ratio.high
+    return (
+        not may_be_same
+        and _times(theirs, ours) > _WORK_APART
+        and abs(theirs.figure.mean - ours.figure.mean) >= _LEAST_WORK
+    )
+
+
+def _sides(cause: Cause, name: str, theirs: WorkFigure, ours: WorkFigure) -> str:
+    ratio, second = ours.ratio, _amount(ours)
+    times = f" ({ratio_figures(ratio.ratio, ratio.low, ratio.high)} times)" if ratio else ""
+    first = f"{_amount(theirs)} {_counted(name, theirs)} on {cause.baseline}"
+    return f"{first}, {'none' if second == _NONE else second} on {cause.candidate}{times}"
+
+
+def _counted(name: str, figure: WorkFigure) -> str:
+    return QUANTITIES[name].counted.format(operation=figure.operation or "read or write")
+
+
+_NONE = "no"
 
 
 def _amount(figure: WorkFigure) -> str:
-    return work_value(figure.figure.mean, figure.unit)
+    return work_value(figure.figure.mean, figure.unit) if figure.figure.mean else _NONE
 
 
 def work_value(value: float, unit: str) -> str:
@@ -113,6 +251,69 @@ def work_value(value: float, unit: str) -> str:
     if unit in ("s", "B"):
         return quantity(value, unit)
     return number(value, 1) if _TENTHS[0] <= value < _TENTHS[1] else significant(value, 2)
+
+
+# ── the answer of a run ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_lines(run: RunView) -> list[tuple[str, str]]:
+    """Return a subject and a sentence for each difference that the answer is about, the strongest first, and how many
+    more the section has."""
+    if not run.why:
+        return []
+    figures, instead = work(run.why, run.sweep), partial(ran_instead, run.why)
+    alone, smallest = len(run.sweep.workloads) == 1, run.sweep.design.smallest_effect
+    found = [(each, text) for each in answering(run) if (text := answer_sentence(each, figures, instead))]
+    lines = [(answer_subject(each, smallest, name_workload=not alone), text) for each, text in found[:_MOST_ANSWERS]]
+    more = len(found) - len(lines)
+    return [*lines, ("", f"The section Why has {counted(more, 'more difference')}.")] if more else lines
+
+
+def answer_subject(answer: Answer, smallest_effect: float, *, name_workload: bool = True) -> str:
+    """'Why xfs is faster than ext4 (sync rate)'; where that is undecided 'Work of xfs and ext4'."""
+    each = answer.comparison
+    under = f" under {verdicts.workload_of(each)}" if name_workload else ""
+    if each.verdict == "undecided":
+        return f"Work of {each.candidate} and {each.baseline}{under}"
+    verdict = verdicts.verdict_of(each, smallest_effect)
+    return f"Why {each.candidate} is {verdict} than {each.baseline}{under} ({metric_noun(each.metric)})"
+
+
+def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Instead) -> str:
+    """'3.1 device I/Os per sync on ext4, 2.0 on xfs. The largest part of the difference in mean sync latency is flushes
+    (for the journal): 80 % [71, 88].', then the doubts. Of a difference that is undecided the work alone, '' where that
+    is alike."""
+    cause = answer.cause
+    if answer.comparison.verdict == "undecided":
+        unlike = work_words(cause, figures, differing=True) if cause else ""
+        return f"{_stop(unlike)}Which of them is faster is undecided." if unlike else ""
+    if cause is None:
+        reasons = [withheld_sentence(each) for each in answer.withheld]
+        return " ".join(["Not shown: too few diagnostic trials hold both sides.", *reasons])
+    what = f"the difference in {_latency(cause)}"
+    if answer.against:
+        part = f"The diagnostic trials show {what} the other way round: {_ratio(cause)}."
+    elif cause.largest is None:
+        part = _nothing_shown(cause)
+    else:
+        part = f"{_largest(cause, cause.largest, what)}{_consequence(cause, instead)}"
+    return f"{_stop(work_words(cause, figures))}{part}{_doubts(answer)}"
+
+
+def _doubts(answer: Answer) -> str:
+    """Return what weakens the explanation; '' where nothing does."""
+    doubts = [
+        f"tracing changed the {metric_noun(each.metric)} of {each.cell} to "
+        f"{ratio_figures(each.ratio.ratio, each.ratio.low, each.ratio.high)} of what was counted"
+        for each in answer.slowed
+    ]
+    doubts += [f"the parts on {each.cell} are {percent(each.by)} off the tool's own mean" for each in answer.off]
+    if answer.busy:
+        doubts.append(f"other programs were at work on the box ({listed(list(map(spoken_code, answer.busy)))})")
+    return f" Doubtful: {'; '.join(doubts)}." if doubts else ""
+
+
+# ── beside them ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def withheld_sentence(withheld: Withheld) -> str:

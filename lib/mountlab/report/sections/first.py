@@ -30,6 +30,7 @@ from mountlab.report.sections.shared import (
     swatches,
     within,
 )
+from mountlab.report.why_sentences import answer_lines
 from mountlab.stats import STATISTICS
 
 Best = Collection[tuple[ranks.Key, str]]
@@ -99,13 +100,14 @@ def _unfinished(run: RunView) -> Text:
 
 
 def answer(run: RunView) -> Html:
-    """Return the answer, a line for each part of the question, and for each capacity that was searched for; how it
-    stands to what was expected; the caveats in a line."""
+    """Return the answer, a line for each part of the question, and for each capacity that was searched for; what makes
+    the differences, where diagnostic trials say so; how it stands to what was expected; the caveats in a line."""
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
     searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []  # most runs search nothing
     corrected = extension_words.looks_text(run.sweep)
     looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
-    return html.joined(html.box("answer", *searched, *lines), looks, _expected(run), _caveat_line(run))
+    behind = [html.paragraph(html.labelled(*each)) for each in answer_lines(run)]
+    return html.joined(html.box("answer", *searched, *lines, *behind), looks, _expected(run), _caveat_line(run))
 
 
 def _expected(run: RunView) -> Html | str:

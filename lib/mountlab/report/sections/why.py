@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from mountlab import plots
 from mountlab.analysis import why as causes_of
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, Split, WorkFigure
+from mountlab.analysis.why_answer import answering
+from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
 from mountlab.core.layers import QUANTITIES, layer_noun
 from mountlab.core.names import latency_noun
@@ -20,6 +23,7 @@ from mountlab.report.sections.shared import names_of, swatches
 
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""
+_LEAST_S = 0.5e-9
 
 
 def why(run: RunView) -> Html:
@@ -33,8 +37,16 @@ def why(run: RunView) -> Html:
 
 
 def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
-    alone = len({cause.workload for cause in found}) == 1
-    said = [why_sentences.cause_sentence(each, figures, name_workload=not alone) for each in found]
+    answered = [each.cause for each in answering(run) if each.cause]
+    found = [*answered, *(each for each in found if each not in answered)]
+    alone, instead = len({cause.workload for cause in found}) == 1, partial(ran_instead, run.why)
+    said = [
+        html.labelled(
+            why_sentences.cause_subject(each, name_workload=not alone),
+            why_sentences.cause_sentence(each, figures, instead),
+        )
+        for each in found
+    ]
     if not said:
         compared = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
         return html.paragraph(f"No difference is explained: {compared}. The split of each latency is below.")
@@ -81,7 +93,8 @@ def _shares(found: Sequence[Cause]) -> Text:
     head: Head = ["Part", *html.numeric("Difference"), *html.numeric("Share"), Column("Interval", "interval")]
     rows = ((_heading(cause), _share_row(each)) for cause in shown for each in _all_parts(cause))
     table = html.grouped_table(head, rows, caption="Parts of each difference that is shown, candidate less baseline")
-    note = html.paragraph("The intervals of one difference hold all together. Differences are means.", kind="meta")
+    held = "The intervals of one difference hold all together. Differences are means."
+    note = html.paragraph(f"{held} Parts that point against a difference make others more than all of it.", kind="meta")
     return html.details("Every part of the differences", html.joined(table, note))
 
 
@@ -101,9 +114,12 @@ def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
 
 
 def _share_row(each: PartOfDifference) -> list[Text]:
-    share, _, interval = why_sentences.share_words(each.share).partition(" [")
     name = layer_noun(*each.part) + (", together" if each.part.layer and not each.part.through else "")
-    return [name, numbers.quantity(each.seconds, "s"), share, f"[{interval}" if interval else ""]
+    return [name, _seconds(each.seconds), *why_sentences.share_cells(each.share)]
+
+
+def _seconds(seconds: float) -> str:
+    return "<1\u00a0ns" if 0 < abs(seconds) < _LEAST_S else numbers.quantity(seconds, "s")
 
 
 def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
