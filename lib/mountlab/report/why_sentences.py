@@ -186,6 +186,12 @@ _IDLE: Mapping[str, str] = {
 """What had the processor where no thread did, and what that means."""
 
 
+def program_noun(program: str) -> str:
+    """'none for 1 ms and longer: a CPU quota, ...'; the name of a program."""
+    nouns = {"idle": "none", "held back": "none for 1 ms and longer", "?": "unknown"}
+    return f"{nouns[program]}: {_IDLE[program]}" if program in _IDLE else nouns.get(program, program)
+
+
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -14,7 +14,7 @@ from mountlab.analysis.why_answer import answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
 from mountlab.core.layers import QUANTITIES, layer_noun
-from mountlab.core.names import latency_noun
+from mountlab.core.names import cell_id, latency_noun
 from mountlab.core.units import scale_for
 from mountlab.plots import LayerBar, Plot
 from mountlab.report import html, why_sentences
@@ -24,6 +24,8 @@ from mountlab.report.sections.shared import names_of, swatches
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""
 _LEAST_S = 0.5e-9
+_LEAST_WAIT, _MOST_PROGRAMS = 0.05, 4
+"""Share of a latency from which on it is told what ran meanwhile, and how many programs a file system adds to that."""
 
 
 def why(run: RunView) -> Html:
@@ -33,7 +35,9 @@ def why(run: RunView) -> Html:
         return html.nothing("The run has no diagnostic trials: `mountlab explain RUN` adds them.")
     figures = causes_of.work(run.why, run.sweep)
     found = causes_of.causes(run.why, run.sweep, run.comparisons)
-    return html.joined(_sentences(run, found, figures), _bars(run), _shares(found), _work(run, figures), _beside(run))
+    return html.joined(
+        _sentences(run, found, figures), _bars(run), _shares(found), _work(run, figures), _instead(run), _beside(run)
+    )
 
 
 def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
@@ -160,6 +164,43 @@ def _work_cell(figure: WorkFigure | None) -> Text:
         return shown
     ratio = numbers.ratio_figures(figure.ratio.ratio, figure.ratio.low, figure.ratio.high)
     return html.stacked(shown, f"{numbers.TIMES}{ratio}")
+
+
+# ── what ran instead ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _instead(run: RunView) -> Text:
+    """Return what ran while operations waited for a processor, behind a summary: a row a program, a column a file
+    system. Operations that hardly wait have no rows."""
+    tables = [
+        _instead_table(run, workload.label, operation)
+        for workload in run.sweep.workloads
+        for operation in causes_of.operations(run.why)
+    ]
+    shown = [each for each in tables if each]
+    return html.details("What ran while operations waited for a processor", html.joined(*shown)) if shown else ""
+
+
+def _instead_table(run: RunView, workload: str, operation: str) -> Text:
+    waits = {name: ran_instead(run.why, cell_id(name, workload), operation) for name in names_of(run)}
+    whole = {
+        split.filesystem: split.whole.mean
+        for split in causes_of.splits(run.why, run.sweep)
+        if (split.workload, split.operation, split.statistic) == (workload, operation, "mean")
+    }
+    waited = {name: sum(ran.values()) for name, ran in waits.items() if name in whole}
+    if not any(seconds >= _LEAST_WAIT * whole[name] for name, seconds in waited.items()):
+        return ""
+    programs = dict.fromkeys(program for name in waited for program in list(waits[name])[:_MOST_PROGRAMS])
+    marks = swatches(run)
+    head: Head = ["Had the processor", *html.numeric(*(marks[name] for name in waited))]
+    rows: list[list[Text]] = [[f"waited, each {operation}", *(numbers.quantity(each, "s") for each in waited.values())]]
+    for program in programs:
+        shares = (waits[name].get(program, 0.0) / waited[name] if waited[name] else 0.0 for name in waited)
+        rows.append([why_sentences.program_noun(program), *(numbers.percent(round(each, 2)) for each in shares)])
+    return html.table(
+        head, [html.Rows(rows)], caption=f"What had the processor while a {operation} waited for it, {workload}"
+    )
 
 
 # ── beside ───────────────────────────────────────────────────────────────────────────────────────────────────────────
