@@ -14,6 +14,7 @@ from mountlab.core.layers import layer_noun
 from mountlab.core.model import Workload
 from mountlab.report import html, sections
 from mountlab.report.sections import why_details
+from mountlab.report.sections.why import layer_plots
 from mountlab.report.why_sentences import cause_sentence, cause_subject, share_cells, share_words
 from mountlab.stats import DifferenceShare
 from rows import every_row
@@ -174,6 +175,33 @@ def test_waiting_for_a_processor_is_called_a_consequence_of_what_ran_instead(ran
     whole = sentences(run_of("ext4", "xfs", truth=CROWDED), ran)[0]
     assert "The largest part of the difference is waiting for a processor: " in whole
     assert whole.endswith(f" Waiting for a processor is a consequence, not a cause: {said}.")
+
+
+def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited() -> None:
+    run = run_of("ext4", "xfs", truth=CROWDED)
+    trials = run.why.traces[["trial_id", "block", "cell", "filesystem", "workload"]].itertuples(index=False, name=None)
+    ran = {"ext4": {"sh": 1e-5}, "xfs": {"stress-ng": 2.4e-3, "held back": 6e-4}}
+    rows = [
+        (*trial, "sync", "ran_instead_s_per_op", name, seconds, "s")
+        for trial in trials
+        for name, seconds in ran[trial[3]].items()
+    ]
+    text = shown(replace(run, why=replace(run.why, work=frame_of("why_work", rows))))
+    table = text[text.index("What ran while operations waited for a processor") :]
+    assert (
+        "while a sync waited for it under fsync Had the processor ■ xfs waited, each sync 3.00 ms stress-ng 80 %"
+        in table
+    )
+    assert "none for 1 ms and longer: a CPU quota, or a virtual machine that is throttled 20 %" in table
+    assert "ext4" not in table[: table.index("none for 1 ms")]
+
+
+def test_a_percentile_that_one_of_several_file_systems_has_is_no_panel() -> None:
+    few = {(name, 1): {"operations": 999} for name in ("ext4", "btrfs")}
+    (plot,) = layer_plots(run_of("ext4", "xfs", "btrfs", changes=few))
+    assert "99th-percentile" not in plot.alt
+    (plot,) = layer_plots(run_of("xfs"))
+    assert "99th-percentile" in plot.alt
 
 
 def test_a_small_wait_for_a_processor_is_not_explained() -> None:

@@ -163,7 +163,7 @@ def test_what_weakens_the_explanation_is_named_with_it() -> None:
     (line,) = said(run_of(why=frames, sweep=sweep, measurements=measured, caveats=[busy]))
     assert re.search(
         r" Doubtful: tracing changed the sync rate of xfs/fsync to 0\.60\d* \[0\.\d+, 0\.\d+\] of what was "
-        r"counted; the parts on xfs/fsync are 20 % off the tool's own mean; "
+        r"counted; the parts are off the tool's own mean by 20 % on xfs/fsync; "
         r"other programs were at work on the box \(box busy\)\.$",
         line,
     ), line

@@ -188,8 +188,8 @@ _IDLE: Mapping[str, str] = {
 
 def program_noun(program: str) -> str:
     """'none for 1 ms and longer: a CPU quota, ...'; the name of a program."""
-    nouns = {"idle": "none", "held back": "none for 1 ms and longer", "?": "unknown"}
-    return f"{nouns[program]}: {_IDLE[program]}" if program in _IDLE else nouns.get(program, program)
+    nouns = {"idle": "none: it wakes up late", "held back": f"none for 1 ms and longer: {_IDLE['held back']}"}
+    return {**nouns, "?": "unknown"}.get(program, program)
 
 
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,7 +313,9 @@ def _doubts(answer: Answer) -> str:
         f"{ratio_figures(each.ratio.ratio, each.ratio.low, each.ratio.high)} of what was counted"
         for each in answer.slowed
     ]
-    doubts += [f"the parts on {each.cell} are {percent(each.by)} off the tool's own mean" for each in answer.off]
+    if answer.off:
+        sizes = listed([f"{percent(each.by)} on {each.cell}" for each in answer.off])
+        doubts.append(f"the parts are off the tool's own mean by {sizes}")
     if answer.busy:
         doubts.append(f"other programs were at work on the box ({listed(list(map(spoken_code, answer.busy)))})")
     return f" Doubtful: {'; '.join(doubts)}." if doubts else ""

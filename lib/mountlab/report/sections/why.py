@@ -70,7 +70,8 @@ def layer_plots(run: RunView) -> Iterator[Plot]:
     for (workload, operation), own in groups.items():
         cells = {cell.id for cell in run.sweep.cells if cell.workload.label == workload}
         if operation in causes_of.main_operations(run.why, cells) and any(each.parts for each in own):
-            bars = [LayerBar(s.filesystem, s.statistic, s.whole, _means(s)) for s in own]
+            compared = [s for s in own if sum(s.statistic == each.statistic for each in own) > 1] or own
+            bars = [LayerBar(s.filesystem, s.statistic, s.whole, _means(s)) for s in compared]
             yield plots.plot_layers(bars, operation, workload)
 
 
@@ -188,19 +189,17 @@ def _instead_table(run: RunView, workload: str, operation: str) -> Text:
         for split in causes_of.splits(run.why, run.sweep)
         if (split.workload, split.operation, split.statistic) == (workload, operation, "mean")
     }
-    waited = {name: sum(ran.values()) for name, ran in waits.items() if name in whole}
-    if not any(seconds >= _LEAST_WAIT * whole[name] for name, seconds in waited.items()):
-        return ""
+    long = {name: whole[name] * _LEAST_WAIT for name in waits if name in whole}
+    waited = {name: sum(waits[name].values()) for name, least in long.items() if sum(waits[name].values()) >= least}
     programs = dict.fromkeys(program for name in waited for program in list(waits[name])[:_MOST_PROGRAMS])
     marks = swatches(run)
-    head: Head = ["Had the processor", *html.numeric(*(marks[name] for name in waited))]
+    head: Head = ["Had the processor", *(Column(marks[name], "interval") for name in waited)]
     rows: list[list[Text]] = [[f"waited, each {operation}", *(numbers.quantity(each, "s") for each in waited.values())]]
     for program in programs:
-        shares = (waits[name].get(program, 0.0) / waited[name] if waited[name] else 0.0 for name in waited)
+        shares = (waits[name].get(program, 0.0) / whole_wait for name, whole_wait in waited.items())
         rows.append([why_sentences.program_noun(program), *(numbers.percent(round(each, 2)) for each in shares)])
-    return html.table(
-        head, [html.Rows(rows)], caption=f"What had the processor while a {operation} waited for it, {workload}"
-    )
+    caption = f"What had the processor while a {operation} waited for it under {workload}"
+    return html.table(head, [html.Rows(rows)], caption=caption) if programs else ""
 
 
 # ── beside ───────────────────────────────────────────────────────────────────────────────────────────────────────────
