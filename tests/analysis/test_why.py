@@ -162,6 +162,17 @@ def test_an_operation_that_takes_almost_no_time_is_not_spoken_of() -> None:
     assert {each.operation for each in causes(simulated_why(SWEEP, busy))} == {"sync", "write"}
 
 
+def test_an_interval_of_work_lies_where_its_quantity_can() -> None:
+    """Shares of I/Os are between 0 and 1, counts at least 0, however the trials differ."""
+    frames = simulated_why(SWEEP, blocks=3)
+    for quantity, values in (("share_of_ios", [1.0, 0.1, 0.99]), ("flushes_per_sync", [0.0, 0.0, 3.0])):
+        rows = frames.work[frames.work["quantity"] == "flushes_per_sync"].assign(quantity=quantity)
+        rows["value"] = [values[block - 1] for block in rows["block"]]
+        for each in why.work(replace(frames, work=rows), SWEEP):
+            assert 0 <= each.figure.low <= each.figure.mean <= each.figure.high
+            assert each.figure.high == 1 if quantity == "share_of_ios" else each.figure.high > 1
+
+
 def test_what_tracing_costs_is_the_ratio_of_diagnostic_to_counted_trials() -> None:
     frames = simulated_why(SWEEP)
     traced = dict(zip(frames.traces["trial_id"], frames.traces["cell"], strict=True))

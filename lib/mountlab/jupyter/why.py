@@ -16,7 +16,7 @@ class Explanation:
     """What the diagnostic trials of a run explain; frames without rows where it has none."""
 
     trials: Why
-    """The frames of single trials: layers, work, traces, slowest, stacks."""
+    """The frames of single trials: layers, work, traces, slowest, stacks, sleeps."""
     parts: pd.DataFrame
     """A row for each part of each latency of a cell: mean and interval over diagnostic trials, in seconds."""
     shares: pd.DataFrame

@@ -25,7 +25,7 @@ _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""
 _LEAST_S = 0.5e-9
 _LEAST_WAIT, _MOST_PROGRAMS = 0.05, 4
-"""Share of a latency from which on it is told what ran meanwhile, and how many programs a file system adds to that."""
+"""Share of a latency from which on the table says what ran meanwhile; programs that a file system adds to it."""
 
 
 def why(run: RunView) -> Html:
