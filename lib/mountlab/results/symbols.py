@@ -16,9 +16,7 @@ from mountlab.sweep.traced import SYMBOLS
 REFERENCE = "kallsyms_of"
 
 
-def with_reference(
-    files: Mapping[str, bytes], mount: str, holders: MutableMapping[str, str]
-) -> dict[str, bytes]:
+def with_reference(files: Mapping[str, bytes], mount: str, holders: MutableMapping[str, str]) -> dict[str, bytes]:
     """Return the files of a mount, with a reference in the place of symbols that another mount holds.
 
     `holders`: digest of symbols to the mount that holds them; a mount with others is added to it.

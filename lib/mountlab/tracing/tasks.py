@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-
 from mountlab.tracing.perf_data import Columns, Trace, groups
 
 State = Literal["running", "runnable", "asleep", "unknown"]
