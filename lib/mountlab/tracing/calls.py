@@ -102,8 +102,12 @@ def _between(switches: Sequence[tuple[str, int]]) -> Iterator[Pause]:
         yield off, 1 << 62
 
 
-def seen_share(span_ns: Pause, pauses: Sequence[Pause]) -> float:
+def stretches(begin: int, end: int, pauses: Sequence[Pause]) -> list[tuple[int, int]]:
+    """Return the parts of a time that lie outside of the pauses, in order."""
+    ends = [begin, *(min(max(at, begin), end) for pause in pauses for at in pause), end]
+    return [(low, high) for low, high in zip(ends[::2], ends[1::2], strict=True) if low < high]
+
+
+def seen_share(begin: int, end: int, pauses: Sequence[Pause]) -> float:
     """Return the share of a time that lies outside of the pauses."""
-    begin, end = span_ns
-    lost = sum(max(0, min(end, high) - max(begin, low)) for low, high in pauses)
-    return 1 - lost / (end - begin) if end > begin else 1.0
+    return sum(high - low for low, high in stretches(begin, end, pauses)) / (end - begin) if end > begin else 1.0

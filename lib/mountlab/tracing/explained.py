@@ -248,7 +248,7 @@ def _judged(
             traced_mean=mean,
             tool_mean=tool.get(name, np.nan),
             withheld=withheld or _unlike(name, mean, tool.get(name, np.nan)),
-            seen=seen_share((begin, end), trace.pauses),
+            seen=seen_share(begin, end, trace.pauses),
             cut=_cut(said, (end - begin) / NS_PER_S),
         )
 

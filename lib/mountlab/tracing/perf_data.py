@@ -117,8 +117,8 @@ def _machine(data: bytes) -> str:
 def _epoch_ns(data: bytes) -> int | None:
     if not data:
         return None
-    _, _, time_of_day, clock = struct.unpack_from("<IIQQ", data)
-    return time_of_day - clock
+    time_of_day, clock = struct.unpack_from("<QQ", data, 8)
+    return int(time_of_day) - int(clock)
 
 
 def _features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:

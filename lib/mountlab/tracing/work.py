@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mountlab.core.units import NS_PER_S
+from mountlab.tracing.calls import stretches
 from mountlab.tracing.operations import Operation
-from mountlab.tracing.perf_data import Trace
+from mountlab.tracing.perf_data import Columns, Trace
 from mountlab.tracing.requests import Request, Requests
 from mountlab.tracing.tasks import Tasks
 
+Stretches = Sequence[tuple[int, int]]
+
 
 class WorkRow(NamedTuple):
-    """One ratio of work, over the time from the begin of the first operation to the end of the last."""
+    """One ratio of work, over the time from the begin of the first operation to the end of the last, without pauses in
+    which no system call was recorded."""
 
     operation: str
     """That it is a ratio to; '' of all that read or write."""
@@ -38,18 +42,26 @@ def work_of(
 ) -> Iterator[WorkRow]:
     """Yield the ratios of work of a trial; those without a denominator are left out."""
     begin, end = min(each.begin for each in operations), max(each.end for each in operations)
-    done = [each for each in requests.all if begin <= each.done <= end]
+    seen = stretches(begin, end, trace.pauses)
+    finished = _inside(np.array([each.done for each in requests.all], np.int64), seen)
+    done = [each for each, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
     moving = [each for each in operations if each.name in ("read", "write")] or operations
     threads = {each.tid for each in operations}
     syncs = [each for each in operations if each.name == "sync"]
-    merged = int(np.diff(np.searchsorted(requests.merged, [begin, end + 1]))[0])
+    merged = int(_inside(requests.merged, seen).sum())
     yield from _of_device(done, moving, operations, merged)
-    yield from _of_syncs(trace, done, len(syncs), begin, end, devices)
-    yield from _of_threads(tasks, threads, len(moving), begin, end)
+    yield from _of_syncs(trace, done, len(syncs), seen, devices)
+    yield from _of_threads(tasks, threads, len(moving), seen)
     who = Counter(_who(each, processes, names, threads) for each in done)
     for label in ("tool", "journal", "writeback", "other"):
         if done:
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
+
+
+def _inside(times: Columns, seen: Stretches) -> Columns:
+    """Return which of these times lie in one of the stretches."""
+    edges = np.array([edge for low, high in seen for edge in (low, high + 1)], np.int64)
+    return np.asarray(np.searchsorted(edges, times, side="right") % 2 == 1)
 
 
 def _of_device(done: list[Request], moving: list[Operation], all_: list[Operation], merged: int) -> Iterator[WorkRow]:
@@ -65,7 +77,7 @@ def _of_device(done: list[Request], moving: list[Operation], all_: list[Operatio
 
 
 def _of_syncs(
-    trace: Trace, done: list[Request], syncs: int, begin: int, end: int, devices: Collection[int]
+    trace: Trace, done: list[Request], syncs: int, seen: Stretches, devices: Collection[int]
 ) -> Iterator[WorkRow]:
     if not syncs:
         return
@@ -74,14 +86,14 @@ def _of_syncs(
     yield WorkRow("sync", "fua_per_sync", "", sum(each.is_fua for each in done) / syncs, "1")
     rows = trace.rows("jbd2:jbd2_end_commit")
     if rows is not None:
-        own = rows[np.isin(rows["dev"], list(devices)) & (rows["TIME"] >= begin) & (rows["TIME"] <= end)]
+        own = rows[np.isin(rows["dev"], list(devices)) & _inside(rows["TIME"].astype(np.int64), seen)]
         if len(own):
             yield WorkRow("sync", "commits_per_sync", "", len(own) / syncs, "1")
 
 
-def _of_threads(tasks: Tasks, threads: Collection[int], count: int, begin: int, end: int) -> Iterator[WorkRow]:
-    switches = sum(tasks.left(tid, begin, end) for tid in threads)
-    running = sum(_running(tasks, tid, begin, end) for tid in threads)
+def _of_threads(tasks: Tasks, threads: Collection[int], count: int, seen: Stretches) -> Iterator[WorkRow]:
+    switches = sum(tasks.left(tid, *stretch) for tid in threads for stretch in seen)
+    running = sum(_running(tasks, tid, *stretch) for tid in threads for stretch in seen)
     yield WorkRow("", "context_switches_per_op", "", switches / count, "1")
     yield WorkRow("", "processor_s_per_op", "", running / count / NS_PER_S, "s")
 
