@@ -48,6 +48,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     },
     **{f"syscalls:sys_enter_{call}": _ENTER for call in ("io_submit", "io_getevents", "io_uring_enter", "unlink")},
     "syscalls:sys_enter_openat": _OPENAT,
+    "raw_syscalls:sys_enter": ("long id 8 8 1", "unsigned long args[6] 16 48 0"),
+    "raw_syscalls:sys_exit": ("long id 8 8 1", "long ret 16 8 1"),
     **{
         f"syscalls:sys_exit_{call}": _EXIT
         for call in (
@@ -246,7 +248,7 @@ class Timeline:
 
 
 def plain(value: Any, of: Field) -> Any:
-    return (value or "").encode() if of.kind.startswith("S") else value
+    return (value or "").encode() if of.kind.startswith("S") and not isinstance(value, bytes) else value
 
 
 def dtype_of(event: str) -> list[tuple[str, str]]:
