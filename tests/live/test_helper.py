@@ -199,9 +199,11 @@ def mine(helped: Helped) -> Iterator[str]:
     """The number of a process of the user's."""
     become = helped.user.python[: helped.user.python.index("env")]
     with subprocess.Popen([*become, "sleep", "300"], cwd="/") as process:
-        wait_until("the user's", lambda: Path(f"/proc/{process.pid}").stat().owner() == helped.user.name)
-        yield str(process.pid)
-        process.kill()
+        try:
+            wait_until("the user's", lambda: Path(f"/proc/{process.pid}").owner() == helped.user.name)
+            yield str(process.pid)
+        finally:
+            process.kill()
 
 
 def begin(mine: str, *events: str, trial: str = "x0001", seconds: str = "20") -> tuple[str, ...]:
