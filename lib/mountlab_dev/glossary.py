@@ -190,7 +190,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "lost_events": "How many events the kernel had no room for.",
     "window_s": "How long was traced, in seconds.",
     "seen": "Share of that time in which the system calls of the tool were recorded: less than 1 where they are many.",
-    "cut": "Why the record ended before the tool did, and after how long; empty where it did not.",
+    "cut": "Why the record ended before the tool did, after window_s; empty where it did not.",
     "traced_mean": "The mean latency by the trace, in seconds.",
     "tool_mean": "The mean latency by the tool itself; empty where it does not say.",
     "withheld": "Why no split of it is shown; empty where one is.",

@@ -196,6 +196,24 @@ def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited
     assert "ext4" not in table[: table.index("none for 1 ms")]
 
 
+def test_a_record_that_was_cut_off_and_calls_that_were_seen_in_windows_are_said() -> None:
+    cut = "the record of events reached its limit of size"
+    changes = {
+        ("xfs", 1): {"cut": cut, "window_s": 1.25},
+        ("xfs", 2): {"cut": cut, "window_s": 0.75},
+        **{("ext4", block): {"seen": 0.25} for block in (1, 2, 3, 4, 5)},
+    }
+    text = shown(run_of("ext4", "xfs", changes=changes))
+    assert (
+        f"xfs/fsync: {cut} in 2 of 5 diagnostic trials, after 0.75 s at the earliest: the split is of that time."
+        in text
+    )
+    assert "recorded in windows where they are many: for 25 % of the time in ext4/fsync." in text
+    text = shown(run_of("ext4", "xfs"))
+    assert "limit of size" not in text
+    assert "windows" not in text
+
+
 def test_a_percentile_that_one_of_several_file_systems_has_is_no_panel() -> None:
     few = {(name, 1): {"operations": 999} for name in ("ext4", "btrfs")}
     (plot,) = layer_plots(run_of("ext4", "xfs", "btrfs", changes=few))

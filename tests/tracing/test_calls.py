@@ -162,7 +162,7 @@ def test_a_record_that_reached_its_limit_says_so(said: str, cut: str) -> None:
     line = writing([1000, 2000])
     (row,) = beside(line, Calls(calls_of(line), "", SHELL), said).trace
     assert row.cut.startswith(cut)
-    assert ("after 0.00 s" in row.cut) == bool(cut)
+    assert bool(row.cut) == bool(cut)
 
 
 @every_row(("mean_s", "withheld"), [

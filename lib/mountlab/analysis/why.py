@@ -143,6 +143,27 @@ class Withheld:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Diagnostic trials of a cell whose record ended before the tool did."""
+
+    cell: str
+    reason: str
+    trials: int
+    of: int
+    earliest_s: float
+    """How long the shortest of these records is."""
+
+
+@dataclass(frozen=True)
+class PartlySeen:
+    """A cell whose system calls are so many that they were recorded in windows."""
+
+    cell: str
+    share: float
+    """Of the time of its diagnostic trials."""
+
+
+@dataclass(frozen=True)
 class FewOperations:
     """An operation of a cell without a 99th percentile: a diagnostic trial holds too few."""
 
@@ -439,6 +460,22 @@ def withheld(why: Why) -> list[Withheld]:
         names = "" if whole else ", ".join(sorted({each for own in trials.values() for each in own}))
         found.append(Withheld(cell, names, reason, len(trials), len(every[cell])))
     return found
+
+
+def cuts(why: Why) -> list[Cut]:
+    """Return the cells with records that ended before the tool did, and how many."""
+    traces = why.traces.drop_duplicates("trial_id")
+    found = []
+    for (cell, reason), rows in traces[traces["cut"] != ""].groupby(["cell", "cut"], sort=False):
+        of = int((traces["cell"] == cell).sum())
+        found.append(Cut(str(cell), str(reason), len(rows), of, float(rows["window_s"].min())))
+    return found
+
+
+def partly_seen(why: Why) -> list[PartlySeen]:
+    """Return the cells whose system calls were recorded in windows, and in which share of the time."""
+    shares = why.traces.drop_duplicates("trial_id").groupby("cell", sort=False)["seen"].mean()
+    return [PartlySeen(str(cell), float(share)) for cell, share in shares.items() if share < 1]
 
 
 def few_operations(why: Why) -> list[FewOperations]:

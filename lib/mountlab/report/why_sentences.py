@@ -9,7 +9,19 @@ from functools import partial
 
 from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, Cost, FewOperations, Off, PartOfDifference, Withheld, WorkFigure, behind, work
+from mountlab.analysis.why import (
+    Cause,
+    Cost,
+    Cut,
+    FewOperations,
+    Off,
+    PartlySeen,
+    PartOfDifference,
+    Withheld,
+    WorkFigure,
+    behind,
+    work,
+)
 from mountlab.analysis.why_answer import Answer, answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
@@ -330,6 +342,19 @@ def withheld_sentence(withheld: Withheld) -> str:
     verb = "is" if withheld.trials == 1 else "are"
     trials = f"{withheld.trials} of {counted(withheld.of, 'diagnostic trial')}"
     return f"{withheld.cell}: {trials} {verb} withheld{which}: {withheld.reason}."
+
+
+def cut_sentence(cut: Cut) -> str:
+    """'ext4/reads: the record of events reached its limit of size in 2 of 5 diagnostic trials, after 1.20 s or later:
+    the split is of that time.'"""
+    trials = f"{cut.trials} of {counted(cut.of, 'diagnostic trial')}"
+    return f"{cut.cell}: {cut.reason} in {trials}, after {cut.earliest_s:.2f} s or later: the split is of that time."
+
+
+def partly_seen_sentence(cells: Sequence[PartlySeen]) -> str:
+    """'System calls were recorded in windows where they are many: for 3 % of the time on tmpfs/reads.'"""
+    shares = listed([f"{percent(each.share)} of the time in {each.cell}" for each in cells])
+    return f"System calls were recorded in windows where they are many: for {shares}."
 
 
 def few_sentence(few: FewOperations) -> str:

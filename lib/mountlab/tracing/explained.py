@@ -85,7 +85,7 @@ class TraceRow(NamedTuple):
     seen: float = 1.0
     """Share of the time in which the system calls of the tool were recorded."""
     cut: str = ""
-    """Where the record ended before the tool did: why, and after how long."""
+    """Why the record ended before the tool did, after `window_s`; '' where it did not."""
 
 
 @dataclass(frozen=True)
@@ -249,16 +249,14 @@ def _judged(
             tool_mean=tool.get(name, np.nan),
             withheld=withheld or _unlike(name, mean, tool.get(name, np.nan)),
             seen=seen_share(begin, end, trace.pauses),
-            cut=_cut(said, (end - begin) / NS_PER_S),
+            cut=_cut(said),
         )
 
 
-def _cut(said: str, after_s: float) -> str:
+def _cut(said: str) -> str:
     """Return what ended a record before the tool ended; '' where nothing did."""
     full = _FULL.search(said)
-    if full is None:
-        return ""
-    return f"the record of {'system calls' if full[1] else 'events'} reached its limit of size after {after_s:.2f} s"
+    return f"the record of {'system calls' if full[1] else 'events'} reached its limit of size" if full else ""
 
 
 def _unlike(name: str, traced: float, tool: float) -> str:

@@ -3,7 +3,7 @@
 What a thread waits for is found in this order. The stack with which it went to sleep says a frozen file system, freed
 memory, throttled writing, the block queue; or a lock, a journal's commit, the device. For these, who woke it says on
 what it depended: an interrupt that reported the end of a request, on this request; a worker of a pool, on the work item
-that it ran, and before that on whoever queued the item; another thread, on whatever that one did meanwhile; and so on.
+that it ran, and before that on the thread that queued the item; another thread, on whatever that one did meanwhile; and so on.
 While a request decides, the moment belongs to the flush, the device or the queue, as the request was then.
 """
 
@@ -133,7 +133,7 @@ class Splitter:
 
     def _for_lock(self, tid: int, span: Span, through: Through, depth: int, wait: Wait) -> list[Piece]:
         """What a thread waited for that waited for a lock. Its holder may have waited for the same one before, and so
-        on: each such wait is followed once, whoever waits behind it."""
+        on: each such wait is followed once, however many wait behind it."""
         key = tid, span.begin, through
         if key not in self._locks:
             assert span.waking

@@ -12,7 +12,7 @@ from mountlab.tracing.perf_data import Columns, Trace, groups
 
 State = Literal["running", "runnable", "asleep", "unknown"]
 _POOLED = re.compile(rb"kworker/|ksoftirqd/|iou-wrk-|loop[0-9]")
-"""Names of threads that serve whoever has work: work queues, softirqs, io_uring, loop devices of older kernels."""
+"""Names of threads that serve any thread with work: work queues, softirqs, io_uring, loop devices of older kernels."""
 _ASLEEP = 0xFF
 """The bits of prev_state that a thread has which waits for something; without them it was only taken off."""
 

@@ -209,10 +209,13 @@ def _beside(run: RunView) -> Html:
     """What weakens the split, what it costs, and what it cannot know."""
     costs = causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
     doubts = [*map(why_sentences.withheld_sentence, causes_of.withheld(run.why))]
+    doubts += [*map(why_sentences.cut_sentence, causes_of.cuts(run.why))]
     doubts += [*map(why_sentences.few_sentence, _without_p99(run))]
     doubts += [*map(why_sentences.off_sentence, causes_of.off(run.why))]
     lost = why_sentences.lost_sentence(*causes_of.lost(run.why))
-    notes = [*why_sentences.cost_sentences(costs), lost, why_sentences.UNKNOWABLE]
+    seen = causes_of.partly_seen(run.why)
+    windows = [why_sentences.partly_seen_sentence(seen)] if seen else []
+    notes = [*why_sentences.cost_sentences(costs), *windows, lost, why_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))
 
 
