@@ -3,7 +3,7 @@
 What a thread waits for is found in this order. The stack with which it went to sleep says a frozen file system, freed
 memory, throttled writing, the block queue; or a lock, a journal's commit, the device. For these, who woke it says on
 what it depended: an interrupt that reported the end of a request, on this request; a worker of a pool, on the work item
-that it ran, and before that on the thread that queued the item; another thread, on whatever that one did meanwhile; and so on.
+that it ran, and before that on the thread that queued the item; another thread, on what that one did meanwhile.
 While a request decides, the moment belongs to the flush, the device or the queue, as the request was then.
 """
 
