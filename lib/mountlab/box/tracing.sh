@@ -9,7 +9,8 @@ unshare -m --propagation slave sh -c '
         if [ -d "/sys/kernel/tracing/events/${event%:*}/${event#*:}" ]; then echo "event $event"; fi
     done
     export PERF_CONFIG=/dev/null
-    if said=$(perf record -q -a --no-buildid --no-buildid-cache -e sched:sched_switch -o /dev/null -- true 2>&1); then
+    if said=$(perf record -q -a --no-buildid --no-buildid-cache -D -1 --control fd:0 -e sched:sched_switch \
+        -e raw_syscalls:sys_enter -o /dev/null -- true 2>&1 < /dev/null); then
         echo records
     else printf "said %s\n" "$(printf %s "$said" | tr "\n" " " | cut -c 1-300)"; fi
 ' tracing.sh "$@" 2>&1 | sed 's/^mount: /said mount: /; s/^unshare: /said unshare: /'
