@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,24 +57,20 @@ def test_a_box_without_root_is_not_asked() -> None:
     assert facts["trace_reason"]
 
 
-FAKE_PERF = """#!/bin/sh
-for word; do
-    [ "$before" != -o ] || file=$word
-    before=$word
-done
-{ echo "$PERF_CONFIG"; printf "%s\\n" "$@"; } > "$file.words"
-echo recorded > "$file"
-while [ "$1" != -- ]; do shift; done
-shift
-"$@" &
-trap 'kill $!; exit 0' INT
-wait
+FAKE_PERF = """#!{python}
+import os, pathlib, signal, subprocess, sys
+words = sys.argv[1:]
+file = pathlib.Path(words[words.index("-o") + 1])
+file.with_suffix(".words").write_text("\\n".join([os.environ["PERF_CONFIG"], *words]))
+file.write_text("recorded")
+with subprocess.Popen(words[words.index("--") + 1 :]) as command:
+    signal.signal(signal.SIGINT, lambda *_: command.kill())
 """
 
 
 def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     """Run with a perf that writes down how it was called, and starts its command."""
-    (tmp_path / "perf").write_text(FAKE_PERF)
+    (tmp_path / "perf").write_text(FAKE_PERF.format(python=sys.executable))
     (tmp_path / "perf").chmod(0o755)
     text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"
     event = "sched:sched_switch/call-graph=fp/"
