@@ -10,13 +10,13 @@ import numpy as np
 
 from mountlab.core.errors import ParseError
 
-Kind = Literal["lock", "freeze", "reclaim", "writeback", "journal", "queue", "device", "unattributed"]
+WaitKind = Literal["lock", "freeze", "reclaim", "writeback", "journal", "queue", "device", "unattributed"]
 
 
 class Wait(NamedTuple):
     """What a thread waits for, by its stack."""
 
-    kind: Kind
+    kind: WaitKind
     for_checkpoint: bool = False
     """For room in a journal or log, which a checkpoint makes."""
 
@@ -26,7 +26,7 @@ _KERNEL = 1 << 63
 """Addresses from here on are the kernel's."""
 _CONTEXT = (1 << 64) - 4096
 """From here on an 'address' in a stack says only whose the next ones are."""
-WAITS: dict[str, Kind] = {
+WAITS: dict[str, WaitKind] = {
     **dict.fromkeys(("balance_dirty_pages", "folio_wait_stable", "wait_for_stable_page"), "writeback"),
     **dict.fromkeys(("blk_mq_get_tag", "rq_qos_wait", "blk_queue_enter", "__bio_queue_enter"), "queue"),
     **dict.fromkeys(
@@ -51,7 +51,7 @@ WAITS: dict[str, Kind] = {
     ),
 }
 """Function to what its caller waits for. The innermost of them in a stack decides."""
-_ANY_DEVICE: dict[str, Kind] = dict.fromkeys(
+_ANY_DEVICE: dict[str, WaitKind] = dict.fromkeys(
     (
         *("io_schedule", "io_schedule_timeout", "blk_io_schedule", "submit_bio_wait", "bit_wait_io"),
         *("folio_wait_bit_common", "folio_wait_writeback", "blkdev_issue_flush", "wait_on_buffer", "__wait_on_buffer"),
@@ -127,7 +127,7 @@ def wait_of(functions: list[str]) -> Wait:
     if not _RECLAIM.isdisjoint(functions):
         return Wait("reclaim")
     kinds = (table[name] for table in (WAITS, _ANY_DEVICE) for name in functions if name in table)
-    kind: Kind = next(kinds, "unattributed")
+    kind: WaitKind = next(kinds, "unattributed")
     if kind == "lock" and _is_frozen(functions):
         kind = "freeze"
     return Wait(kind, for_checkpoint=not _CHECKPOINT.isdisjoint(functions))

@@ -38,7 +38,7 @@ class Span(NamedTuple):
     """What ended its sleep."""
 
 
-class Item(NamedTuple):
+class WorkItem(NamedTuple):
     """A work item that a worker of a pool runs."""
 
     begin: int
@@ -109,14 +109,16 @@ class Tasks:
             return False
         return bool(_POOLED.match(bytes(self._switches["prev_comm"][self._out[tid][0]])))
 
-    def item(self, tid: int, at: int) -> Item | None:
+    def item(self, tid: int, at: int) -> WorkItem | None:
         """Return the work item that a thread runs at a moment; None where none was seen to begin."""
         began = self._items.row(tid, at)
         if began is None:
             return None
         begin = int(began["TIME"])
         queued = self._queued.row(int(began["work"]), begin)
-        return Item(begin, None if queued is None else Waking(*(int(queued[name]) for name in ("TIME", "TID", "CPU"))))
+        return WorkItem(
+            begin, None if queued is None else Waking(*(int(queued[name]) for name in ("TIME", "TID", "CPU")))
+        )
 
     def reclaims(self, tid: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield when a thread freed memory in this time."""
