@@ -47,6 +47,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
         for call in ("read", "pread64", "write", "pwrite64", "fsync", "fdatasync")
     },
     **{f"syscalls:sys_enter_{call}": _ENTER for call in ("io_submit", "io_getevents", "io_uring_enter", "unlink")},
+    "syscalls:sys_enter_sync": ("int __syscall_nr 8 4 1",),
     "syscalls:sys_enter_openat": _OPENAT,
     "raw_syscalls:sys_enter": ("long id 8 8 1", "unsigned long args[6] 16 48 0"),
     "raw_syscalls:sys_exit": ("long id 8 8 1", "long ret 16 8 1"),
@@ -54,7 +55,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
         f"syscalls:sys_exit_{call}": _EXIT
         for call in (
             "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "io_submit", "io_getevents", "io_uring_enter",
-            "unlink", "openat",
+            "unlink", "openat", "sync",
         )
     },
     "block:block_bio_queue": (*_BIO, "char rwbs[10] 28 10 0", "char comm[16] 38 16 0"),
@@ -75,6 +76,18 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "io_uring:io_uring_complete": (
         "void * ctx 8 8 0", "void * req 16 8 0", "u64 user_data 24 8 0", "int res 32 4 1", "unsigned cflags 36 4 0",
     ),
+    "workqueue:workqueue_queue_work": (
+        "void * work 8 8 0", "void * function 16 8 0", "__data_loc char[] workqueue 24 4 0", "int req_cpu 28 4 1",
+        "int cpu 32 4 1",
+    ),
+    "workqueue:workqueue_execute_start": ("void * work 8 8 0", "void * function 16 8 0"),
+    **{
+        f"vmscan:mm_vmscan_{kind}_reclaim_begin": ("int order 8 4 1", "unsigned long gfp_flags 16 8 0")
+        for kind in ("direct", "memcg")
+    },
+    **{
+        f"vmscan:mm_vmscan_{kind}_reclaim_end": ("unsigned long nr_reclaimed 8 8 0",) for kind in ("direct", "memcg")
+    },
     "jbd2:jbd2_end_commit": ("dev_t dev 8 4 0", "char sync_commit 12 1 0", "tid_t transaction 16 4 0"),
 }  # fmt: skip
 """Event to its fields: declaration, offset, bytes, whether it is signed."""
@@ -185,6 +198,19 @@ class Timeline:
     def waits_for_processor(self, tid: int, begin: int, end: int, cpu: int = 0, to: int = 99) -> None:
         self.leaves(tid, begin, cpu, state=0, to=to)
         self.comes(tid, end, cpu, after=to)
+
+    def queues(self, work: int, at: int, by: int = 0, cpu: int = 0) -> None:
+        """A thread, or an interrupt that meets it, queues a work item."""
+        self.add("workqueue:workqueue_queue_work", at, by, cpu, work=work)
+
+    def begins(self, work: int, at: int, worker: int, cpu: int = 0) -> None:
+        """A worker begins with a work item."""
+        self.add("workqueue:workqueue_execute_start", at, worker, cpu, work=work)
+
+    def reclaims(self, tid: int, begin: int, end: int, kind: str = "direct") -> None:
+        """A thread frees memory."""
+        self.add(f"vmscan:mm_vmscan_{kind}_reclaim_begin", begin, tid)
+        self.add(f"vmscan:mm_vmscan_{kind}_reclaim_end", end, tid)
 
     # --- system calls -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from synthetic_trace import Timeline, plain_parts, seen
 
 PAGE, JOURNAL, LOCK = "folio_wait_bit_common", "jbd2_log_wait_commit", "rwsem_down_write_slowpath"
-STACKS = (PAGE, JOURNAL, LOCK, "balance_dirty_pages", "worker_thread")
+STACKS = (
+    *(PAGE, JOURNAL, LOCK, "balance_dirty_pages", "worker_thread", "blk_mq_get_tag", "jbd2_log_do_checkpoint"),
+    "reclaim_throttle",
+)
 
 
 def synced(begin: int = 100, end: int = 10_000, tid: int = 5) -> Timeline:
@@ -70,14 +73,6 @@ def test_a_commit_that_two_operations_share_is_a_part_of_each() -> None:
     found = seen(committed(5, 6))
     assert found.parts(5) == [(195, "processor", "own"), *COMMIT, (955, "processor", "own")]
     assert found.parts(6) == [(194, "processor", "own"), *COMMIT, (956, "processor", "own")]
-
-
-def test_a_lock_is_waited_for_whatever_its_owner_does() -> None:
-    line = synced()
-    line.sleeps(5, 200, 9000, LOCK, "down_write", "ext4_buffered_write_iter", by=6, on=1)
-    line.comes(6, 100, cpu=1)
-    line.request(6, 200, 300, 8000)
-    assert seen(line).parts() == [(100, "processor", "own"), (8800, "lock", "own"), (1000, "processor", "own")]
 
 
 def test_throttled_writing() -> None:
@@ -271,7 +266,8 @@ times = st.tuples(*[st.integers(0, 3000)] * 4).map(sorted)
 tids = st.integers(5, 9)
 things = st.lists(
     st.tuples(
-        st.sampled_from(["sleep", "off", "request", "flush", "call", "uring", "aio", "come", "leave", "wake", "bio"]),
+        st.sampled_from(["sleep", "off", "request", "flush", "call", "uring", "aio", "come", "leave", "wake", "bio",
+                         "item", "reclaim"]),
         times, tids, tids | st.just(0), st.integers(0, 2), st.sampled_from(STACKS),
     ),
     max_size=40,
@@ -301,6 +297,11 @@ def at_random(what: list[tuple[str, list[int], int, int, int, str]]) -> Timeline
         elif kind == "aio":
             line.call("io_submit", tid, a, b, ret=1)
             line.call("io_getevents", tid, c, d, ret=2)
+        elif kind == "item":
+            line.queues(c, a, other, cpu)
+            line.begins(c, b, tid, cpu)
+        elif kind == "reclaim":
+            line.reclaims(tid, a, b, "memcg" if other else "direct")
         elif kind == "come":
             line.comes(tid, a, cpu)
         elif kind == "leave":

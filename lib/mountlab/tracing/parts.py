@@ -59,7 +59,10 @@ class Splitter:
         """Return which operations are on a processor from begin to end: their thread leaves none, and nothing else is
         to be asked."""
         return [
-            each.submitted == each.end and not self._tasks.left(each.tid, each.begin, each.end) for each in operations
+            each.submitted == each.end
+            and not self._tasks.left(each.tid, each.begin, each.end)
+            and not any(self._tasks.reclaims(each.tid, each.begin, each.end))
+            for each in operations
         ]
 
     def _parts(self, operation: Operation) -> Iterator[Piece]:
