@@ -95,6 +95,7 @@ def test_how_often_a_thread_left_its_processor() -> None:
         ("schedule mutex_lock jbd2_log_wait_commit", "lock"),
         ("schedule io_schedule blk_mq_get_tag blk_mq_submit_bio submit_bio jbd2_journal_commit_transaction", "queue"),
         ("schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle blk_mq_submit_bio", "queue"),
+        ("schedule_hrtimeout_range schedule_hrtimeout jbd2_journal_stop __ext4_journal_stop ext4_create", "journal"),
         ("schedule pipe_read vfs_read", "unattributed"),
         ("", "unattributed"),
     ],

@@ -33,6 +33,7 @@ WAITS: dict[str, WaitKind] = {
         (
             *("jbd2_log_wait_commit", "jbd2_complete_transaction", "wait_transaction_locked"),
             *("wait_transaction_switching", "do_get_write_access", "add_transaction_credits", "start_this_handle"),
+            *("jbd2_journal_stop", "jbd2_fc_begin_commit", "jbd2_fc_wait_bufs"),
             *("xlog_wait_on_iclog", "xlog_cil_force_seq", "xlog_grant_head_wait", "xlog_state_get_iclog_space"),
             *("xfs_log_force", "xfs_log_force_seq", "xfs_log_force_inode"),
             *("btrfs_sync_log", "wait_log_commit", "wait_current_trans", "btrfs_commit_transaction"),
