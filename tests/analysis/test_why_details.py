@@ -40,6 +40,13 @@ def test_a_sample_is_a_199th_of_a_second_divided_among_the_reads_and_writes() ->
         assert found[stack] == pytest.approx(12 * samples / 199 / writes)
 
 
+def test_samples_are_of_all_the_time_and_operations_of_what_was_seen() -> None:
+    windows = replace(WHY, traces=WHY.traces.assign(seen=0.1))
+    whole, tenth = processor_stacks(WHY, EXT4), processor_stacks(windows, EXT4)
+    assert tenth == pytest.approx({stack: seconds / 10 for stack, seconds in whole.items()})
+    assert sleep_stacks(windows, EXT4) == sleep_stacks(WHY, EXT4)
+
+
 def test_sleep_is_divided_among_the_reads_and_writes() -> None:
     found = sleep_stacks(WHY, EXT4)
     assert found == pytest.approx({stack: seconds / 2000 for stack, (_, seconds) in SLEEPS["ext4"].items()})

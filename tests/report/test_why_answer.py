@@ -151,7 +151,7 @@ def test_where_nothing_can_be_shown_the_reason_is() -> None:
 
 def test_what_weakens_the_explanation_is_named_with_it() -> None:
     sweep = sweep_of("ext4", "xfs")
-    wrong = {"traced_mean": 1e-3, "tool_mean": 1.25e-3}
+    wrong = {"traced_mean": 1e-3, "tool_mean": 1.25e-3, "cut": "the record of events was full"}
     frames = simulated_why(sweep, changes={("xfs", block): wrong for block in range(1, 6)})
     traced = dict(zip(frames.traces["trial_id"], frames.traces["cell"], strict=True))
     slowed = {"xfs/fsync": 60.0, "ext4/fsync": 97.0}
@@ -163,7 +163,7 @@ def test_what_weakens_the_explanation_is_named_with_it() -> None:
     (line,) = said(run_of(why=frames, sweep=sweep, measurements=measured, caveats=[busy]))
     assert re.search(
         r" Doubtful: tracing changed the sync rate of xfs/fsync to 0\.60\d* \[0\.\d+, 0\.\d+\] of what was "
-        r"counted; the parts are off the tool's own mean by 20 % on xfs/fsync; "
+        r"counted; the record of xfs/fsync ended early; the parts are off the tool's own mean by 20 % on xfs/fsync; "
         r"other programs were at work on the box \(box busy\)\.$",
         line,
     ), line

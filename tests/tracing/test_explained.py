@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from mountlab.tracing.explained import Explained, explained, names_of
+from mountlab.tracing.operations import OpenFiles, operations_of
+from mountlab.tracing.requests import requests_of
+from mountlab.tracing.tasks import Tasks
+from mountlab.tracing.work import work_of
 from rows import every_row
 from synthetic_trace import DEV, DEVICE, Timeline, seen
 
@@ -106,6 +111,29 @@ def test_the_work_that_was_done_for_an_operation() -> None:
     assert found["processor_s_per_op"] == pytest.approx((19_100 - 10 * 805) / 10 * 1e-9)
     shares = {label: found[f"share_of_ios {label}"] for label in ("tool", "journal", "writeback", "other")}
     assert shares == {"tool": 10 / 21, "journal": 10 / 21, "writeback": 1 / 21, "other": 0}
+
+
+def test_work_is_counted_in_the_windows_in_which_operations_were_seen() -> None:
+    """Ten syncs, of which three and two were recorded: between them goes on what belongs to the others."""
+    line = written(10)
+    for at in range(1500, 21_000, 2000):
+        line.add("jbd2:jbd2_end_commit", at, 7, dev=DEV)
+    whole = work(explain(line))
+    paused = replace(line.trace(), pauses=((6_950, 14_950), (18_950, 1 << 62)))
+    requests, tasks = requests_of(paused, [DEV]), Tasks(paused)
+    operations = operations_of(paused, requests, [5], OpenFiles())
+    assert len(operations) == 2 * 5
+    rows = work_of(paused, operations, requests, tasks, {5}, {5: "fio", 7: "jbd2/loop3-8"}, [DEV])
+    found = {f"{row.quantity} {row.label}".strip(): row.value for row in rows}
+    same = (
+        "device_ios_per_op",
+        "device_bytes_per_op",
+        "flushes_per_sync",
+        "commits_per_sync",
+        "context_switches_per_op",
+    )
+    assert {name: found[name] for name in same} == {name: whole[name] for name in same}
+    assert found["processor_s_per_op"] == pytest.approx((5_100 + 3_100 - 5 * 805) / 5 * 1e-9)
 
 
 def test_a_tool_that_never_leaves_its_processor_used_it_all_the_time() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mountlab.analysis import answers, verdicts, why
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, Cost, Off, Withheld
+from mountlab.analysis.why import Cause, Cost, Cut, Off, Withheld
 from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Comparison
 
@@ -36,6 +36,8 @@ class Answer:
     """Where there is no cause, what of its cells is withheld."""
     slowed: tuple[Cost, ...] = ()
     """Its cells whose figure tracing changed a lot."""
+    cut: tuple[Cut, ...] = ()
+    """Its cells whose record ended before the tool did."""
     off: tuple[Off, ...] = ()
     """Its cells whose parts do not add up to what the tool says."""
     busy: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ def _answer(
         comparison,
         cause,
         slowed=tuple(each for each in costs if each.metric == comparison.metric and each.cell in cells and _much(each)),
+        cut=tuple(each for each in why.cuts(run.why) if each.cell in cells),
         off=tuple(each for each in why.off(run.why) if each.cell in cells and each.operation == cause.operation),
         busy=tuple(each for each in _BUSY if each in doubts),
     )

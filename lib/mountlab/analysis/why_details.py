@@ -57,22 +57,29 @@ def _pieces(own: pd.DataFrame) -> Iterator[SlowPiece]:
 
 def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to its processor time in seconds for each operation that
-    reads or writes (of a cell without such: for each operation); {} where too few samples were taken."""
-    rows = why.stacks[why.stacks["cell"] == cell]
-    return _per_operation(why, cell, rows["stack"], rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum()))
+    reads or writes (of a cell without such: for each operation); {} where too few samples were taken. Samples are of
+    all the time, also of that in which no system calls were recorded."""
+    rows, traces = why.stacks[why.stacks["cell"] == cell], _main(why, cell)
+    seconds, seen = rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum())
+    return _per_operation(rows["stack"], seconds, seen, float((traces["operations"] / traces["seen"]).sum()))
 
 
 def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to the seconds that threads slept in it for each such
     operation; {} where too few sleeps were seen."""
     rows = why.sleeps[why.sleeps["cell"] == cell]
-    return _per_operation(why, cell, rows["stack"], rows["seconds"], int(rows["sleeps"].sum()))
+    operations = float(_main(why, cell)["operations"].sum())
+    return _per_operation(rows["stack"], rows["seconds"], int(rows["sleeps"].sum()), operations)
 
 
-def _per_operation(why: Why, cell: str, stacks: pd.Series, seconds: pd.Series, seen: int) -> Mapping[str, float]:
+def _main(why: Why, cell: str) -> pd.DataFrame:
+    """Return the rows of the reads and writes of a cell; of one without such, of all its operations."""
     traces = why.traces[why.traces["cell"] == cell]
     moving = traces[traces["operation"].isin(("read", "write"))]
-    operations = int((moving if len(moving) else traces)["operations"].sum())
+    return moving if len(moving) else traces
+
+
+def _per_operation(stacks: pd.Series, seconds: pd.Series, seen: int, operations: float) -> Mapping[str, float]:
     if not operations or seen < FEWEST_SAMPLES:
         return {}
     return {str(stack): float(each) / operations for stack, each in seconds.groupby(stacks, sort=False).sum().items()}

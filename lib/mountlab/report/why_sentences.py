@@ -325,6 +325,8 @@ def _doubts(answer: Answer) -> str:
         f"{ratio_figures(each.ratio.ratio, each.ratio.low, each.ratio.high)} of what was counted"
         for each in answer.slowed
     ]
+    if answer.cut:
+        doubts.append(f"the record of {listed([each.cell for each in answer.cut])} ended early")
     if answer.off:
         sizes = listed([f"{percent(each.by)} on {each.cell}" for each in answer.off])
         doubts.append(f"the parts are off the tool's own mean by {sizes}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from mountlab.core.units import NS_PER_S
-from mountlab.tracing.calls import stretches
 from mountlab.tracing.operations import Operation
 from mountlab.tracing.perf_data import Columns, Trace
 from mountlab.tracing.requests import Request, Requests
@@ -19,8 +19,8 @@ Stretches = Sequence[tuple[int, int]]
 
 
 class WorkRow(NamedTuple):
-    """One ratio of work, over the time from the begin of the first operation to the end of the last, without pauses in
-    which no system call was recorded."""
+    """One ratio of work, over the time from the begin of the first operation to the end of the last: where system calls
+    were recorded in windows, of those in each."""
 
     operation: str
     """That it is a ratio to; '' of all that read or write."""
@@ -41,8 +41,7 @@ def work_of(
     devices: Collection[int],
 ) -> Iterator[WorkRow]:
     """Yield the ratios of work of a trial; those without a denominator are left out."""
-    begin, end = min(each.begin for each in operations), max(each.end for each in operations)
-    seen = stretches(begin, end, trace.pauses)
+    seen = _spans(operations, trace.pauses)
     finished = _inside(np.array([each.done for each in requests.all], np.int64), seen)
     done = [each for each, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
     moving = [each for each in operations if each.name in ("read", "write")] or operations
@@ -56,6 +55,17 @@ def work_of(
     for label in ("tool", "journal", "writeback", "other"):
         if done:
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
+
+
+def _spans(operations: Sequence[Operation], pauses: Stretches) -> Stretches:
+    """Return from when to when operations were seen, between one pause and the next. What a window begins or ends with
+    belongs to operations that reach beyond it, which are not counted."""
+    found, ends = dict[int, tuple[int, int]](), [end for _, end in pauses]
+    for each in operations:
+        window = bisect_right(ends, each.begin)
+        begin, end = found.get(window, (each.begin, each.end))
+        found[window] = min(begin, each.begin), max(end, each.end)
+    return sorted(found.values())
 
 
 def _inside(times: Columns, seen: Stretches) -> Columns:
