@@ -13,6 +13,7 @@ from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
 from mountlab.core.findings import Comparison
 from mountlab.stats import compare
 from repetition import few_then_many
+from rows import every_row
 from simulated_why import FSYNC, simulated_why, sweep_of
 from synthetic_run import comparison
 
@@ -160,6 +161,20 @@ def test_an_operation_that_takes_almost_no_time_is_not_spoken_of() -> None:
     assert {each.operation for each in causes(simulated_why(SWEEP))} == {"sync"}
     busy = {name: {**own, "write": {("processor", "own"): 1e-3}} for name, own in FSYNC.items()}
     assert {each.operation for each in causes(simulated_why(SWEEP, busy))} == {"sync", "write"}
+
+
+@every_row(
+    ("reads", "writes", "per"),
+    [(5000, 0, "read"), (0, 5000, "write"), (5000, 9, "read"), (400, 5000, "read or write"), (0, 0, "read or write")],
+)
+def test_work_of_a_whole_trial_is_for_each_of_what_the_trial_does(reads: int, writes: int, per: str) -> None:
+    frames = simulated_why(SWEEP)
+    two = pd.concat(
+        [frames.traces.assign(operation=name, operations=n) for name, n in (("read", reads), ("write", writes))]
+    )
+    found = why.work(replace(frames, traces=two), SWEEP)
+    assert {each.per for each in found if not each.operation} == {per}
+    assert {each.per for each in found if each.operation == "sync"} == {"sync"}
 
 
 def test_an_interval_of_work_lies_where_its_quantity_can() -> None:

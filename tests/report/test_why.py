@@ -55,7 +55,7 @@ def test_work_comes_first_then_the_largest_part_with_its_share() -> None:
     said = next(each for each in sentences(run_of("ext4", "xfs")) if "mean sync" in each)
     begins = (
         r"xfs and ext4, mean sync latency under fsync: 2\.1 flushes per sync on ext4, 1\.0 on xfs \(0\.4\d* \[[^]]+\] "
-        r"times\); 3\.1 device I/Os per read or write on ext4, 2\.0 on xfs \([^)]+\)\. The largest part of the "
+        r"times\); 3\.1 device I/Os per write on ext4, 2\.0 on xfs \([^)]+\)\. The largest part of the "
         r"difference is flushes \(for the journal\): (\d+) % \[(\d+), (\d+)\]\."
     )
     share = re.match(begins, said)

@@ -52,8 +52,9 @@ def test_the_answer_says_why_work_first_then_the_part_with_its_share() -> None:
     (line,) = said(run_of())
     assert re.fullmatch(
         r"Why xfs is faster than ext4 \(sync rate\): 2\.1 flushes per sync on ext4, 1\.0 on xfs \([^)]* times\); "
-        r"3\.1 device I/Os per read or write on ext4, 2\.0 on xfs \([^)]* times\)\. The largest part of the "
-        r"difference in mean sync latency is flushes \(for the journal\): \d\d % \[\d\d, \d\d\]\.",
+        r"3\.1 device I/Os per write on ext4, 2\.0 on xfs \([^)]* times\)\. The largest part of the "
+        r"difference in mean sync latency is flushes \(for the journal\): \d\d % \[\d\d, \d\d\]; "
+        r"n = 5 diagnostic blocks\.",
         line,
     ), line
 

@@ -30,6 +30,8 @@ SUM_WITHIN = 0.05
 """So near to the tool's own mean latency the parts of an operation are to add up."""
 _LEAST_TIME = 0.05
 """Of the time of all operations: one that takes less is not spoken of."""
+_FEW = 0.01
+"""Reads of a workload that writes, or the reverse, by which it is none of both."""
 FEWEST = 2
 """Diagnostic trials without which nothing is said about a cell."""
 
@@ -122,6 +124,8 @@ class WorkFigure:
     """Its label."""
     operation: str
     """'' for the whole trial."""
+    per: str
+    """What it is a ratio to, in words: of the whole trial what that does, 'read', 'write', 'read or write'."""
     quantity: str
     label: str
     unit: str
@@ -359,15 +363,24 @@ class _WorkKey(NamedTuple):
 def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
     """Return each ratio of work of each cell, with its interval over diagnostic trials, and its ratio to that of the
     baseline: workloads in the order of the sweep, quantities in that of QUANTITIES, file systems in theirs."""
-    values = _work_by_block(why)
+    values, per = _work_by_block(why), {each.label: _moving(why, sweep, each.label) for each in sweep.workloads}
     figures = sorted({figure for figure, _ in values}, key=_work_order)
     return [
         found
         for workload in sweep.workloads
         for figure in figures
         for filesystem in sweep.filesystems
-        if (found := _work_figure(values, sweep, figure, workload.label, filesystem.name))
+        if (found := _work_figure(values, sweep, figure, workload.label, filesystem.name, per[workload.label]))
     ]
+
+
+def _moving(why: Why, sweep: Sweep, workload: str) -> str:
+    """Return 'read' or 'write' of a workload that does hardly anything else of the two, else 'read or write'."""
+    cells = [cell.id for cell in sweep.cells if cell.workload.label == workload]
+    counts = why.traces[why.traces["cell"].isin(cells)].groupby("operation")["operations"].sum()
+    reads, writes = (int(counts.get(name, 0)) for name in ("read", "write"))
+    alone = min(reads, writes) < _FEW * max(reads, writes)
+    return ("read" if reads > writes else "write") if alone else "read or write"
 
 
 def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
@@ -391,6 +404,7 @@ def _work_figure(
     figure: _WorkKey,
     workload: str,
     filesystem: str,
+    per: str,
 ) -> WorkFigure | None:
     own = values.get((figure, cell_id(filesystem, workload)))
     if not own:
@@ -407,6 +421,7 @@ def _work_figure(
         filesystem=filesystem,
         workload=workload,
         **figure._asdict(),
+        per=figure.operation or per,
         figure=mean,
         ratio=compare(pairs, level=sweep.design.level) if known else None,
     )

@@ -254,7 +254,7 @@ def _sides(cause: Cause, name: str, theirs: WorkFigure, ours: WorkFigure) -> str
 
 
 def _counted(name: str, figure: WorkFigure) -> str:
-    return QUANTITIES[name].counted.format(operation=figure.operation or "read or write")
+    return QUANTITIES[name].counted.format(operation=figure.per)
 
 
 _NONE = "no"
@@ -299,8 +299,8 @@ def answer_subject(answer: Answer, smallest_effect: float, *, name_workload: boo
 
 def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Instead) -> str:
     """'3.1 device I/Os per sync on ext4, 2.0 on xfs. The largest part of the difference in mean sync latency is flushes
-    (for the journal): 80 % [71, 88].', then the doubts. Of a difference that is undecided the work alone, '' where that
-    is alike."""
+    (for the journal): 80 % [71, 88]; n = 5 diagnostic blocks.', then the doubts. Of a difference that is undecided the
+    work alone, '' where that is alike."""
     cause = answer.cause
     if answer.comparison.verdict == "undecided":
         unlike = work_words(cause, figures, differing=True) if cause else ""
@@ -314,7 +314,9 @@ def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Inst
     elif cause.largest is None:
         part = _nothing_shown(cause)
     else:
-        part = f"{_largest(cause, cause.largest, what)}{_consequence(cause, instead)}"
+        n = counted(cause.ratio.n, "diagnostic block")
+        largest = f"{_largest(cause, cause.largest, what).removesuffix('.')}; n = {n}."
+        part = f"{largest}{_summed(cause, cause.largest)}{_consequence(cause, instead)}"
     return f"{_stop(work_words(cause, figures))}{part}{_doubts(answer)}"
 
 

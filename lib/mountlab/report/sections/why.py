@@ -133,21 +133,23 @@ def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
     for workload in dict.fromkeys(each.workload for each in figures):
         own = [each for each in figures if each.workload == workload]
         names = [name for name in names_of(run) if any(each.filesystem == name for each in own)]
-        rows = dict.fromkeys((each.operation, each.quantity, each.label) for each in own)
+        rows = {(each.operation, each.quantity, each.label): each for each in own}
         known = {(each.operation, each.quantity, each.label, each.filesystem): each for each in own}
         marks = swatches(run)
         head: Head = ["Work", *(Column(marks[name], "interval") for name in names)]
-        body = [[_row_name(key), *(_work_cell(known.get((*key, name))) for name in names)] for key in rows]
+        body = [
+            [_row_name(each), *(_work_cell(known.get((*key, name))) for name in names)] for key, each in rows.items()
+        ]
         below = f"; below, as a multiple of {run.sweep.baseline}" if run.sweep.baseline else ""
         tables.append(html.table(head, [html.Rows(body)], caption=f"Work under {workload}{below}"))
     return html.joined(*tables) if tables else ""
 
 
-def _row_name(key: tuple[str, str, str]) -> str:
-    operation, quantity, label = key
+def _row_name(figure: WorkFigure) -> str:
+    quantity = figure.quantity
     noun = QUANTITIES[quantity].noun if quantity in QUANTITIES else quantity.replace("_", " ")
-    spoken = noun.replace("per operation", f"per {operation or 'read or write'}")
-    return f"{spoken}: {label}" if label else spoken
+    spoken = noun.replace("per operation", f"per {figure.per}")
+    return f"{spoken}: {figure.label}" if figure.label else spoken
 
 
 def _work_cell(figure: WorkFigure | None) -> Text:
