@@ -10,14 +10,19 @@ from typing import Any
 
 import pytest
 from mountlab.tracing.explained import Explained, explained
-from mountlab.tracing.perf_data import read_trace
+from mountlab.tracing.operations import OpenFiles, operations_of
+from mountlab.tracing.parts import Splitter
+from mountlab.tracing.perf_data import Trace, read_trace
+from mountlab.tracing.requests import device_number, requests_of
+from mountlab.tracing.symbols import read_symbols
+from mountlab.tracing.tasks import Tasks
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 RECORDINGS: dict[str, dict[str, Any]] = json.loads((DATA / "recordings.json").read_text())
 KALLSYMS = gzip.decompress((DATA / "kallsyms.gz").read_bytes()).decode()
 OPERATION = {
-    "btrfs_fsync": "sync", "ext4_fsync": "sync", "ext4_libaio": "read", "ext4_uring": "read", "tmpfs_write": "write",
+    "btrfs_fsync": "sync", "ext4_fsync": "sync", "ext4_libaio": "read", "ext4_limit_fsync": "sync", "ext4_uring": "read", "tmpfs_write": "write",
     "xfs_fsync": "sync",
 }  # fmt: skip
 
@@ -90,6 +95,24 @@ def test_a_sync_is_mostly_its_flushes_and_the_writing_of_the_log(name: str) -> N
     assert through == {"journal"}, "a device without FUA is flushed for the commit"
     assert work(name)["flushes_per_sync"] == pytest.approx(2, abs=0.05), "before and behind the commit block"
     assert work(name)["fua_per_sync"] == 0
+
+
+def test_under_a_write_limit_a_sync_waits_in_the_queue_and_not_for_what_workers_did_for_others() -> None:
+    """8 MiB/s by the controller of block I/O, 64 KiB a sync: 7.8 ms of it, while workers serve other devices."""
+    shares = layers("ext4_limit_fsync")
+    assert shares["queue"] > 0.9
+    assert shares["processor"] + shares["run_queue"] < 0.05
+
+
+def test_without_the_events_of_work_queues_the_requests_say_the_same() -> None:
+    trace = read_trace(data_of("ext4_limit_fsync"))
+    older = Trace({name: rows for name, rows in trace.events.items() if "workqueue" not in name}, trace.stacks, 0)
+    requests = requests_of(older, {device_number(*RECORDINGS["ext4_limit_fsync"]["device"])})
+    splitter = Splitter(older, Tasks(older), requests, read_symbols(KALLSYMS))
+    syncs = [each for each in operations_of(older, requests, (), OpenFiles()) if each.name == "sync"]
+    parts = [part for each in syncs for part in splitter.parts(each)]
+    queue = sum(part.end - part.begin for part in parts if part.layer == "queue")
+    assert queue > 0.9 * sum(part.end - part.begin for part in parts)
 
 
 def test_who_writes_for_a_sync_is_jbd2_on_ext4_and_the_tool_itself_on_xfs() -> None:
