@@ -22,8 +22,8 @@ DATA = Path(__file__).parents[1] / "data" / "traces"
 RECORDINGS: dict[str, dict[str, Any]] = json.loads((DATA / "recordings.json").read_text())
 KALLSYMS = gzip.decompress((DATA / "kallsyms.gz").read_bytes()).decode()
 OPERATION = {
-    "btrfs_fsync": "sync", "ext4_fsync": "sync", "ext4_libaio": "read", "ext4_limit_fsync": "sync", "ext4_uring": "read", "tmpfs_write": "write",
-    "xfs_fsync": "sync",
+    "btrfs_fsync": "sync", "ext4_fsync": "sync", "ext4_libaio": "read", "ext4_limit_fsync": "sync",
+    "ext4_uring": "read", "tmpfs_write": "write", "xfs_fsync": "sync",
 }  # fmt: skip
 
 
