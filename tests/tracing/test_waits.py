@@ -82,6 +82,22 @@ def test_an_item_that_a_worker_ran_before_it_was_waited_for_is_followed_from_the
     assert seen(line).parts() == [(300, "processor", "own"), (7600, "queue", "own"), (2000, "processor", "own")]
 
 
+def test_a_request_that_a_worker_had_to_make_first_is_waited_for_from_its_item_on() -> None:
+    """As compressed data: from 300 to 1,000 the item waits for a worker, which has the request ready at 5,000."""
+    line = synced()
+    line.sleeps(5, 200, 8000, WRITEBACK, "btrfs_sync_file", on=1)
+    line.queues(0xAA, 300, by=40)
+    line.comes(KWORKER, 900, cpu=2)
+    line.begins(0xAA, 1000, KWORKER, cpu=2)
+    line.waits_for_processor(KWORKER, 2000, 3000, cpu=2)
+    line.request(KWORKER, 5000, 5100, 8000, on=1)
+    assert seen(line).parts() == [
+        (100, "processor", "own"), (100, "queue", "own"), (700, "run_queue", "own"), (1000, "processor", "own"),
+        (1000, "run_queue", "own"), (2000, "processor", "own"), (100, "queue", "own"), (2900, "device", "own"),
+        (2000, "processor", "own"),
+    ]  # fmt: skip
+
+
 # --- holders of locks -------------------------------------------------------------------------------------------------
 
 

@@ -151,6 +151,14 @@ class Splitter:
             around = self._requests.around(begin, end, {tid, request.tid})
             served = [each for each in around if each == request or each.queued <= request.done]
             otherwise: Layer = "queue" if wait.kind == "device" else _rest(through, wait)
+            item = self._tasks.item(request.tid, request.queued) if depth and request.tid != tid else None
+            if item and begin < request.queued:  # a worker made it: compressed or collected its pages, or let it pass
+                began = max(begin, item.begin)
+                queued = max(begin, item.queued.at) if item.queued and item.queued.at < began else began
+                yield from _of_requests(served, begin, queued, through, otherwise)
+                yield Piece(queued, began, _layer_of("run_queue", through, wait), through)
+                yield from self._behind(request.tid, began, request.queued, through, wait, depth - 1)
+                begin = request.queued
             yield from _of_requests(served, begin, end, through, otherwise)
         elif not depth or waker in (0, tid):
             yield from self._otherwise(tid, begin, end, through, wait)
