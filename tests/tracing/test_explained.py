@@ -11,6 +11,7 @@ import pytest
 from mountlab.tracing.explained import Explained, explained, names_of
 from mountlab.tracing.operations import OpenFiles, operations_of
 from mountlab.tracing.requests import requests_of
+from mountlab.tracing.spent import Processors
 from mountlab.tracing.tasks import Tasks
 from mountlab.tracing.work import work_of
 from rows import every_row
@@ -313,6 +314,16 @@ def test_what_ran_instead_is_what_had_the_processor_that_a_waiting_thread_came_t
     line.comes(5, 1950)
     line.leaves(99, 1600, cpu=1, to=98)  # on another one
     assert instead(line) == {"stress-ng": 200, "kworker": 200, "idle": 50}
+
+
+def test_an_item_of_a_work_queue_waits_for_what_the_processor_of_its_worker_ran() -> None:
+    line = Timeline()
+    line.comes(99, 100, cpu=1)
+    line.leaves(99, 1700, cpu=1, state=0, to=30)
+    trace, began = line.trace(), np.array([(1750, 1)], [("TIME", "<u8"), ("CPU", "<u4")])
+    trace = replace(trace, events={**trace.events, "workqueue:workqueue_execute_start": began})
+    found = Processors(trace, {30: "kworker", 99: "stress-ng"}).ran([(1400, 1750)])
+    assert found == {"stress-ng": 300, "kworker": 50}
 
 
 def test_a_processor_that_is_idle_for_long_while_a_thread_wants_it_holds_the_thread_back() -> None:

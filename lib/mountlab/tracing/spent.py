@@ -51,10 +51,13 @@ class Processors:
             before = int(switches["prev_pid"][0])
             self._on[cpu] = switches["TIME"].tolist(), [before, *switches["next_pid"].tolist()]
         self._came = {at: cpu for cpu, (times, _) in self._on.items() for at in times}
+        items = trace.rows("workqueue:workqueue_execute_start")
+        if items is not None:
+            self._came |= dict(zip(items["TIME"].tolist(), items["CPU"].tolist(), strict=True))
 
     def ran(self, waits: Iterable[tuple[int, int]]) -> Counter[str]:
-        """Return the name of each thread to the ns that it ran instead: on the processor that a waiting thread came to
-        when its wait ended."""
+        """Return the name of each thread to the ns that it ran instead: on the processor that a waiting thread, or an
+        item of a work queue, came to when its wait ended."""
         found: Counter[str] = Counter()
         for begin, end in waits:
             for name, ns in self._between(begin, end):
