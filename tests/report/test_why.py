@@ -164,8 +164,8 @@ CROWDED = {
         ({"held back": 2.5e-3, "fio": 0.5e-3},
          "on xfs the processor was idle for 83 % of the wait: a CPU quota, or a virtual machine that is throttled"),
         ({"idle": 2.5e-3, "fio": 0.5e-3},
-         "on xfs the processor was idle for 83 % of the wait: it wakes up late, as from a deep sleep state or in a "
-         "virtual machine"),
+         "on xfs the processor was idle for 83 % of the wait: it wakes up late, as in a virtual machine, or got the "
+         "thread from another processor late"),
         ({f"program-{number}": 1e-4 for number in range(30)},
          "on xfs the processor meanwhile ran many programs, none for long"),
         ({}, "what ran meanwhile is not known"),
@@ -192,8 +192,8 @@ def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited
         "while a sync waited for it under fsync Had the processor ■ xfs waited, each sync 3.00 ms stress-ng 80 %"
         in table
     )
-    assert "none for 1 ms and longer: a CPU quota, or a virtual machine that is throttled 20 %" in table
-    assert "ext4" not in table[: table.index("none for 1 ms")]
+    assert "none: a CPU quota, or a virtual machine that is throttled 20 %" in table
+    assert "ext4" not in table[: table.index("none: ")]
 
 
 def test_a_record_that_was_cut_off_and_calls_that_were_seen_in_windows_are_said() -> None:

@@ -326,14 +326,26 @@ def test_an_item_of_a_work_queue_waits_for_what_the_processor_of_its_worker_ran(
     assert found == {"stress-ng": 300, "kworker": 50}
 
 
-def test_a_processor_that_is_idle_for_long_while_a_thread_wants_it_holds_the_thread_back() -> None:
-    line = one_write()
-    line.call("pwrite64", 5, 10_000, 5_000_000, ret=4096, fd=3)
+def one_long_write() -> Timeline:
+    line = one_write(w99="stress-ng")
+    line.call("pwrite64", 5, 10_000, 9_000_000, ret=4096, fd=3)
+    return line
+
+
+def test_a_processor_that_has_a_thread_and_is_idle_for_long_holds_it_back() -> None:
+    line = one_long_write()
     line.leaves(5, 20_000, state=0, to=0)
     line.comes(5, 1_020_000)
     line.leaves(5, 1_100_000, state=0, to=0)
     line.comes(5, 2_099_999)
     assert instead(line) == {"held back": 500_000, "idle": pytest.approx(500_000, abs=1)}
+
+
+def test_a_processor_that_gets_a_thread_from_another_one_late_does_not_hold_it_back() -> None:
+    line = one_long_write()
+    line.leaves(5, 20_000, state=0, to=99)
+    line.comes(5, 4_020_000, cpu=1)
+    assert instead(line) == {"idle": 2_000_000}
 
 
 def test_what_ran_instead_is_together_as_long_as_operations_waited_for_a_processor() -> None:

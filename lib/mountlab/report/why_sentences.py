@@ -193,14 +193,14 @@ def _ran(filesystem: str, ran: Mapping[str, float]) -> str:
 
 _IDLE: Mapping[str, str] = {
     "held back": "a CPU quota, or a virtual machine that is throttled",
-    "idle": "it wakes up late, as from a deep sleep state or in a virtual machine",
+    "idle": "it wakes up late, as in a virtual machine, or got the thread from another processor late",
 }
 """What had the processor where no thread did, and what that means."""
 
 
 def program_noun(program: str) -> str:
-    """'none for 1 ms and longer: a CPU quota, ...'; the name of a program."""
-    nouns = {"idle": "none: it wakes up late", "held back": f"none for 1 ms and longer: {_IDLE['held back']}"}
+    """'none: a CPU quota, ...'; the name of a program."""
+    nouns = {"idle": "none: it woke up or got the thread late", "held back": f"none: {_IDLE['held back']}"}
     return {**nouns, "?": "unknown"}.get(program, program)
 
 

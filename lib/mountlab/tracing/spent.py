@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from mountlab.tracing.perf_data import Trace, groups
 
 IDLE, HELD, UNKNOWN = "idle", "held back", "?"
-"""In the place of the name of a thread: the processor ran none; it ran none for LONG_NS and more; which it ran is not
-known."""
+"""In the place of the name of a thread: the processor ran none, and woke up late or got the thread from another one; it
+ran none for LONG_NS and more although it had the thread; which it ran is not known."""
 LONG_NS = 1_000_000
-"""An idle processor takes up a thread in less, a virtual one too: for longer a quota holds the thread back."""
+"""An idle processor that has a thread takes it up in less, a virtual one too: for longer a quota holds it back."""
 
 
 class Times:
@@ -50,6 +50,10 @@ class Processors:
             switches = rows[own]
             before = int(switches["prev_pid"][0])
             self._on[cpu] = switches["TIME"].tolist(), [before, *switches["next_pid"].tolist()]
+        self._left = {
+            tid: (rows["TIME"][own].tolist(), rows["CPU"][own].tolist())  # type: ignore[index]
+            for tid, own in groups(rows, "prev_pid").items()
+        }
         self._came = {at: cpu for cpu, (times, _) in self._on.items() for at in times}
         items = trace.rows("workqueue:workqueue_execute_start")
         if items is not None:
@@ -70,8 +74,15 @@ class Processors:
             yield UNKNOWN, end - begin
             return
         times, threads = self._on[cpu]
-        first = bisect_right(times, begin)
-        moments = [begin, *times[first : bisect_left(times, end)], end]
+        first, last = bisect_right(times, begin), bisect_left(times, end)
+        stays = last < len(times) and self._last_on(threads[last + 1], begin) == cpu
+        moments = [begin, *times[first:last], end]
         for (low, high), tid in zip(pairwise(moments), threads[first:], strict=False):
-            idle = IDLE if high - low < LONG_NS else HELD
+            idle = HELD if stays and high - low >= LONG_NS else IDLE
             yield (self._names.get(tid, UNKNOWN) if tid else idle), high - low
+
+    def _last_on(self, tid: int, at: int) -> int | None:
+        """Return the processor that a thread left last; None where that was not seen."""
+        times, cpus = self._left.get(tid, ([], []))
+        number = bisect_right(times, at)
+        return cpus[number - 1] if number else None
