@@ -1,40 +1,49 @@
-"""Causes that are planted while the tool runs, and what a trace must name largest then.
+"""Causes that are planted on one of two file systems while a tool runs on both in turn.
 
-Each is planted for as long as its context lasts, and undone whatever happens.
+Each is planted for as long as its context lasts, and undone whatever happens. cause_parts has what counts as right.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-import signal
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import neighbours
 import pytest
-import slow_flush
+import slow_device
+import small_files
 from disks import MIB, Disks
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
-from sweeps import sweep
+from sweeps import CLOCK, sweep
 from waiting import wait_until
 
-THROTTLE = Path("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")
+CGROUPS = Path(neighbours.CGROUPS)
+THROTTLE = CGROUPS / "blkio/blkio.throttle.read_iops_device"
 THROTTLE_BYTES = THROTTLE.with_name("blkio.throttle.read_bps_device")
-READS_PER_S = 400
-FLUSH_S = 0.02
+READS_PER_S, WRITTEN_PER_S, HOME_WRITES_PER_S = 400, 8 * MIB, 400
+JOURNAL_MIB = 4
 HOGS = 4
 """A processor."""
-MOST_AT_ONCE = 50
-"""Diagnostic blocks of one run."""
-IMAGE = {"type": "ext4", "image": "256MiB"}
-JOB = {"tool": "fio", "size": "32MiB", "time_based": True, "runtime": "500ms", "bs": "4KiB"}
+LIBC = ctypes.CDLL(None, use_errno=True)
+BLOCK, KEEP_SIZE, PUNCH_HOLE = 4096, 1, 2
+PLAIN, PLANTED, WORKLOAD = "plain", "planted", "job"
+JOB = {"tool": "fio", "size": "32MiB", "time_based": True, "runtime": "500ms", "bs": "4KiB", **CLOCK}
+ONCE = {"tool": "fio", "rw": "read", **CLOCK}
+"""From begin to end, and no longer."""
+READS = {"rw": "randread", "direct": True}
+WRITES = {"rw": "randwrite", "direct": True, "overwrite": True}
+SYNCS = {"rw": "write", "bs": "16KiB", "size": "16MiB", "fsync": 1}
 
 Plant = Callable[[ExitStack, Path, bool], dict[str, Any]]
 """Plants a cause until the stack is closed, with files in a directory of its own; with False all but the cause itself.
@@ -43,111 +52,86 @@ Gives the file system to measure."""
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause, how it is planted, and what must be found."""
+    """A cause, how it is planted, and the workload that meets it."""
 
     name: str
+    """Of cause_parts.EXPECTED."""
     plant: Plant
     job: dict[str, Any]
-    operation: str
-    largest: str
-    by: Literal["layer", "through"] = "layer"
-    does: str = ""
+    does: str
     """For the table in the docs."""
 
 
-def parts_of(run: Run, cause: Cause) -> list[dict[str, float]]:
-    """Return the parts of the mean latency of the operation, each as a share of the whole, for each diagnostic trial;
-    none where no split of it is shown. With `through`, all that is waited for on behalf of the journal is one part."""
-    rows = run.why.layers
-    rows = rows[(rows["operation"] == cause.operation) & (rows["statistic"] == "mean")]
-    by_cause = (
-        rows["through"].where(rows["through"] != "own", rows["layer"]) if cause.by == "through" else rows["layer"]
-    )
-    seconds = {str(trial): each for trial, each in rows.assign(part=by_cause).groupby("trial_id")}
-    diagnostic = map(str, run.trials.loc[run.trials["diagnostic"], "trial_id"])
-    named = (seconds[trial].groupby("part")["seconds"].sum() if trial in seconds else None for trial in diagnostic)
-    return [{} if each is None else (each / each.sum()).to_dict() for each in named]
-
-
-def largest(parts: dict[str, float]) -> str:
-    """Return the name of the largest part; '' where there is none."""
-    return max(parts, key=parts.__getitem__, default="")
-
-
-def explained_run(cause: Cause, trials: int, results: Path, *, there: bool = True) -> Run:
-    """Run a sweep with so many diagnostic trials while the cause is there, or without it."""
+def compared_run(cause: Cause, results: Path, **design: Any) -> Run:
+    """Run a sweep of two file systems that are equal but for the cause."""
     with ExitStack() as undo:
         place = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="mountlab-cause-", dir="/dev/shm")))
-        filesystem = cause.plant(undo, place, there)
+        filesystems = {}
+        for name in (PLAIN, PLANTED):
+            (place / name).mkdir()
+            filesystems[name] = cause.plant(undo, place / name, name == PLANTED)
         resolved = sweep(
-            filesystems={"planted": filesystem},
-            workloads={"job": {**JOB, **cause.job}},
-            design={"repeats": 1, "explain": trials},
+            name="cause",
+            filesystems=filesystems,
+            workloads={WORKLOAD: cause.job if "tool" in cause.job else {**JOB, **cause.job}},
+            design={"repeats": 1, **design},
+            baseline=PLAIN,
         )
         return store.load_run(workflow.run(resolved, results=results))
 
 
-def mounted(undo: ExitStack, place: Path, *, backing: Path | None = None) -> tuple[str, Path]:
-    """Make an ext4 of our own on a loop device of our own. Gives the device, and where it is mounted."""
+# --- what they are made of --------------------------------------------------------------------------------------------
+
+
+def mounted(
+    undo: ExitStack, place: Path, *, backing: Path | None = None, kind: str = "ext4", size: int = 256,
+    mkfs: tuple[str, ...] = (), options: str = "defaults", losetup: tuple[str, ...] = (),
+) -> tuple[str, Path]:  # fmt: skip
+    """Make a file system of our own, of so many MiB, on a loop device of our own. Gives the device, and where it is
+    mounted."""
     disks = Disks(place, undo)
-    device = disks.loop(backing, size=256 * MIB)
-    subprocess.run(["mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0", device], check=True)
-    return device, disks.mount(device)
+    device = disks.loop(backing, *losetup, size=size * MIB)
+    always = {"ext4": ("-q", "-E", "nodiscard,lazy_itable_init=0"), "btrfs": ("-q", "-f", "-K")}
+    subprocess.run([f"mkfs.{kind}", *always[kind], *mkfs, device], check=True)
+    return device, disks.mount(device, "-o", options)
 
 
 def measured(mount: Path) -> dict[str, Any]:
     return {"type": "dir", "path": str(mount)}
 
 
-# --- the causes -------------------------------------------------------------------------------------------------------
+def set_to(undo: ExitStack, path: Path, value: object, after: object = None) -> None:
+    """Write a setting of the kernel, and `after` (None: its old value) when the stack is closed."""
+    if not path.exists():
+        pytest.skip(f"needs {path}: this kernel, or the version of its control groups, has none")
+    undo.callback(path.write_text, path.read_text() if after is None else str(after))
+    path.write_text(str(value))
 
 
-def throttled(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-    """The controller of block I/O holds back the reads of the device."""
-    return limited(undo, place, THROTTLE, READS_PER_S if there else 0)
-
-
-def limited(undo: ExitStack, place: Path, limit: Path, per_s: int) -> dict[str, Any]:
-    """A file system whose device may read no more than so many times, or bytes, a second; 0: as it likes."""
-    if not limit.exists():
-        pytest.skip(f"needs {limit}: the blkio controller of cgroup v1, mounted there")
-    device, mount = mounted(undo, place)
+def number_of(device: str) -> str:
+    """'7:3', as the kernel's files name a device."""
     status = os.stat(device)
-    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
-    undo.callback(limit.write_text, f"{number} 0")
-    limit.write_text(f"{number} {per_s}")
-    return measured(mount)
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
 
 
-def flushing_slowly(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-    """The image of the device lies on a file system whose flushes take 20 ms."""
-    if not Path("/dev/fuse").exists():
-        pytest.skip("needs /dev/fuse")
-    _, mount = mounted(undo, place, backing=undo.enter_context(slow_image(place, FLUSH_S if there else 0.0)))
-    return measured(mount)
+def held_back(undo: ExitStack, device: str, limit: Path, per_s: int) -> None:
+    """Limit a device for all, 0: not at all; until the stack is closed."""
+    set_to(undo, limit, f"{number_of(device)} {per_s}", after=f"{number_of(device)} 0")
 
 
-@contextmanager
-def slow_image(place: Path, flush_s: float) -> Iterator[Path]:
-    """A file whose flushes take so long, as long as the context lasts."""
-    backing, mount = place / "backing", place / "slow"
-    mount.mkdir()
-    with backing.open("xb") as file:
-        file.truncate(256 * MIB)
-    served = subprocess.Popen([sys.executable, slow_flush.__file__, str(mount), str(backing), str(flush_s)])
-    try:
-        ready = Path(f"{backing}.ready")
-        wait_until("the file system", ready.exists, ended=lambda: served.poll() is not None and "it has ended")
-        yield mount / slow_flush.FILE
-    finally:
-        subprocess.run(["umount", str(mount)], check=False)
-        ended(served)
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """End a process of ours; it has two seconds to undo what it did."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(2)
+    process.kill()
+    process.wait()
 
 
-def hogged(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-    """Others want each processor. Each is a session of its own: the kernel may share out a processor by sessions."""
-    keep_busy(undo, HOGS * there, "nice", "-n", "-5")
-    return IMAGE
+def beside(undo: ExitStack, work: Callable[..., None], *values: object, words: tuple[str, ...] = ()) -> None:
+    """Run one of the neighbours, in a session of its own, until the stack is closed. `words`: a program to start it."""
+    argv = [*words, sys.executable, neighbours.__file__, work.__name__, *map(str, values)]
+    undo.callback(ended, subprocess.Popen(argv, start_new_session=True))
 
 
 def keep_busy(undo: ExitStack, loops: int, *priority: str) -> None:
@@ -157,73 +141,197 @@ def keep_busy(undo: ExitStack, loops: int, *priority: str) -> None:
         undo.callback(ended, subprocess.Popen(words, start_new_session=True))
 
 
-COMMITTING = """
-import glob, os, sys, time
-while True:
-    for path in glob.glob(sys.argv[1]):
-        file = os.open(path, os.O_RDWR)
-        size = os.fstat(file).st_size
-        while os.fstat(file).st_nlink:
-            size += 1
-            os.ftruncate(file, size)
-            time.sleep(0.00002)
-        os.close(file)
-    time.sleep(0.01)
-"""
-APPENDING = """
-import glob, os, sys, threading, time
-most, block = 64 << 20, bytes(1 << 20)
-def append(path):
-    with open(path, "ab", buffering=0) as file:
-        while os.fstat(file.fileno()).st_nlink:
-            file.write(block)
-            if file.tell() > most:
-                file.truncate(1 << 20)
-while True:
-    for path in glob.glob(sys.argv[1]):
-        others = [threading.Thread(target=append, args=[path]) for _ in range(15)]
-        for each in others: each.start()
-        for each in others: each.join()
-    time.sleep(0.01)
-"""
+@contextmanager
+def slow_image(place: Path, delays_s: tuple[float, float, float]) -> Iterator[Path]:
+    """A file whose reads, writes and flushes take so long, as long as the context lasts."""
+    backing, mount = place / "backing", place / "slow"
+    mount.mkdir()
+    with backing.open("xb") as file:
+        file.truncate(256 * MIB)
+    served = subprocess.Popen([sys.executable, slow_device.__file__, str(mount), str(backing), *map(str, delays_s)])
+    try:
+        ready = Path(f"{backing}.ready")
+        wait_until("the file system", ready.exists, ended=lambda: served.poll() is not None and "it has ended")
+        yield mount / slow_device.FILE
+    finally:
+        subprocess.run(["umount", str(mount)], check=False)
+        ended(served)
 
 
-def committing(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-    """Another process changes the size of the tool's file again and again. So each fdatasync has to commit the journal,
-    which it has not where only data changed."""
-    _, mount = mounted(undo, place)
-    if there:
-        undo.callback(ended, subprocess.Popen([sys.executable, "-c", COMMITTING, files_of_fio(mount)]))
+def scatter_free_space(mount: Path) -> None:
+    """Leave nothing free on a file system but single blocks of 4 KiB, with others in use between them."""
+    free = os.statvfs(mount)
+    size = free.f_bavail * free.f_frsize // BLOCK * BLOCK
+    with (mount / "full").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        for at in range(0, size, 2 * BLOCK):
+            if LIBC.fallocate(file.fileno(), KEEP_SIZE | PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(BLOCK)):
+                raise OSError(ctypes.get_errno(), "no hole", str(mount))
+    os.sync()
+
+
+def program(*words: object, metric: str, prepare: str = "") -> dict[str, Any]:
+    """A workload of a program that is not fio, as a user writes it."""
+    return {
+        "tool": "command",
+        "argv": shlex.join(["/usr/bin/env", "python3", "-I", "-S", small_files.__file__, *map(str, words)]),
+        **({"prepare": prepare} if prepare else {}),
+        "space": "48MiB",
+        "time": "2s",
+        "metrics": {metric: {"pattern": r"each took (\S+) s", "unit": "s"}},
+    }
+
+
+# --- how each is planted ----------------------------------------------------------------------------------------------
+
+
+def made(without: Mapping[str, Any], planted: Mapping[str, Any], **both: Any) -> Plant:
+    """A file system that mkfs makes, or mount mounts, in another way where the cause is there."""
+
+    def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+        return measured(mounted(undo, place, **both, **(planted if there else without))[1])
+
+    return plant
+
+
+def neighbour(work: Callable[..., None], *values: object, copies: int = 1, words: tuple[str, ...] = ()) -> Plant:
+    """Others are at work on the file system while a trial runs on it."""
+
+    def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+        _, mount = mounted(undo, place)
+        for _ in range(copies * there):
+            beside(undo, work, mount, *values, words=words)
+        return measured(mount)
+
+    return plant
+
+
+def device_with(settings: Mapping[str, object], *, on_disk: bool = False) -> Plant:
+    """A file system on a device with other settings, whose paths have {name} or {number} of the device."""
+
+    def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+        if on_disk:
+            place = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="mountlab-cause-", dir="/var/tmp")))
+        device, mount = mounted(undo, place, losetup=("--direct-io=on",) if on_disk else ())
+        for path, value in settings.items() if there else ():
+            set_to(undo, Path(path.format(name=Path(device).name, number=number_of(device))), value)
+        return measured(mount)
+
+    return plant
+
+
+def confined(controller: str, **limits: object) -> Plant:
+    """The tool runs in a control group (version 1) with limits, while it runs on the file system."""
+
+    def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+        _, mount = mounted(undo, place, size=512)
+        if there:
+            tasks = CGROUPS / controller / place.parent.name / "tasks"
+            if not (CGROUPS / controller / "tasks").exists():
+                pytest.skip(f"needs {CGROUPS / controller}: the controller of control groups v1, mounted there")
+            tasks.parent.mkdir()
+            undo.callback(tasks.parent.rmdir)
+            for name, value in limits.items():
+                tasks.with_name(name.replace("__", ".")).write_text(str(value))
+            beside(undo, neighbours.moving, mount, tasks)
+        return measured(mount)
+
+    return plant
+
+
+def slow(**delay_s: float) -> Plant:
+    """The image of the device lies on a file system whose reads, writes or flushes take their time."""
+
+    def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+        if not Path("/dev/fuse").exists():
+            pytest.skip("needs /dev/fuse")
+        read, write, flush = (delay_s.get(what, 0.0) * there for what in ("read", "write", "flush"))
+        _, mount = mounted(undo, place, backing=undo.enter_context(slow_image(place, (read, write, flush))))
+        return measured(mount)
+
+    return plant
+
+
+def throttled(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+    """The controller of block I/O holds back the reads of the device."""
+    return limited(undo, place, THROTTLE, READS_PER_S if there else 0)
+
+
+def limited(undo: ExitStack, place: Path, limit: Path, per_s: int) -> dict[str, Any]:
+    """A file system whose device may read (or write) no more than so many times, or bytes, a second; 0: as it likes."""
+    device, mount = mounted(undo, place)
+    held_back(undo, device, limit, per_s)
     return measured(mount)
 
 
-def contended(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-    """Fifteen others append to the file that the tool appends to."""
-    _, mount = mounted(undo, place)
+def limited_writes(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+    """The controller of block I/O holds back the writes of the device."""
+    return limited(undo, place, THROTTLE.with_name("blkio.throttle.write_bps_device"), WRITTEN_PER_S * there)
+
+
+def fragmented(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+    """Files can be written in single blocks only."""
+    _, mount = mounted(undo, place, size=128)
     if there:
-        undo.callback(ended, subprocess.Popen([sys.executable, "-c", APPENDING, files_of_fio(mount)]))
+        scatter_free_space(mount)
     return measured(mount)
 
 
-def files_of_fio(mount: Path) -> str:
-    """A pattern: a sweep does not name fio's file."""
-    return f"{mount}/mountlab-*/*/mountlab.0.0"
+def slow_checkpoints(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
+    """A small journal on a device of its own; the places that its blocks are for take few writes a second."""
+    journal = Disks(place, undo).loop(size=JOURNAL_MIB * MIB)
+    subprocess.run(["mke2fs", "-q", "-F", "-b", "4096", "-O", "journal_dev", journal], check=True)
+    home = place / "home"
+    home.mkdir()
+    device, mount = mounted(undo, home, mkfs=("-b", "4096", "-J", f"device={journal}"))
+    held_back(undo, device, THROTTLE.with_name("blkio.throttle.write_iops_device"), HOME_WRITES_PER_S * there)
+    return measured(mount)
 
 
-def ended(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-
+CREATE_8 = program("create", "{directory}", 16000, 8, 100, metric="operation_latency")
+READ_FILE = program(
+    "read", "{directory}/data", 128 * 1024, metric="read_latency_mean",
+    prepare="dd if=/dev/urandom of={directory}/data bs=1M count=24 conv=fsync",
+)  # fmt: skip
 CAUSES = (
-    Cause("throttled device", throttled, {"rw": "randread", "direct": True}, "read", "queue",
-        does=f"the blkio controller lets the device read {READS_PER_S} times a second"),
-    Cause("slow flush", flushing_slowly, {"rw": "randwrite", "fsync": 1}, "sync", "flush",
-        does=f"the image lies on a FUSE file system whose flushes take {FLUSH_S * 1000:.0f} ms"),
-    Cause("processor hog", hogged, {"rw": "write", "bs": "256KiB"}, "write", "run_queue",
-        does=f"{HOGS} busy loops a processor at nice -5, buffered writes"),
-    Cause("frequent commits", committing, {"rw": "randwrite", "overwrite": True, "fdatasync": 1}, "sync", "journal",
-        by="through", does="another process changes the size of the tool's file: each fdatasync commits the journal"),
-    Cause("lock contention", contended, {"rw": "write", "bs": "1MiB", "size": "16MiB"}, "write", "lock",
-        does="16 that append to one file"),
+    Cause("write limit", limited_writes, {**SYNCS, "runtime": "1s"},
+        f"the blkio controller lets the device write {WRITTEN_PER_S // MIB} MiB/s"),
+    Cause("few requests", device_with({"/sys/block/{name}/queue/nr_requests": 4}, on_disk=True),
+        {**READS, "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight"),
+    Cause("tiny journal", made({"mkfs": ("-J", "size=64")}, {"mkfs": ("-J", "size=4")}, size=512), CREATE_8,
+        "a journal of 4 MiB in place of 64, 8 processes that create files"),
+    Cause("memory limit, buffered reads", confined("memory", memory__limit_in_bytes=16 * MIB),
+        {**ONCE, "bs": "128KiB", "size": "256MiB"}, "a memory cgroup of 16 MiB, one pass over a file of 256 MiB"),
+    Cause("memory limit, mapped reads", confined("memory", memory__limit_in_bytes=16 * MIB),
+        {**ONCE, "bs": "4KiB", "ioengine": "mmap", "size": "256MiB"}, "the same, mapped"),
+    Cause("fragmented file", fragmented, READ_FILE, "a file in pieces of 4 KiB, read from begin to end by a program"),
+    Cause("mapped without read-ahead", device_with({"/sys/block/{name}/queue/read_ahead_kb": 0}),
+        {**ONCE, "bs": "4KiB", "ioengine": "mmap", "size": "128MiB"}, "read_ahead_kb of 0, a mapped file"),
+    Cause("data journalled", made({}, {"options": "data=journal"}),
+        {"rw": "randwrite", "bs": "16KiB", "overwrite": True, "fdatasync": 1}, "data=journal, overwrites with fdatasync"),
+    Cause("compression", made({}, {"options": "compress-force=zstd:9"}, kind="btrfs", size=512),
+        {**SYNCS, "bs": "1MiB", "size": "64MiB", "buffer_compress_percentage": 50}, "btrfs compresses by zstd:9"),
+    Cause("dirsync", made({}, {"options": "dirsync"}), program("create", "{directory}", 1000, 1, 20,
+        metric="operation_latency"), "mounted with dirsync, a program creates files"),
+    Cause("no directory index", made({}, {"mkfs": ("-O", "^dir_index")}), program("create", "{directory}", 3000, 1, 200,
+        metric="operation_latency"), "no dir_index, 3,000 files with long names in one directory"),
+    Cause("freeze pulses", neighbour(neighbours.freezing, 0.04, 0.02), WRITES,
+        "the file system is frozen for 40 ms, again and again"),
+    Cause("processor quota", confined("cpu", cpu__cfs_period_us=100_000, cpu__cfs_quota_us=10_000),
+        {**READS, "ioengine": "libaio", "iodepth": 16, "runtime": "1s"}, "a quota of 10 % of one processor"),
+    Cause("limit of dirty pages", device_with({"/sys/class/bdi/{number}/strict_limit": 1,
+        "/sys/class/bdi/{number}/max_bytes": 4 * MIB}), {"rw": "write", "bs": "64KiB"}, "no more than 4 MiB of dirty pages"),
+    Cause("delayed reads", slow(read=0.002), READS, "the device takes 2 ms for a read (FUSE)"),
+    Cause("delayed writes", slow(write=0.002), WRITES, "the device takes 2 ms for a write (FUSE)"),
+    Cause("delayed flushes", slow(flush=0.02), {"rw": "randwrite", "fsync": 1}, "the device takes 20 ms for a flush (FUSE)"),
+    Cause("neighbour's syncs", neighbour(neighbours.syncing, 4, MIB // 4), SYNCS, "4 others append 256 KiB and sync"),
+    Cause("checkpoint stalls", slow_checkpoints, CREATE_8, f"a journal of {JOURNAL_MIB} MiB on a device of its own, "
+        f"{HOME_WRITES_PER_S} writes a second to the places of its blocks"),
+    Cause("throttled reads", throttled, READS, f"the blkio controller lets the device read {READS_PER_S} times a second"),
+    Cause("processor hog", neighbour(neighbours.hogging, copies=HOGS * (os.cpu_count() or 1), words=("nice", "-n", "-5")),
+        {"rw": "write", "bs": "256KiB"}, f"{HOGS} busy loops a processor at nice -5, buffered writes"),
+    Cause("frequent commits", neighbour(neighbours.committing), {"rw": "randwrite", "overwrite": True, "fdatasync": 1},
+        "another process changes the size of the tool's file: each fdatasync commits the journal"),
+    Cause("lock contention", neighbour(neighbours.appending, 15), {"rw": "write", "bs": "1MiB", "size": "16MiB"},
+        "16 that append to one file"),
 )  # fmt: skip

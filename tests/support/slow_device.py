@@ -1,6 +1,6 @@
-"""A FUSE file system of one file, `image`, whose flushes take as long as asked.
+"""A FUSE file system of one file, `image`, whose reads, writes and flushes take as long as asked.
 
-`python slow_flush.py MOUNT BACKING SECONDS` serves until it is unmounted. The messages are those of
+`python slow_device.py MOUNT BACKING READ_S WRITE_S FLUSH_S` serves until it is unmounted. The messages are those of
 include/uapi/linux/fuse.h.
 """
 
@@ -19,24 +19,27 @@ from pathlib import Path
 
 FILE = "image"
 ROOT_NODE, FILE_NODE, LARGEST, READERS = 1, 2, 128 * 1024, 4
-"""Each reader answers one request at a time: while one of them flushes, the others read and write."""
+"""Each reader answers one request at a time: while one of them waits, the others answer."""
 HEADER, ANSWER = struct.Struct("<IIQQIIIHH"), struct.Struct("<IiQ")
 READ_OR_WRITE = struct.Struct("<QQI")
 ATTRIBUTES = struct.Struct("<6Q10I")
 VALID_S = 3600
 NO_ANSWER = (2, 36, 42)  # FORGET, INTERRUPT, BATCH_FORGET
+PAST_THE_CACHE = 1
+"""FOPEN_DIRECT_IO: otherwise the kernel keeps what it has read, and a read of a loop device meets no delay."""
 
 
-class SlowFlush:
+class SlowDevice:
     """Answers what the kernel asks of the file system."""
 
-    def __init__(self, device: int, backing: int, delay_s: float) -> None:
-        self.device, self.backing, self.delay_s = device, backing, delay_s
+    def __init__(self, device: int, backing: int, read_s: float, write_s: float, flush_s: float) -> None:
+        self.device, self.backing = device, backing
+        self.read_s, self.write_s, self.flush_s = read_s, write_s, flush_s
         self.answers: dict[int, Callable[[int, bytes], bytes]] = {
             1: self.lookup,
             3: lambda node, _: struct.pack("<QII", VALID_S, 0, 0) + self.attributes(node),  # GETATTR
             4: lambda node, _: struct.pack("<QII", VALID_S, 0, 0) + self.attributes(node),  # SETATTR
-            14: lambda *_: bytes(16),  # OPEN
+            14: lambda *_: struct.pack("<QII", 0, PAST_THE_CACHE, 0),  # OPEN
             15: self.read,
             16: self.write,
             17: lambda *_: bytes(80),  # STATFS
@@ -93,26 +96,28 @@ class SlowFlush:
 
     def read(self, _: int, body: bytes) -> bytes:
         _, offset, size = READ_OR_WRITE.unpack_from(body)
+        time.sleep(self.read_s)
         return os.pread(self.backing, size, offset)
 
     def write(self, _: int, body: bytes) -> bytes:
         _, offset, size = READ_OR_WRITE.unpack_from(body)
+        time.sleep(self.write_s)
         return struct.pack("<II", os.pwrite(self.backing, body[40 : 40 + size], offset), 0)
 
     def flush(self, *_: object) -> bytes:
-        time.sleep(self.delay_s)
+        time.sleep(self.flush_s)
         return b""
 
 
-def main(place: str, backing: str, delay_s: str) -> None:
+def main(place: str, backing: str, *delays_s: str) -> None:
     device = os.open("/dev/fuse", os.O_RDWR)
     file = os.open(backing, os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"mountlab-slow-flush", place.encode(), b"fuse", 0, options) != 0:
+    if libc.mount(b"mountlab-slow-device", place.encode(), b"fuse", 0, options) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), place)
-    served = SlowFlush(device, file, float(delay_s))
+    served = SlowDevice(device, file, *map(float, delays_s))
     readers = [threading.Thread(target=served.serve) for _ in range(READERS)]
     for reader in readers:
         reader.start()
