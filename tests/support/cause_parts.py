@@ -122,7 +122,7 @@ EXPECTED = {
     ),
     "throttled reads": Expected("read", ("queue/*",), "blk-throttle holds each read back before it is queued"),
     "processor hog": Expected(
-        "write", ("run_queue/*",), "others with a better priority want each processor: a copy to the cache waits for it",
+        "write", ("run_queue/*",), "others of a better priority want each processor: a copy to the cache waits for it",
     ),
     "frequent commits": Expected(
         "sync", FOR_THE_JOURNAL, "the file's size changed: fdatasync has to commit its inode",

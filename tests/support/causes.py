@@ -31,16 +31,14 @@ from waiting import wait_until
 CGROUPS = Path(neighbours.CGROUPS)
 THROTTLE = CGROUPS / "blkio/blkio.throttle.read_iops_device"
 THROTTLE_BYTES = THROTTLE.with_name("blkio.throttle.read_bps_device")
-READS_PER_S, WRITTEN_PER_S, HOME_WRITES_PER_S = 400, 8 * MIB, 400
-JOURNAL_MIB = 4
+READS_PER_S, WRITTEN_PER_S, HOME_WRITES_PER_S = 400, 8 * MIB, 1000
+JOURNAL_MIB = 2
 HOGS = 4
 """A processor."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK, KEEP_SIZE, PUNCH_HOLE = 4096, 1, 2
 PLAIN, PLANTED, WORKLOAD = "plain", "planted", "job"
 JOB = {"tool": "fio", "size": "32MiB", "time_based": True, "runtime": "500ms", "bs": "4KiB", **CLOCK}
-ONCE = {"tool": "fio", "rw": "read", **CLOCK}
-"""From begin to end, and no longer."""
 READS = {"rw": "randread", "direct": True}
 WRITES = {"rw": "randwrite", "direct": True, "overwrite": True}
 SYNCS = {"rw": "write", "bs": "16KiB", "size": "16MiB", "fsync": 1}
@@ -224,7 +222,8 @@ def confined(controller: str, **limits: object) -> Plant:
     """The tool runs in a control group (version 1) with limits, while it runs on the file system."""
 
     def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-        _, mount = mounted(undo, place, size=512)
+        # With data=journal the page cache has no large folios: they would make reclaim cheap.
+        _, mount = mounted(undo, place, options="data=journal" if controller == "memory" else "defaults")
         if there:
             tasks = CGROUPS / controller / place.parent.name / "tasks"
             if not (CGROUPS / controller / "tasks").exists():
@@ -280,55 +279,63 @@ def fragmented(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
 def slow_checkpoints(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
     """A small journal on a device of its own; the places that its blocks are for take few writes a second."""
     journal = Disks(place, undo).loop(size=JOURNAL_MIB * MIB)
-    subprocess.run(["mke2fs", "-q", "-F", "-b", "4096", "-O", "journal_dev", journal], check=True)
+    subprocess.run(["mke2fs", "-q", "-F", *SMALL_BLOCKS, "-O", "journal_dev", journal], check=True)
     home = place / "home"
     home.mkdir()
-    device, mount = mounted(undo, home, mkfs=("-b", "4096", "-J", f"device={journal}"))
+    device, mount = mounted(undo, home, mkfs=(*SMALL_BLOCKS, "-J", f"device={journal}"))
     held_back(undo, device, THROTTLE.with_name("blkio.throttle.write_iops_device"), HOME_WRITES_PER_S * there)
     return measured(mount)
 
 
-CREATE_8 = program("create", "{directory}", 16000, 8, 100, metric="operation_latency")
-READ_FILE = program(
-    "read", "{directory}/data", 128 * 1024, metric="read_latency_mean",
-    prepare="dd if=/dev/urandom of={directory}/data bs=1M count=24 conv=fsync",
-)  # fmt: skip
+CACHED = {"rw": "read", "size": "64MiB", "cache": "warm"}
+SMALL_BLOCKS = ("-b", "1024")
+COPIES = HOGS * (os.cpu_count() or 1)
 CAUSES = (
     Cause("write limit", limited_writes, {**SYNCS, "runtime": "1s"},
         f"the blkio controller lets the device write {WRITTEN_PER_S // MIB} MiB/s"),
     Cause("few requests", device_with({"/sys/block/{name}/queue/nr_requests": 4}, on_disk=True),
         {**READS, "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight"),
-    Cause("tiny journal", made({"mkfs": ("-J", "size=64")}, {"mkfs": ("-J", "size=4")}, size=512), CREATE_8,
-        "a journal of 4 MiB in place of 64, 8 processes that create files"),
-    Cause("memory limit, buffered reads", confined("memory", memory__limit_in_bytes=16 * MIB),
-        {**ONCE, "bs": "128KiB", "size": "256MiB"}, "a memory cgroup of 16 MiB, one pass over a file of 256 MiB"),
-    Cause("memory limit, mapped reads", confined("memory", memory__limit_in_bytes=16 * MIB),
-        {**ONCE, "bs": "4KiB", "ioengine": "mmap", "size": "256MiB"}, "the same, mapped"),
-    Cause("fragmented file", fragmented, READ_FILE, "a file in pieces of 4 KiB, read from begin to end by a program"),
+    Cause("tiny journal", made({"mkfs": (*SMALL_BLOCKS, "-J", "size=64")}, {"mkfs": (*SMALL_BLOCKS, "-J", "size=1")},
+            size=512), program("create", "{directory}", 16000, 16, 200, metric="operation_latency"), "a journal of 1 MiB in place of 64, 16 processes that create files"),
+    Cause("memory limit, buffered reads", confined("memory", memory__limit_in_bytes=25 * MIB),
+        {**CACHED, "bs": "128KiB"}, "a memory cgroup of 25 MiB, a file of 64 MiB again and again"),
+    Cause("memory limit, mapped reads", confined("memory", memory__limit_in_bytes=25 * MIB),
+        {**CACHED, "ioengine": "mmap"}, "the same, mapped"),
+    Cause("fragmented file", fragmented,
+        program("read", "{directory}/data", 128 * 1024, metric="read_latency_mean",
+            prepare="dd if=/dev/urandom of={directory}/data bs=1M count=24 conv=fsync"),
+        "a file in pieces of 4 KiB, read from begin to end by a program"),
     Cause("mapped without read-ahead", device_with({"/sys/block/{name}/queue/read_ahead_kb": 0}),
-        {**ONCE, "bs": "4KiB", "ioengine": "mmap", "size": "128MiB"}, "read_ahead_kb of 0, a mapped file"),
+        {"tool": "fio", "rw": "read", "bs": "4KiB", "ioengine": "mmap", "size": "128MiB", **CLOCK},
+        "read_ahead_kb of 0, a mapped file"),
     Cause("data journalled", made({}, {"options": "data=journal"}),
-        {"rw": "randwrite", "bs": "16KiB", "overwrite": True, "fdatasync": 1}, "data=journal, overwrites with fdatasync"),
-    Cause("compression", made({}, {"options": "compress-force=zstd:9"}, kind="btrfs", size=512),
-        {**SYNCS, "bs": "1MiB", "size": "64MiB", "buffer_compress_percentage": 50}, "btrfs compresses by zstd:9"),
-    Cause("dirsync", made({}, {"options": "dirsync"}), program("create", "{directory}", 1000, 1, 20,
-        metric="operation_latency"), "mounted with dirsync, a program creates files"),
-    Cause("no directory index", made({}, {"mkfs": ("-O", "^dir_index")}), program("create", "{directory}", 3000, 1, 200,
-        metric="operation_latency"), "no dir_index, 3,000 files with long names in one directory"),
+        {"rw": "randwrite", "bs": "64KiB", "overwrite": True, "fdatasync": 1},
+        "data=journal, overwritten data with fdatasync"),
+    Cause("compression", made({}, {"options": "compress=zstd:9"}, kind="btrfs", size=512),
+        {**SYNCS, "bs": "1MiB", "size": "64MiB", "runtime": "1s", "buffer_compress_percentage": 50, "fallocate": "none"}, "btrfs compresses by zstd:9"),
+    Cause("dirsync", made({}, {"options": "dirsync"}),
+        program("create", "{directory}", 1000, 1, 20, metric="operation_latency"),
+        "mounted with dirsync, a program creates files"),
+    Cause("no directory index", made({}, {"mkfs": ("-O", "^dir_index")}),
+        program("create", "{directory}", 3000, 1, 200, metric="operation_latency"),
+        "no dir_index, 3,000 files with long names in one directory"),
     Cause("freeze pulses", neighbour(neighbours.freezing, 0.04, 0.02), WRITES,
         "the file system is frozen for 40 ms, again and again"),
     Cause("processor quota", confined("cpu", cpu__cfs_period_us=100_000, cpu__cfs_quota_us=10_000),
         {**READS, "ioengine": "libaio", "iodepth": 16, "runtime": "1s"}, "a quota of 10 % of one processor"),
-    Cause("limit of dirty pages", device_with({"/sys/class/bdi/{number}/strict_limit": 1,
-        "/sys/class/bdi/{number}/max_bytes": 4 * MIB}), {"rw": "write", "bs": "64KiB"}, "no more than 4 MiB of dirty pages"),
+    Cause("limit of dirty pages",
+        device_with({"/sys/class/bdi/{number}/strict_limit": 1, "/sys/class/bdi/{number}/max_ratio_fine": 1000}),
+        {"rw": "write", "bs": "64KiB"}, "the device may have 0.1 % of the dirty pages of the machine"),
     Cause("delayed reads", slow(read=0.002), READS, "the device takes 2 ms for a read (FUSE)"),
     Cause("delayed writes", slow(write=0.002), WRITES, "the device takes 2 ms for a write (FUSE)"),
-    Cause("delayed flushes", slow(flush=0.02), {"rw": "randwrite", "fsync": 1}, "the device takes 20 ms for a flush (FUSE)"),
+    Cause("delayed flushes", slow(flush=0.02), {"rw": "randwrite", "fsync": 1},
+        "the device takes 20 ms for a flush (FUSE)"),
     Cause("neighbour's syncs", neighbour(neighbours.syncing, 4, MIB // 4), SYNCS, "4 others append 256 KiB and sync"),
-    Cause("checkpoint stalls", slow_checkpoints, CREATE_8, f"a journal of {JOURNAL_MIB} MiB on a device of its own, "
-        f"{HOME_WRITES_PER_S} writes a second to the places of its blocks"),
-    Cause("throttled reads", throttled, READS, f"the blkio controller lets the device read {READS_PER_S} times a second"),
-    Cause("processor hog", neighbour(neighbours.hogging, copies=HOGS * (os.cpu_count() or 1), words=("nice", "-n", "-5")),
+    Cause("checkpoint stalls", slow_checkpoints, program("create", "{directory}", 4000, 4, 100, metric="operation_latency"),
+        f"a journal of {JOURNAL_MIB} MiB, {HOME_WRITES_PER_S} writes a second to the places of its blocks"),
+    Cause("throttled reads", throttled, READS,
+        f"the blkio controller lets the device read {READS_PER_S} times a second"),
+    Cause("processor hog", neighbour(neighbours.hogging, copies=COPIES, words=("nice", "-n", "-5")),
         {"rw": "write", "bs": "256KiB"}, f"{HOGS} busy loops a processor at nice -5, buffered writes"),
     Cause("frequent commits", neighbour(neighbours.committing), {"rw": "randwrite", "overwrite": True, "fdatasync": 1},
         "another process changes the size of the tool's file: each fdatasync commits the journal"),
