@@ -88,7 +88,7 @@ EXPECTED = {
     ),
     "freeze pulses": Expected(
         "write", ("freeze/*",), "a frozen file system lets no writer in (sb_start_write)",
-        consequence=(*FOR_THE_JOURNAL, "*/checkpoint", "writeback/*", "*/writeback"),
+        consequence=("journal/*", "writeback/*"),
     ),
     "processor quota": Expected(
         "read", ("run_queue/*",),

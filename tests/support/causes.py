@@ -35,12 +35,14 @@ READS_PER_S, WRITTEN_PER_S, HOME_WRITES_PER_S = 400, 8 * MIB, 1000
 JOURNAL_MIB = 2
 HOGS = 4
 """A processor."""
+LOAD = 4
 LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK, KEEP_SIZE, PUNCH_HOLE = 4096, 1, 2
 PLAIN, PLANTED, WORKLOAD = "plain", "planted", "job"
 JOB = {"tool": "fio", "size": "32MiB", "time_based": True, "runtime": "500ms", "bs": "4KiB", **CLOCK}
 READS = {"rw": "randread", "direct": True}
 WRITES = {"rw": "randwrite", "direct": True, "overwrite": True}
+PACKED = {"buffer_compress_percentage": 50, "fallocate": "none"}
 SYNCS = {"rw": "write", "bs": "16KiB", "size": "16MiB", "fsync": 1}
 
 Plant = Callable[[ExitStack, Path, bool], dict[str, Any]]
@@ -63,7 +65,7 @@ class Cause:
 def compared_run(cause: Cause, results: Path, **design: Any) -> Run:
     """Run a sweep of two file systems that are equal but for the cause."""
     with ExitStack() as undo:
-        place = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="mountlab-cause-", dir="/dev/shm")))
+        place = undo.enter_context(own_place())
         filesystems = {}
         for name in (PLAIN, PLANTED):
             (place / name).mkdir()
@@ -81,14 +83,23 @@ def compared_run(cause: Cause, results: Path, **design: Any) -> Run:
 # --- what they are made of --------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def own_place(root: str = "/dev/shm") -> Iterator[Path]:
+    """A directory of our own, removed with the context."""
+    with tempfile.TemporaryDirectory(prefix="mountlab-cause-", dir=root) as place:
+        yield Path(place)
+
+
 def mounted(
     undo: ExitStack, place: Path, *, backing: Path | None = None, kind: str = "ext4", size: int = 256,
-    mkfs: tuple[str, ...] = (), options: str = "defaults", losetup: tuple[str, ...] = (),
+    mkfs: tuple[str, ...] = (), options: str = "defaults", on_disk: bool = False,
 ) -> tuple[str, Path]:  # fmt: skip
     """Make a file system of our own, of so many MiB, on a loop device of our own. Gives the device, and where it is
-    mounted."""
+    mounted. `on_disk`: the image lies on the machine's disk, and not in memory."""
+    if on_disk:
+        place = undo.enter_context(own_place("/var/tmp"))
     disks = Disks(place, undo)
-    device = disks.loop(backing, *losetup, size=size * MIB)
+    device = disks.loop(backing, *(("--direct-io=on",) if on_disk else ()), size=size * MIB)
     always = {"ext4": ("-q", "-E", "nodiscard,lazy_itable_init=0"), "btrfs": ("-q", "-f", "-K")}
     subprocess.run([f"mkfs.{kind}", *always[kind], *mkfs, device], check=True)
     return device, disks.mount(device, "-o", options)
@@ -140,6 +151,16 @@ def keep_busy(undo: ExitStack, loops: int, *priority: str) -> None:
 
 
 @contextmanager
+def busy_machine() -> Iterator[None]:
+    """A load of 4: processes that compute, write, read and remove files on a file system of their own."""
+    with ExitStack() as undo:
+        _, mount = mounted(undo, undo.enter_context(own_place()), on_disk=True)
+        for _ in range(LOAD):
+            beside(undo, neighbours.compiling, mount)
+        yield
+
+
+@contextmanager
 def slow_image(place: Path, delays_s: tuple[float, float, float]) -> Iterator[Path]:
     """A file whose reads, writes and flushes take so long, as long as the context lasts."""
     backing, mount = place / "backing", place / "slow"
@@ -180,6 +201,10 @@ def program(*words: object, metric: str, prepare: str = "") -> dict[str, Any]:
     }
 
 
+def created(files: int, processes: int, name_length: int) -> dict[str, Any]:
+    return program("create", "{directory}", files, processes, name_length, metric="operation_latency")
+
+
 # --- how each is planted ----------------------------------------------------------------------------------------------
 
 
@@ -204,13 +229,11 @@ def neighbour(work: Callable[..., None], *values: object, copies: int = 1, words
     return plant
 
 
-def device_with(settings: Mapping[str, object], *, on_disk: bool = False) -> Plant:
+def device_with(settings: Mapping[str, object], **both: Any) -> Plant:
     """A file system on a device with other settings, whose paths have {name} or {number} of the device."""
 
     def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-        if on_disk:
-            place = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="mountlab-cause-", dir="/var/tmp")))
-        device, mount = mounted(undo, place, losetup=("--direct-io=on",) if on_disk else ())
+        device, mount = mounted(undo, place, **both)
         for path, value in settings.items() if there else ():
             set_to(undo, Path(path.format(name=Path(device).name, number=number_of(device))), value)
         return measured(mount)
@@ -295,8 +318,10 @@ CAUSES = (
         f"the blkio controller lets the device write {WRITTEN_PER_S // MIB} MiB/s"),
     Cause("few requests", device_with({"/sys/block/{name}/queue/nr_requests": 4}, on_disk=True),
         {**READS, "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight"),
-    Cause("tiny journal", made({"mkfs": (*SMALL_BLOCKS, "-J", "size=64")}, {"mkfs": (*SMALL_BLOCKS, "-J", "size=1")},
-            size=512), program("create", "{directory}", 16000, 16, 200, metric="operation_latency"), "a journal of 1 MiB in place of 64, 16 processes that create files"),
+    Cause("tiny journal",
+        made({"mkfs": (*SMALL_BLOCKS, "-J", "size=64")}, {"mkfs": (*SMALL_BLOCKS, "-J", "size=1")}, size=512,
+            on_disk=True),
+        created(16000, 16, 200), "a journal of 1 MiB in place of 64, 16 processes that create files"),
     Cause("memory limit, buffered reads", confined("memory", memory__limit_in_bytes=25 * MIB),
         {**CACHED, "bs": "128KiB"}, "a memory cgroup of 25 MiB, a file of 64 MiB again and again"),
     Cause("memory limit, mapped reads", confined("memory", memory__limit_in_bytes=25 * MIB),
@@ -312,12 +337,12 @@ CAUSES = (
         {"rw": "randwrite", "bs": "64KiB", "overwrite": True, "fdatasync": 1},
         "data=journal, overwritten data with fdatasync"),
     Cause("compression", made({}, {"options": "compress=zstd:9"}, kind="btrfs", size=512),
-        {**SYNCS, "bs": "1MiB", "size": "64MiB", "runtime": "1s", "buffer_compress_percentage": 50, "fallocate": "none"}, "btrfs compresses by zstd:9"),
+        {**SYNCS, "bs": "1MiB", "size": "64MiB", "runtime": "1s", **PACKED}, "btrfs compresses by zstd:9"),
     Cause("dirsync", made({}, {"options": "dirsync"}),
-        program("create", "{directory}", 1000, 1, 20, metric="operation_latency"),
+        created(1000, 1, 20),
         "mounted with dirsync, a program creates files"),
     Cause("no directory index", made({}, {"mkfs": ("-O", "^dir_index")}),
-        program("create", "{directory}", 3000, 1, 200, metric="operation_latency"),
+        created(3000, 1, 200),
         "no dir_index, 3,000 files with long names in one directory"),
     Cause("freeze pulses", neighbour(neighbours.freezing, 0.04, 0.02), WRITES,
         "the file system is frozen for 40 ms, again and again"),
@@ -331,7 +356,7 @@ CAUSES = (
     Cause("delayed flushes", slow(flush=0.02), {"rw": "randwrite", "fsync": 1},
         "the device takes 20 ms for a flush (FUSE)"),
     Cause("neighbour's syncs", neighbour(neighbours.syncing, 4, MIB // 4), SYNCS, "4 others append 256 KiB and sync"),
-    Cause("checkpoint stalls", slow_checkpoints, program("create", "{directory}", 4000, 4, 100, metric="operation_latency"),
+    Cause("checkpoint stalls", slow_checkpoints, created(4000, 4, 100),
         f"a journal of {JOURNAL_MIB} MiB, {HOME_WRITES_PER_S} writes a second to the places of its blocks"),
     Cause("throttled reads", throttled, READS,
         f"the blkio controller lets the device read {READS_PER_S} times a second"),

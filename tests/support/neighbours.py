@@ -126,10 +126,11 @@ def compiling(mount: str) -> None:
     while True:
         for _ in range(50):
             data = hashlib.sha256(data).digest() + data[32:]
-        path.write_bytes(data)
         turn += 1
-        if turn % 8 == 0:
-            os.sync()
+        with path.open("wb") as file:
+            file.write(data)
+            if turn % 8 == 0:
+                os.fsync(file.fileno())
         path.read_bytes()
         path.unlink()
 

@@ -1,0 +1,163 @@
+"""What a run says about its planted cause: judged, kept as a line of JSON, and counted in a table of docs/why.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import get_args
+
+from cause_parts import EXPECTED, Verdict
+from causes import CAUSES, Cause
+from mountlab.analysis import why
+from mountlab.core.layers import QUANTITIES
+from mountlab.report import why_sentences
+from mountlab.results.store import Run
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "why.md"
+PLACE = re.compile(r"(<!-- causes -->\n)(.*?)(<!-- end of causes -->)", re.DOTALL)
+QUIET, LOADED = "quiet", "loaded"
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+HEADER = (
+    "| planted | operation | right | quiet | loaded | its share | work | on | kernel |",
+    "|---|---|---|---:|---:|---:|---:|---|---|",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One run, judged."""
+
+    cause: str
+    beside: str
+    """QUIET or LOADED."""
+    run: str
+    """Its name, which begins with its time."""
+    verdict: Verdict
+    layer: str
+    """Of the largest part, as `through`; '' for both where none is shown."""
+    through: str
+    share: float
+    low: float
+    high: float
+    """Of its share."""
+    work: str
+    """The sentence on the ratios of work."""
+    work_named: bool | None
+    """Whether that names the ratio that is expected; None where none is."""
+    sentence: str
+    """The whole answer."""
+    ratio: float
+    """Of the latency."""
+    parts: Mapping[str, Mapping[str, float]]
+    """Side to the mean seconds of each layer/through."""
+    sums: Mapping[str, float]
+    """Side to the median of the sum of the parts as a multiple of the tool's own mean, where it has one."""
+    withheld: Sequence[str]
+    cost: Mapping[str, float]
+    """'metric cell' to what tracing made of it."""
+    took_s: float
+    kernel: str = platform.release()
+
+
+def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
+    """Return the answer of a run about the mean of the operation that the cause is planted for."""
+    expected, figures = EXPECTED[cause.name], why.work(run.why, run.sweep)
+    found = why.causes(run.why, run.sweep, run.comparisons)
+    own = next((each for each in found if (each.operation, each.statistic) == (expected.operation, "mean")), None)
+    largest = own.largest if own else None
+    layer, through = largest.part if largest else ("", "")
+    share = largest.share if largest else None
+    words = why_sentences.work_words(own, figures) if own else ""
+    traces = run.why.traces[(run.why.traces["operation"] == expected.operation) & (run.why.traces["withheld"] == "")]
+    sums = (traces["traced_mean"] / traces["tool_mean"]).groupby(traces["filesystem"]).median()
+    return Record(
+        cause=cause.name,
+        beside=beside,
+        run=run.path.name,
+        verdict=expected.verdict(layer, through),
+        layer=layer,
+        through=through,
+        share=share.share if share else math.nan,
+        low=share.low if share else math.nan,
+        high=share.high if share else math.nan,
+        work=words,
+        work_named=QUANTITIES[expected.ratio].noun.partition(" per ")[0] in words if expected.ratio else None,
+        sentence=why_sentences.cause_sentence(own, figures, lambda *_: {}) if own else "",
+        ratio=own.ratio.ratio if own else math.nan,
+        parts={
+            split.filesystem: {"/".join(part): value.mean for part, value in split.parts.items()}
+            for split in why.splits(run.why, run.sweep)
+            if (split.operation, split.statistic) == (expected.operation, "mean")
+        },
+        sums={str(side): float(value) for side, value in sums.items() if math.isfinite(value)},
+        withheld=[f"{each.cell} {each.operations}: {each.reason}" for each in why.withheld(run.why)],
+        cost={
+            f"{each.metric} {each.cell}": each.ratio.ratio
+            for each in why.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
+        },
+        took_s=took_s,
+    )
+
+
+def kept(path: Path) -> list[Record]:
+    """Return the records of a file, none where it is not there yet."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [Record(**json.loads(line)) for line in lines]
+
+
+def keep(path: Path, record: Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(record)) + "\n")
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def counted(records: Iterable[Record]) -> str:
+    """'4 / 1 / 0 / 0': how many of each verdict."""
+    verdicts = Counter(record.verdict for record in records)
+    return " / ".join(str(verdicts[verdict]) for verdict in VERDICTS) if verdicts else "not run"
+
+
+def row(cause: Cause, records: Sequence[Record]) -> str:
+    expected = EXPECTED[cause.name]
+    shares = [record.share for record in records if record.verdict == "right"]
+    named = [record.work_named for record in records if record.work_named is not None]
+    cells = (
+        f"`{cause.name}`: {cause.does}",
+        expected.operation,
+        ", ".join(f"`{part}`" for part in expected.right),
+        *(counted(each for each in records if each.beside == beside) for beside in (QUIET, LOADED)),
+        f"{median(shares):.0%}" if shares else "",
+        f"{sum(named)} of {len(named)}" if named else "",
+        max(record.run[:8] for record in records),
+        max(record.kernel for record in records),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def put(text: str, records: Sequence[Record]) -> str:
+    """Return the page with the table of all records. Raises ValueError where it has no place for it."""
+    place = PLACE.search(text)
+    if place is None:
+        raise ValueError("no line '<!-- causes -->' with '<!-- end of causes -->' below it")
+    rows = [row(cause, own) for cause in CAUSES if (own := [each for each in records if each.cause == cause.name])]
+    total = [counted(each for each in records if each.beside == beside) for beside in (QUIET, LOADED)]
+    body = "\n".join([*HEADER, *rows, f"| **all** | | | {' | '.join(total)} | | | | |"])
+    return f"{text[: place.end(1)]}\n{body}\n\n{text[place.start(3) :]}"
+
+
+def shown(records: Sequence[Record]) -> str:
+    """Return what was named, for a test that fails."""
+    return "\n".join(
+        f"{each.verdict}: {each.layer}/{each.through} {each.share:.0%} of {each.ratio:.2f}" for each in records
+    )

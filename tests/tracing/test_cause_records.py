@@ -1,0 +1,79 @@
+"""What the answer about a planted cause is judged by, and the table of planted causes in docs/why.md."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from cause_parts import EXPECTED, Expected, Verdict
+from cause_records import LOADED, PAGE, QUIET, Record, keep, kept, put
+from causes import CAUSES
+from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
+from rows import every_row
+
+EMPTY = "before\n<!-- causes -->\n<!-- end of causes -->\nafter\n"
+JOURNAL = Expected("sync", ("*/journal", "journal/*"), "", consequence=("queue/own",))
+
+
+def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = math.nan, named: bool = True) -> Record:
+    return Record(
+        cause=cause, beside=beside, run="20261128T101112-cause", verdict=verdict, layer="", through="", share=share,
+        low=share, high=share, work="", work_named=named, sentence="", ratio=2.0, parts={}, sums={}, withheld=[],
+        cost={}, took_s=1.0, kernel="6.18",
+    )  # fmt: skip
+
+
+@every_row(
+    "layer, through, verdict",
+    [
+        ("device", "journal", "right"),
+        ("journal", "own", "right"),
+        ("queue", "own", "consequence"),
+        ("queue", "writeback", "wrong"),
+        ("device", "own", "wrong"),
+        ("", "", "not shown"),
+    ],
+)
+def test_the_largest_part_is_judged_by_layer_and_by_whom_it_was_for(layer: str, through: str, verdict: Verdict) -> None:
+    assert JOURNAL.verdict(layer, through) == verdict
+
+
+def test_each_planted_cause_has_parts_that_exist_and_leaves_some_that_are_wrong() -> None:
+    assert [cause.name for cause in CAUSES] == list(EXPECTED)
+    for name, expected in EXPECTED.items():
+        verdicts = [expected.verdict(layer, through) for layer in LAYERS for through in THROUGH]
+        assert "right" in verdicts, name
+        assert verdicts.count("wrong") > len(verdicts) / 3, name
+        assert expected.ratio in {"", *QUANTITIES}, name
+
+
+def test_the_table_counts_verdicts_of_each_cause_quiet_and_loaded_apart() -> None:
+    records = [
+        record("write limit", "right", share=0.7),
+        record("write limit", "consequence"),
+        record("write limit", "right", share=0.9, beside=LOADED),
+        record("fragmented file", "wrong", share=0.8, named=False),
+        record("fragmented file", "not shown"),
+    ]
+    rows = [line for line in put(put(EMPTY, []), records).splitlines() if line.startswith("| ")]
+    assert rows[1].endswith("| 1 / 1 / 0 / 0 | 1 / 0 / 0 / 0 | 80% | 3 of 3 | 20261128 | 6.18 |")
+    assert rows[2].endswith("| 0 / 0 / 1 / 1 | not run |  | 1 of 2 | 20261128 | 6.18 |")
+    assert rows[3] == "| **all** | | | 1 / 1 / 1 / 1 | 1 / 0 / 0 / 0 | | | | |"
+    assert put(EMPTY, records).startswith("before\n")
+    assert put(EMPTY, records).endswith("<!-- end of causes -->\nafter\n")
+
+
+def test_records_are_kept_line_by_line_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "below" / "records.jsonl"
+    assert kept(path) == []
+    for verdict in ("right", "wrong"):
+        keep(path, record("write limit", verdict, share=0.5))
+    assert [each.verdict for each in kept(path)] == ["right", "wrong"]
+    assert kept(path)[0].share == 0.5
+
+
+def test_the_page_has_a_place_for_the_table() -> None:
+    assert put(PAGE.read_text(), [])
+    with pytest.raises(ValueError, match="no line '<!-- causes -->'"):
+        put("", [])
