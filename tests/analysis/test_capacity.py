@@ -13,7 +13,7 @@ SEARCH = Search(objective=Objective(limits={"p99": 0.005}, of=("read",)), start=
 
 def searching(answers: dict[float, bool], *unsure: float) -> Searching:
     trials = tuple(RateTrial(rate, holds) for rate, holds in answers.items())
-    return Searching(SEARCH, trials, unsure, largest=100_000.0, level=0.95, compared=0)
+    return Searching(SEARCH, trials, unsure, least=25.0, largest=100_000.0, level=0.95, compared=0)
 
 
 def test_a_schedule_that_was_missed_once_below_a_rate_that_was_kept_ends_nothing() -> None:
@@ -34,9 +34,30 @@ def test_a_capacity_that_fell_has_an_interval_of_all_that_it_lay_between_and_is_
     early = [RateTrial(rate, rate < 1000) for _ in range(12) for rate in (955.0, 1045.0)]
     late = [RateTrial(rate, rate < 800) for _ in range(10) for rate in (780.0, 955.0)]
     bets = capacity([*early, *late])
-    found = Searching(replace(SEARCH, half_width=bets.half_width), (*early, *late), (), 100_000.0, 0.95, compared=0)
+    found = Searching(
+        replace(SEARCH, half_width=bets.half_width), (*early, *late), (), 25.0, 100_000.0, 0.95, compared=0
+    )
     assert (bets.low, bets.high) == (780.0, 1045.0)
     assert found.found.low <= 780.0
     assert found.found.high > 1045.0
     assert found.ended is None
     assert replace(found, trials=tuple(early)).found == capacity(early), "until then there was one capacity"
+
+
+def test_a_search_whose_objective_fails_at_the_floor_says_so() -> None:
+    """It goes down to the floor, and no lower; there it ends when the bets exclude what is above."""
+    found = searching({800.0: False, 100.0: False})
+    while found.ended is None:
+        assert found.next_rate == 25.0
+        found = replace(found, trials=(*found.trials, RateTrial(25.0, holds=False)))
+    assert found.ended == ("could not", "the objective already fails at the floor of 25 requests/s")
+    assert len(found.trials) <= 11
+
+
+def test_a_search_whose_objective_holds_at_every_rate_says_so() -> None:
+    found = searching({800.0: True, 50_000.0: True})
+    while found.ended is None:
+        assert found.next_rate == 100_000.0
+        found = replace(found, trials=(*found.trials, RateTrial(100_000.0, holds=True)))
+    why = "the objective still holds at 100,000 requests/s, the highest rate that a trial can have"
+    assert found.ended == ("could not", why)

@@ -28,7 +28,7 @@ from sweeps import TMPFS, Silent
 SERVERS = {"t": 140.0, "u": 280.0}
 """File system to the capacity of the server that the box pretends to have."""
 START = 60
-"""In four seconds so few requests that their 95th percentile is just known."""
+"""A p95 needs 200 requests: a trial counts for 3.3 s at this rate, and for 1 s from 200 requests/s on."""
 
 
 def resolved(**capacity: Any) -> Resolved:
@@ -61,24 +61,26 @@ class Server(ScriptedBox):
         groups = [(int(clones), int(each)) for clones, each in re.findall(r"numjobs=(\d+)\nrate_iops=(\d+)", argv[-2])]
         filesystem = re.search(r"/mnt/(\w+)/", argv[-2])
         assert filesystem
+        (runtime,) = re.findall(r"^runtime=(\d+us)$", argv[-2], re.M)
         rate = sum(clones * each for clones, each in groups)
         self.ran.append((argv[-1], filesystem[1], rate))
-        return replace(done, stdout=self.answer(groups, rate, slow=rate > SERVERS[filesystem[1]]))
+        return replace(done, stdout=self.answer(groups, rate, runtime, slow=rate > SERVERS[filesystem[1]]))
 
     def output(self, name: str) -> bytes:
         return b"==> elapsed_ns <==\n1000\n" if name == "mount" else super().output(name)
 
     @staticmethod
-    def answer(groups: Sequence[tuple[int, int]], rate: int, *, slow: bool) -> bytes:
-        """The log of four seconds: each request from a thread of its own."""
-        latency_ms = 50 if slow else 1
+    def answer(groups: Sequence[tuple[int, int]], rate: int, runtime: str, *, slow: bool) -> bytes:
+        """The log of the whole time: each request from a thread of its own."""
+        latency_ms, count = 50 if slow else 1, int(int(runtime.removesuffix("us")) / 1e6 * rate)
         log = "".join(
-            f"{9_000_000 - place}, {latency_ms * 1_000_000}, 0, 4096, 0\n"
-            for place in (int(number * 1000 / rate) for number in range(4 * rate + 1))
+            f"{90_000_000 - place}, {latency_ms * 1_000_000}, 0, 4096, 0\n"
+            for place in (int(number * 1000 / rate) for number in range(count + 1))
         )
         asked = [{"rw": "randread", "numjobs": str(clones), "rate_iops": str(each)} for clones, each in groups]
         jobs = [{"read": {}, "write": {}, "jobname": "read", "error": 0, "job options": each} for each in asked]
-        report = json.dumps({"fio version": "fio-3.33", "jobs": jobs}).encode()
+        asked_of_all = {"runtime": runtime}
+        report = json.dumps({"fio version": "fio-3.33", "global options": asked_of_all, "jobs": jobs}).encode()
         return archive(
             {"exit_status": b"0\n", "stdout": b"", "stderr": b"", "fio.json": report, "open_lat.log": log.encode()}
         )
@@ -166,8 +168,8 @@ def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Pa
     monkeypatch.setattr("mountlab.tools.fio_open_loop.MOST_REQUESTS", 5_000)
     _, writer = run(resolved(), tmp_path)
     found = {stop.cell: stop for stop in load_run(writer.path).stops}
-    assert "does not hold even at 2 requests per second" in found["t/mail"].why
-    assert "cannot be generated on schedule" in found["u/mail"].why
+    assert "already fails at the floor of 5 requests/s" in found["t/mail"].why
+    assert "the highest rate that a trial can have" in found["u/mail"].why
     assert {stop.reason for stop in found.values()} == {"could not"}
     (compared,) = load_run(writer.path).comparisons
     assert (compared.verdict, compared.low > 100) == ("faster", True)

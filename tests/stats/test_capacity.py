@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError
+from mountlab.stats import family
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate, stakes
-from mountlab.stats.capacity_ratios import ratio
+from mountlab.stats.capacity_ratios import ratio, searched_ratios
 from repetition import few_then_many, others_long
 from rows import every_row
 
@@ -231,6 +232,23 @@ def test_a_cell_without_trials_compares_with_nothing() -> None:
     found = ratio([], searched(lambda rate: rate < 1000))
     assert (found.low, found.high, found.p) == (0.0, math.inf, 1.0)
     assert math.isnan(found.ratio)
+
+
+def test_a_ratio_that_nothing_bounds_is_unknown_and_not_from_0_to_infinity() -> None:
+    open_above, open_below = [RateTrial(800.0, True)] * 20, [RateTrial(400.0, False)] * 20
+    nothing = [RateTrial(400.0, True), RateTrial(1600.0, False)]
+    known = searched(lambda rate: rate < 1000)
+    found = searched_ratios(
+        [(nothing, nothing), (known, nothing), ([], known), (open_above, known), (open_below, known)]
+    )
+    low, high = found.bounds(0.95)
+    unknown = [True, True, True, False, False]
+    for values in (low, high, found.ratio):
+        assert np.isnan(values).tolist() == unknown
+    assert (low[3] > 0.7, high[3], low[4], high[4] < 0.5) == (True, math.inf, 0.0, True)
+    together = family(found, level=0.95, smallest_effect=0.02)
+    for values in (together.low_all, together.high_all):
+        assert np.isnan(values).tolist() == unknown
 
 
 # --- the search ------------------------------------------------------------------------------------------------------

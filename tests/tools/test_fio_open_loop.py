@@ -75,7 +75,7 @@ def served(
     return Truth(due, issue, end, thread_of)
 
 
-SETTLE_S = open_loop.settle_s(OPTIONS)
+SETTLE_S = open_loop.settle_s(8.0)
 LASTS_S = SETTLE_S + 8.0
 
 
@@ -174,11 +174,57 @@ def test_the_jobs_ask_for_the_rate_and_no_thread_for_too_much(rate: float, rw: s
     assert sum(counts) <= 2 * open_loop.MOST_THREADS
 
 
+def objective(*percentiles: str, of: tuple[str, ...] = ("read",)) -> Objective:
+    return Objective(limits=dict.fromkeys(percentiles, 0.005), of=of)  # type: ignore[arg-type]
+
+
+@every_row(
+    ("asked", "runtime", "rate", "counted"),
+    [
+        (objective("p99"), 2.0, 500.0, 2.0), (objective("p99"), 2.0, 200.0, 5.0), (objective("p99"), 2.0, 25.0, 40.0),
+        (objective("p99"), 60.0, 25.0, 60.0), (objective("p50"), 2.0, 2.0, 10.0),
+        (objective("p50", "p99_9"), 2.0, 1000.0, 10.0),
+    ],
+)  # fmt: skip
+def test_a_trial_lasts_until_ten_requests_lie_beyond_its_percentile(
+    asked: Objective, runtime: float, rate: float, counted: float
+) -> None:
+    """p99 has ten of 1,000 requests above it, p99.9 of 10,000, p50 of 20."""
+    assert open_loop.counted_s({**OPTIONS, "runtime": runtime}, asked, rate) == pytest.approx(counted)
+
+
+@every_row(
+    ("asked", "more", "floor"),
+    [
+        (objective("p99"), {}, 25), (objective("p99"), {"runtime": 100.0}, 10), (objective("p99_9"), {}, 250),
+        (objective("p50"), {}, 2), (objective("p99", of=("read", "write")), {"rw": "randrw", "rwmixread": 90}, 250),
+        (objective("p99"), {"rw": "randrw", "rwmixread": 90}, 28),
+    ],
+)  # fmt: skip
+def test_the_floor_is_the_lowest_rate_whose_requests_come_in_40_s_or_the_runtime(
+    asked: Objective, more: dict[str, object], floor: int
+) -> None:
+    assert open_loop.least_rate({**OPTIONS, **more}, asked) == floor  # type: ignore[dict-item]
+
+
+@every_row("rate", [25.0, 77.0, 200.0, 1000.0])
+def test_what_fio_echoes_tells_how_long_requests_counted(rate: float) -> None:
+    counted = open_loop.counted_s(OPTIONS, objective("p99"), rate)
+    text = open_loop.job_file({"rw": "randread"}, search(), rate, OPTIONS, "/out")
+    (runtime,) = re.findall(r"^runtime=(\w+)$", text, re.M)
+    assert open_loop._counted_s({"global options": {"runtime": runtime}}) == pytest.approx(counted, abs=1e-5)
+
+
+def test_a_report_without_the_time_that_was_asked_is_refused() -> None:
+    with pytest.raises(ParseError, match="for how long"):
+        open_loop._counted_s({})
+
+
 def test_threads_suffice_for_what_may_be_late() -> None:
-    objective = search(0.005).objective
-    assert open_loop.threads(3000, objective, 10) >= 0.01 * 3000 * 10
-    assert open_loop.threads(5, objective, 10) == 5
-    assert open_loop.threads(500_000, objective, 10) == open_loop.MOST_THREADS
+    p99 = objective("p99")
+    assert open_loop.threads(3000, p99, 10) >= 0.01 * 3000 * 10
+    assert open_loop.threads(5, p99, 10) == 5
+    assert open_loop.threads(500_000, p99, 10) == open_loop.MOST_THREADS
 
 
 @every_row(

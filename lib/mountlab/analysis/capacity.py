@@ -19,8 +19,6 @@ from mountlab.tools import TOOLS
 METRIC = "capacity"
 METHOD = "sequential search, bets on trials that hold the objective or fail it"
 RATIO_METHOD = "ratio of capacities, bets on the trials of both searches"
-LEAST_RATE = 2.0
-"""Requests per second: an objective that does not hold even then has no capacity."""
 BACK = 1.25
 """By how much a search goes back from a rate whose schedule was not kept."""
 MOST_UNSURE = 5
@@ -36,6 +34,8 @@ class Searching:
     """Those that answered, in the order of blocks."""
     unsure: tuple[float, ...]
     """The rates at which the schedule of arrivals was not kept."""
+    least: float
+    """The floor of its rates: at a lower one a trial would last too long until it knows whether the objective holds."""
     largest: float
     """The largest rate that its tool can generate for as long as it asks."""
     level: float
@@ -62,7 +62,8 @@ class Searching:
         return next_rate(
             self.trials,
             half_width=goal.half_width,
-            start=max(LEAST_RATE, goal.start),
+            start=goal.start,
+            floor=self.least,
             ceiling=self.ceiling,
             level=self.looked,
             step=1.0,
@@ -81,11 +82,11 @@ class Searching:
         found = searched_capacity(self.trials, self.looked)
         if found.half_width <= self.search.half_width:
             return "precise", ""
-        if 0 < found.high <= LEAST_RATE:
-            return "could not", f"the objective does not hold even at {LEAST_RATE:g} requests per second"
+        if 0 < found.high <= self.least:
+            return "could not", f"the objective already fails at the floor of {self.least:,.0f} requests/s"
         if math.isinf(found.high) and found.low >= self.ceiling / BACK:
-            more = f"more than {found.low:,.0f} requests per second cannot be generated on schedule here"
-            return "could not", more
+            bound = "that a trial can have" if self.ceiling == self.largest else "that was kept on schedule"
+            return "could not", f"the objective still holds at {found.low:,.0f} requests/s, the highest rate {bound}"
         if len(self.unsure) >= MOST_UNSURE and len(self.unsure) > len(self.trials):
             return "could not", "the schedule of arrivals was not kept"
         return None
@@ -114,6 +115,7 @@ def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mappi
         search=cell.workload.search,
         trials=tuple(RateTrial(rate, used[block] <= 1) for block, rate in asked.items() if block in used),
         unsure=tuple(rate for block, rate in asked.items() if block not in used),
+        least=TOOLS[cell.workload.tool].least_rate(cell.workload),
         largest=TOOLS[cell.workload.tool].largest_rate(cell.workload),
         level=sweep.design.level,
         compared=(len(sweep.filesystems) - 1) * len(sweep.workloads) if sweep.baseline else 0,

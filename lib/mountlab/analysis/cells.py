@@ -442,7 +442,7 @@ def compared(
     if sweep.searches:
         trials = {cell: own.trials for cell, own in capacity.searches(sweep, measurements).items()}
         pairs = [(trials[each.key(each.candidate)[0]], trials[each.key(each.baseline)[0]]) for each in asked]
-        return asked, searched_ratios(pairs), np.zeros(len(asked), dtype=np.int64)
+        return asked, searched_ratios(pairs, sweep.design.level), np.zeros(len(asked), dtype=np.int64)
     blocks, sides, steps = _by_block(measurements, sweep, asked)
     late = _censored_sides(asked, blocks, censored)
     if sweep.extended:

@@ -63,6 +63,8 @@ def has_interval(comparison: Comparison) -> bool:
 
 def why_no_interval(comparison: Comparison) -> str:
     """Return why a comparison without an interval has none."""
+    if comparison.metric == "capacity":
+        return "a capacity is unknown"
     return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
 
 

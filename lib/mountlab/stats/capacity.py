@@ -178,6 +178,7 @@ def next_rate(
     *,
     half_width: float,
     start: float,
+    floor: float = 0.0,
     ceiling: float = math.inf,
     level: float = 0.95,
     step: float = 0.0,
@@ -198,7 +199,7 @@ def next_rate(
     A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
     multiples of it; 0: they can be any.
     """
-    rate = min(_chosen(trials, half_width, start, level, step, left), ceiling)
+    rate = max(min(_chosen(trials, half_width, start, level, step, left), ceiling), floor)
     return float(_rounded(np.array([rate]), step, np.round)[0])
 
 

@@ -56,6 +56,13 @@ class _Pairs:
         kept = self.wealth < -math.log(error)
         return float(self.low[kept].min()), float(self.high[kept].max())
 
+    def log_bounds(self, error: float) -> tuple[float, float]:
+        """Return the logs of the interval; NaN where it excludes nothing."""
+        low, high = self.interval(error)
+        if low == 0 and math.isinf(high):
+            return math.nan, math.nan
+        return math.log(low) if low > 0 else -math.inf, math.log(high)
+
     def p_at_most(self, ratio: float) -> float:
         """Return p for 'the ratio is at most this'."""
         return min(1.0, math.exp(-float(self.wealth[self.low <= ratio].min())))
@@ -106,28 +113,30 @@ class SearchedRatios(Ratios):
         return self._each([max(own.p_at_most(1 / most), own.p_at_least(most)) for own in self.pairs])
 
     def log_low(self, tails: Floats) -> Floats:
-        ends = [own.interval(2 * tail)[0] for own, tail in zip(self.pairs, tails.tolist(), strict=True)]
-        return self._each([math.log(end) if end > 0 else -math.inf for end in ends])
+        """NaN, as the upper bound, where the bets exclude no ratio at all: 0 to infinity is no interval."""
+        return self._each([own.log_bounds(2 * tail)[0] for own, tail in zip(self.pairs, tails.tolist(), strict=True)])
 
     def log_high(self, tails: Floats) -> Floats:
-        ends = [own.interval(2 * tail)[1] for own, tail in zip(self.pairs, tails.tolist(), strict=True)]
-        return self._each([math.log(end) for end in ends])
+        return self._each([own.log_bounds(2 * tail)[1] for own, tail in zip(self.pairs, tails.tolist(), strict=True)])
 
     def _each(self, values: Sequence[float]) -> Floats:
         return np.where(self.known, np.array(values, dtype=float), math.nan)
 
 
-def searched_ratios(pairs: Sequence[Searched]) -> SearchedRatios:
-    """Return the ratio of the capacities of each pair; NaN where a side has no trial that answers. `n` is the number of
-    trials of the side that has fewer."""
+def searched_ratios(pairs: Sequence[Searched], level: float = 0.95) -> SearchedRatios:
+    """Return the ratio of the capacities of each pair; NaN where the bets exclude no ratio at this level. `n` is the
+    number of trials of the side that has fewer."""
     unknown = np.full(len(pairs), math.nan)
+    joined = [_Pairs.of(ours, theirs) for ours, theirs in pairs]
+    estimates = [_log_estimate(ours) - _log_estimate(theirs) for ours, theirs in pairs]
+    bounded = [not math.isnan(own.log_bounds(1 - level)[0]) for own in joined]
     return SearchedRatios(
-        log_mean=np.array([_log_estimate(ours) - _log_estimate(theirs) for ours, theirs in pairs], dtype=float),
+        log_mean=np.where(bounded, np.array(estimates, dtype=float), math.nan),
         log_se=unknown,
         df=unknown,
         n=np.array([min(map(len, pair)) for pair in pairs], dtype=np.int64),
         paired=np.zeros(len(pairs), dtype=bool),
-        pairs=tuple(_Pairs.of(ours, theirs) for ours, theirs in pairs),
+        pairs=tuple(joined),
     )
 
 

@@ -219,6 +219,15 @@ class Tool(Protocol):
         """Return the most requests per second that an open-loop trial of a workload can have."""
         return math.inf
 
+    def least_rate(self, workload: Workload) -> float:
+        """Return the fewest requests per second that an open-loop trial of a workload can have: with fewer it would
+        last too long until it knows whether the objective holds."""
+        return 1.0
+
+    def trial_s(self, workload: Workload, rate: float) -> float:
+        """Return how long an open-loop trial of a workload takes at this rate, in seconds."""
+        return self.expected_s(workload)
+
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         """Raise ParameterError for options that several clients cannot have."""
         return

@@ -84,7 +84,17 @@ class Fio(Tool):
         return fio_open_loop.check(options, where=where)
 
     def largest_rate(self, workload: Workload) -> float:
-        return fio_open_loop.MOST_REQUESTS / fio_open_loop.lasts_s(workload.options)
+        return fio_open_loop.MOST_REQUESTS / fio_open_loop.lasts_s(float(workload.options["runtime"]))
+
+    def least_rate(self, workload: Workload) -> float:
+        assert workload.search
+        return fio_open_loop.least_rate(workload.options, workload.search.objective)
+
+    def trial_s(self, workload: Workload, rate: float) -> float:
+        assert workload.search
+        counted = fio_open_loop.counted_s(workload.options, workload.search.objective, rate)
+        layout = int(workload.options["size"]) / GUESSED_BYTES_PER_S
+        return 0.5 + layout + fio_open_loop.lasts_s(counted)
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         fio_clients.check(options, where=where)
@@ -120,7 +130,7 @@ class Fio(Tool):
         _check_success(output, entries)
         if workload.search:
             log = output.files.get(fio_open_loop.LOG_FILE, "")
-            return fio_open_loop.parse(log, entries, workload.search, workload.options)
+            return fio_open_loop.parse(log, report, entries, workload.search)
         asked = _asked(workload, entries)
         for (job, clones), entry in zip(asked, entries, strict=True):
             _check_echo(job, entry, report.get("global options") or {})
@@ -139,13 +149,12 @@ class Fio(Tool):
         jobs = jobs_of(workload.options)
         layout = _extent(jobs, FILES) / GUESSED_BYTES_PER_S if _reads(jobs) else 0.0
         if workload.search:
-            size = int(workload.options["size"])
-            return 0.5 + size / GUESSED_BYTES_PER_S + fio_open_loop.lasts_s(workload.options)
+            return self.trial_s(workload, max(workload.search.start, self.least_rate(workload)))
         return 0.5 + layout + fio_report.over_phases([(job.phase, 0.0) for job in jobs], map(_expected_s, jobs))
 
     def uncounted_s(self, workload: Workload) -> float:
         if workload.search:
-            return fio_open_loop.settle_s(workload.options)
+            return fio_open_loop.settle_s(float(workload.options["runtime"]))
         return max(float(job.options.get("ramp_time", 0)) for job in jobs_of(workload.options))
 
     def written(self, workload: Workload) -> Written:

@@ -12,6 +12,7 @@ before it sleeps until the next is due, so it is no open loop; `io_submit_mode=o
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,13 +22,16 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement, Objective, Scalar, Search
 from mountlab.stats.arrivals import Arrivals
+from mountlab.stats.histograms import ios_needed
 
 LOG = "open"
 LOG_FILE = f"{LOG}_lat.log"
 SPREAD_S = 2.0
 """The threads begin at random inside this time: all issue a request at once when they begin."""
 SETTLE_SHARE, SETTLE_S = 0.2, 1.0
-"""How long all threads run before requests count: a share of the runtime, and no less than this."""
+"""How long all threads run before requests count: a share of the time that counts, and no less than this."""
+LONGEST_S = 40.0
+"""A trial counts for no longer, unless `runtime` is longer: what a slow rate needs for its percentiles ends here."""
 FEWEST_THREADS, MOST_THREADS = 16, 1024
 MOST_REQUESTS = 1_500_000
 """Of one trial: each is a line of a log, about 30 bytes."""
@@ -71,9 +75,35 @@ def check(options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
 # ── what is run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def settle_s(options: Mapping[str, Scalar]) -> float:
-    """Return how long requests arrive before they count."""
-    return SPREAD_S + max(SETTLE_S, SETTLE_SHARE * float(options["runtime"]))
+def counted_s(options: Mapping[str, Scalar], objective: Objective, rate: float) -> float:
+    """Return how long requests count in a trial of this rate: `runtime`, or as long as it takes until each direction of
+    the objective has the requests that its percentiles need, and no longer than LONGEST_S for that."""
+    runtime = float(options["runtime"])
+    return max(runtime, min(LONGEST_S, _needed(objective) / (rate * _rarest(options, objective))))
+
+
+def least_rate(options: Mapping[str, Scalar], objective: Objective) -> float:
+    """Return the lowest rate whose trials have the requests that the objective needs: a whole number."""
+    longest = max(LONGEST_S, float(options["runtime"]))
+    return float(max(2, math.ceil(_needed(objective) / (longest * _rarest(options, objective)))))
+
+
+def _needed(objective: Objective) -> int:
+    """Return the requests of one direction that give each percentile of the objective."""
+    return max(ios_needed(PERCENT_OF[f"read_latency_{name}"]) for name in objective.limits)
+
+
+def _rarest(options: Mapping[str, Scalar], objective: Objective) -> float:
+    """Return the share of requests that the rarest direction of the objective has."""
+    if len(PATTERNS[str(options["rw"])]) == 1:
+        return 1.0
+    reads = int(options.get("rwmixread", 50))
+    return min(max({"read": reads, "write": 100 - reads}[name], 1) for name in objective.of) / 100
+
+
+def settle_s(counted: float) -> float:
+    """Return how long requests arrive before they count for so many seconds."""
+    return SPREAD_S + max(SETTLE_S, SETTLE_SHARE * counted)
 
 
 def threads(rate: int, objective: Objective, runtime_s: float) -> int:
@@ -85,14 +115,15 @@ def threads(rate: int, objective: Objective, runtime_s: float) -> int:
     return min(rate, max(FEWEST_THREADS, min(MOST_THREADS, math.ceil(wanted))))
 
 
-def lasts_s(options: Mapping[str, Scalar]) -> float:
-    """Return how long a trial takes."""
-    return SPREAD_S + settle_s(options) + float(options["runtime"])
+def lasts_s(counted: float) -> float:
+    """Return how long a trial takes whose requests count for so many seconds."""
+    return SPREAD_S + settle_s(counted) + counted
 
 
 def job_file(given: Mapping[str, str], search: Search, rate: float, options: Mapping[str, Scalar], output: str) -> str:
     """Return the text of the jobs. `given`: fio's options for all of them, `options`: those of the workload."""
-    runtime_us = round((settle_s(options) + float(options["runtime"])) * 1e6)
+    counted = counted_s(options, search.objective, rate)
+    runtime_us = round((settle_s(counted) + counted) * 1e6)
     common = {
         **{name: value for name, value in given.items() if name not in ("rw", "rwmixread", "numjobs", "iodepth")},
         "runtime": f"{runtime_us}us",
@@ -106,7 +137,7 @@ def job_file(given: Mapping[str, str], search: Search, rate: float, options: Map
     }
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
     for direction, share in _directions(rate, options).items():
-        count = threads(share, search.objective, float(options["runtime"]))
+        count = threads(share, search.objective, counted)
         for clones, each in _shared(share, count):
             lines += [f"[{direction}-{each}]", "new_group=1", f"rw=rand{direction}"]
             lines += [f"numjobs={clones}", f"rate_iops={each}"]
@@ -200,11 +231,24 @@ def _used(each: Arrivals, name: str, part: str, limit: float) -> float | None:
 
 
 def parse(
-    log: str, entries: Sequence[Mapping[str, Any]], search: Search, options: Mapping[str, Scalar]
+    log: str, report: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], search: Search
 ) -> list[Measurement]:
     """Return the figures of a trial from its log, and what fio says that it was asked, job by job."""
-    found = arrivals(log, _asked(entries), settle_s(options), float(options["runtime"]))
+    counted = _counted_s(report)
+    found = arrivals(log, _asked(entries), settle_s(counted), counted)
     return measurements(found, search.objective)
+
+
+def _counted_s(report: Mapping[str, Any]) -> float:
+    """Return how long requests counted, from how long fio says that all of them were to run."""
+    text = str((report.get("global options") or {}).get("runtime", ""))
+    if not re.fullmatch(r"\d+us", text):
+        place = "fio.json: global options.runtime"
+        raise ParseError(
+            "fio does not say for how long it was to run", where=place, got=text[:60], allowed="as 8000000us"
+        )
+    arriving = int(text.removesuffix("us")) / 1e6 - SPREAD_S
+    return min(arriving - SETTLE_S, arriving / (1 + SETTLE_SHARE))
 
 
 def _asked(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
