@@ -237,7 +237,7 @@ def test_a_cell_without_trials_compares_with_nothing() -> None:
 def test_a_ratio_that_nothing_bounds_is_unknown_and_not_from_0_to_infinity() -> None:
     open_above, open_below = [RateTrial(800.0, True)] * 20, [RateTrial(400.0, False)] * 20
     nothing = [RateTrial(400.0, True), RateTrial(1600.0, False)]
-    known = searched(lambda rate: rate < 1000)
+    known = [RateTrial(rate, rate < 1000) for rate in [900.0, 1100.0] * 20]
     found = searched_ratios(
         [(nothing, nothing), (known, nothing), ([], known), (open_above, known), (open_below, known)]
     )
