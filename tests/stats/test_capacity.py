@@ -48,7 +48,7 @@ def wealths(trials: Sequence[RateTrial], x: float) -> tuple[float, float]:
         before = trials[:place]
         holds = sum(1 for each in before if each.holds and each.rate >= trial.rate)
         fails = sum(1 for each in before if not each.holds and each.rate <= trial.rate)
-        stake = (holds - fails) / (holds + fails + 1)
+        stake = (holds - fails) / (holds + fails + 0.5)
         factor = 1 + (stake if trial.holds else -stake)
         above *= factor if stake > 0 and trial.rate > x else 1
         below *= factor if stake < 0 and trial.rate < x else 1
@@ -98,7 +98,8 @@ def test_no_capacity_can_be_bet_against_with_an_advantage(looks: int, lowest: fl
         for level in (lowest, 0.9, 0.95)
     }
     for x in (50.0, 80.0, 100.0, 130.0):
-        assert np.mean([wealths(each, x) for each in courses], axis=0) == pytest.approx([1, 1])
+        purses = [(*wealths(each, x), math.prod(wealths(each, x))) for each in courses]
+        assert np.mean(purses, axis=0) == pytest.approx([1, 1, 1])
         for level, of_courses in levels.items():
             missed = [any(not _holds(each, x) for each in of_looks) for of_looks in of_courses]
             assert np.mean(missed) <= 1 - level
@@ -127,14 +128,14 @@ def test_a_lower_chance_than_one_half_makes_bets_on_holds_lose() -> None:
 @given(trials_of_a_search.filter(bool), st.sampled_from([0.5, 0.8, 0.95]))
 def test_the_interval_holds_what_neither_bet_has_refuted(trials: list[RateTrial], level: float) -> None:
     found = capacity(trials, level)
-    bound = 2 / (1 - level)
-    kept = [x for x in points(trials) if max(wealths(trials, x)) < bound * (1 - 1e-9)]
+    bound = 1 / (1 - level)
+    kept = [x for x in points(trials) if math.prod(wealths(trials, x)) < bound * (1 - 1e-9)]
     assert all(_holds(found, x) for x in kept)
     assert found.low in {0.0, *RATES}
     assert found.high in {math.inf, *RATES}
     if kept:
         outside = [x for x in points(trials) if not _holds(found, x)]
-        assert all(max(wealths(trials, x)) >= bound * (1 - 1e-9) for x in outside)
+        assert all(math.prod(wealths(trials, x)) >= bound * (1 - 1e-9) for x in outside)
 
 
 @given(trials_of_a_search)
@@ -152,9 +153,9 @@ def test_more_confidence_is_never_narrower(trials: list[RateTrial]) -> None:
 
 
 def test_equal_answers_at_two_rates_bound_the_capacity_there() -> None:
-    """The bets 0, 1/2, 2/3, ..., 7/8 make 50 of 1 after eight equal answers, and 27 after seven."""
-    trials = [RateTrial(rate, rate < 150) for _ in range(7) for rate in (140.0, 160.0)]
-    assert capacity(trials) == Capacity(14, pytest.approx(math.sqrt(140 * 160)), 0.0, math.inf, 0.95)
+    """The bets 0, 2/3, 4/5, ..., 10/11 make 20.1 of 1 after six equal answers, and 10.5 after five: 20 are needed."""
+    trials = [RateTrial(rate, rate < 150) for _ in range(5) for rate in (140.0, 160.0)]
+    assert capacity(trials) == Capacity(10, pytest.approx(math.sqrt(140 * 160)), 0.0, math.inf, 0.95)
     assert math.isinf(capacity(trials).half_width)
     found = capacity([*trials, RateTrial(140.0, True), RateTrial(160.0, False)])
     assert (found.low, found.high) == (140.0, 160.0)
@@ -210,8 +211,8 @@ def test_the_interval_of_a_ratio_holds_each_pair_that_the_joint_bets_have_not_re
 ) -> None:
     """By the definition, over a rate in each step of both; and its ends are no further out than such pairs allow."""
     found = ratio(one, other, level)
-    mine = {x: sum(wealths(one, x)) / 2 for x in points(one)}
-    theirs = {x: sum(wealths(other, x)) / 2 for x in points(other)}
+    mine = {x: math.prod(wealths(one, x)) for x in points(one)}
+    theirs = {x: math.prod(wealths(other, x)) for x in points(other)}
     kept = [x / y for x, won in mine.items() for y, too in theirs.items() if won * too < (1 - 1e-9) / (1 - level)]
     assert all(found.low <= each <= found.high for each in kept)
     ends = {0.0, math.inf} | {a / b for a in RATES for b in RATES}
@@ -339,6 +340,29 @@ def test_a_search_that_is_resumed_chooses_as_it_would_have_done(search: tuple[in
     for place, trial in enumerate(trials):
         kept = [RateTrial(each.rate, each.holds) for each in trials[:place]]
         assert next_rate(kept, half_width=0.05, start=300.0, left=most - place) == trial.rate
+
+
+@every_row("start", [100.0, 300.0, 1000.0, 2000.0, 10_000.0])
+def test_a_search_with_as_many_trials_as_right_answers_need_is_precise(start: float) -> None:
+    """Of a sharp capacity, at 10 % and 25 trials: it gives up no earlier than it must."""
+    trials = searched(lambda rate: rate < 1000, most=25, start=start, half_width=0.1)
+    assert capacity(trials).half_width <= 0.1
+    assert len(trials) <= 22
+
+
+@every_row("start", [100.0, 300.0, 900.0, 3000.0, 10_000.0])
+@every_row("wrong", [1, 2])
+def test_a_search_whose_first_answers_were_wrong_leaves_their_bracket(start: float, wrong: int) -> None:
+    """As on a box that was busy when it began. Within ten trials more it has asked beyond that bracket, and it ends
+    with an interval of the true capacity."""
+    trials: list[RateTrial] = []
+    while len(trials) < 60 and not capacity(trials).half_width <= 0.1:
+        rate = next_rate(trials, half_width=0.1, start=start, left=60 - len(trials))
+        trials.append(RateTrial(rate, (rate < 1000) != (len(trials) < wrong)))
+    asked = [trial.rate for trial in trials[: wrong + 10]]
+    assert min(asked) < 1000 < max(asked)
+    assert _holds(capacity(trials), 1000)
+    assert capacity(trials).half_width <= (0.1 if wrong == 1 else 0.8)
 
 
 @pytest.mark.slow

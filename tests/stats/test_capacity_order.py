@@ -29,7 +29,7 @@ def one_capacity(_: int) -> float:
 
 
 def falls_at_once(trial: int) -> float:
-    return 1000.0 if trial < 18 else 800.0
+    return 1000.0 if trial < 12 else 800.0
 
 
 def search(seed: int, course: Course, width: float = 0.02) -> tuple[list[RateTrial], list[float]]:

@@ -4,11 +4,11 @@ Model. The capacity C is a rate below which a trial holds the objective more oft
 more often than not, whatever went before it. Nothing else is assumed: no form of the latency curve, and nothing about
 trials at C itself.
 
-Confidence by betting (test martingales: Waudby-Smith & Ramdas 2024, J. R. Stat. Soc. B 86:1; Ville 1939). If C <= x, a
-trial at a rate above x holds with a probability of at most 1/2. So bets on "holds" in such trials have no
-advantage: the wealth starts at 1, and ever reaches 2/α with a probability of at most α/2. The same for C >= x, with
-bets on "fails" in trials at rates below x. The interval holds each x at which neither wealth has reached 2/α, and what
-lies between these. It is valid for any choice of rates and at any stopping time. `stakes` says what is bet.
+Confidence by betting (test martingales: Waudby-Smith & Ramdas 2024, J. R. Stat. Soc. B 86:1; Ville 1939). If C = x, a
+trial at a rate above x holds with a probability of at most 1/2, and one below x fails with at most 1/2. So a purse that
+bets on "holds" in the former and on "fails" in the latter has no advantage: it starts at 1, and ever reaches 1/α with a
+probability of at most α. The interval holds each x whose purse has not reached 1/α, and what lies between these. It is
+valid for any choice of rates and at any stopping time. `stakes` says what is bet.
 
 A trial's rate is the one that was chosen before it, not the one that the generator reached: 3,000 asked and 3,017
 issued is a trial at 3,000. A rate that depended on what happened in the trial would break the bets. For the same reason
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import scipy
@@ -30,26 +29,30 @@ from mountlab.core.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
-CAUTION = 0.5
-"""The bet counts so many answers of each kind before the first one (Krichevsky & Trofimov 1981)."""
+CAUTION = 0.25
+"""The bet counts so many answers of each kind before the first one. Krichevsky & Trofimov (1981) have 1/2, for answers
+of any chance; those at the rates that end a search are nearly all alike."""
 LAPSE = 0.02
 """For the choice of rates only: how often a trial answers wrongly however far its rate is from the capacity."""
 SLOPES = np.array([0.15, 0.5, 1.5])
 """For the choice of rates only: widths of the transition from holding to failing, in half widths; each as likely."""
 SPAN = 1.5
 """The choice looks for the capacity so far, in logs, beyond the tested rates."""
+ALIKE = 3
+"""After so many equal answers in a row, a search asks again at the end of its bracket that they run towards."""
 UNSURE = 3.0
 """A search halves while 80 % of the belief is wider than so many half widths."""
 NEW_RATE = 8.0
 """So many trials must a rate save that has not been tested: answers at a rate left behind may count no more."""
 SPARE = 0.98
 """The two rates of the end of a search are so much of the permitted distance apart: room to round them."""
+MOST_ALIKE = 60
+"""The choice looks no further ahead than so many right answers at a rate."""
 GIVE_UP, WIDEST = 2.0, 0.8
 """Where its trials do not suffice, a search is content with a half width so many times the wanted one, or again so many
 times that, up to `WIDEST`."""
-RESERVE = 6
-"""So many trials are left beyond those that a wider pair seems to need, when a search turns to it: some answer wrongly.
-"""
+RESERVE = 2
+"""So many trials a search keeps beyond those that right answers need, for each answer that contradicts others."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,8 @@ class Steps:
     left: Floats
     right: Floats
     """Ends of each piece; equal at a tested rate, which trials at that very rate say nothing about."""
-    above: Floats
-    """Log wealth of the bets that trials at higher rates hold: it speaks for a higher capacity."""
-    below: Floats
-    """Log wealth of the bets that trials at lower rates fail: it speaks for a lower one."""
+    won: Floats
+    """Log wealth of the bets that trials at higher rates hold, and those at lower rates fail."""
 
 
 def stakes(trials: Sequence[RateTrial]) -> Floats:
@@ -120,9 +121,8 @@ def capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capacity:
     if not trials:
         return Capacity(0, math.nan, 0.0, math.inf, level)
     steps = steps_of(trials)
-    larger = np.maximum(steps.above, steps.below)
     # Where every rate is contradicted, which the model rarely allows, the least contradicted one counts as not at all.
-    kept = larger - max(0.0, float(larger.min())) < math.log(2 / (1 - level))
+    kept = steps.won - max(0.0, float(steps.won.min())) < -math.log1p(-level)
     low, high = float(steps.left[kept].min()), float(steps.right[kept].max())
     return Capacity(len(trials), min(max(_estimate(trials), low), high), low, high, level)
 
@@ -138,10 +138,8 @@ def steps_of(trials: Sequence[RateTrial]) -> Steps:
     above = np.append(np.cumsum(on_holds[::-1])[::-1], 0.0)
     below = np.insert(np.cumsum(on_fails), 0, 0.0)
     ends = np.concatenate([[0.0], rates, [math.inf]])
-    return Steps(
-        left=_interleaved(ends[:-1], rates), right=_interleaved(ends[1:], rates),
-        above=_interleaved(above, above[1:]), below=_interleaved(below, below[:-1]),
-    )  # fmt: skip
+    won = _interleaved(above + below, above[1:] + below[:-1])
+    return Steps(left=_interleaved(ends[:-1], rates), right=_interleaved(ends[1:], rates), won=won)
 
 
 def _counted(trials: Sequence[RateTrial]) -> tuple[Floats, Floats, Floats]:
@@ -164,10 +162,17 @@ def _estimate(trials: Sequence[RateTrial]) -> float:
     rates, holds, fails = _counted(trials)
     if not (holds.any() and fails.any()):
         return math.nan
-    against = np.insert(np.cumsum(fails - holds), 0, 0.0)
-    least = np.flatnonzero(against == against.min())
-    first, last = max(least[0] - 1, 0), min(least[-1], len(rates) - 1)
+    below, upto, _ = _least_contradicted(holds, fails)
+    first, last = max(below - 1, 0), min(upto, len(rates) - 1)
     return math.sqrt(rates[first]) * math.sqrt(rates[last])
+
+
+def _least_contradicted(holds: Floats, fails: Floats) -> tuple[int, int, int]:
+    """Return how many tested rates lie below the lowest and the highest capacity that the fewest answers speak against,
+    and how many answers these are."""
+    against = np.insert(np.cumsum(fails - holds), 0, 0.0) + holds.sum()
+    least = np.flatnonzero(against == against.min())
+    return int(least[0]), int(least[-1]), int(against.min())
 
 
 # ── the choice of rates: the interval is valid whatever is chosen, only the number of trials depends on it ────────────
@@ -189,52 +194,72 @@ def next_rate(
 
     1. From `start` by a factor of 2, then of 4, until a trial answers otherwise.
     2. The middle of the belief, while that is wide. The belief is a posterior over capacities: answers change from
-       "holds" to "fails" along a logistic curve in the log of the rate, and a few are wrong (`LAPSE`).
+       "holds" to "fails" along a logistic curve in the log of the rate, and a few are wrong (`LAPSE`). After `ALIKE`
+       equal answers the end of the bracket that they run towards is asked again: the answer there may be the wrong one.
+       Where that is, and no fewer answers speak against the tested rates than against those beyond, go on as in 1.
     3. Of all pairs of rates as far apart as `half_width` allows, the one that seems to need the fewest trials until its
-       lower rate is below the interval's end and its higher rate above the other; of its two rates the one that has won
-       less. A pair is kept until another saves `NEW_RATE` trials.
-    4. When the trials that are left are not enough for that pair, and only just enough for one that is `GIVE_UP` times
-       as far apart, the latter, and so on up to `WIDEST`: a wide interval tells more than none.
+       lower rate is below the interval's end and its higher rate above the other; of its two rates the one whose answer
+       is less sure. A pair is kept until another saves `NEW_RATE` trials.
+    4. When the trials that are left are not enough for that pair although each answers as it should, one that is
+       `GIVE_UP` times as far apart, and so on up to `WIDEST`: a wide interval tells more than none.
 
     A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
     multiples of it; 0: they can be any.
     """
-    rate = max(min(_chosen(trials, half_width, start, level, step, left), ceiling), floor)
-    return float(_rounded(np.array([rate]), step, np.round)[0])
+    rate = _chosen(trials, half_width, start, (floor, ceiling), level, step, left)
+    return float(_rounded(np.clip(np.array([rate]), floor, ceiling), step, np.round)[0])
 
 
 def _chosen(
-    trials: Sequence[RateTrial], half_width: float, start: float, level: float, step: float, left: float
+    trials: Sequence[RateTrial],
+    half_width: float,
+    start: float,
+    bounds: tuple[float, float],
+    level: float,
+    step: float,
+    left: float,
 ) -> float:
-    """Return the rate of the next trial, without a ceiling."""
+    """Return the rate of the next trial, which may be out of bounds."""
     if not trials:
         return start
     rates, holds, fails = _counted(trials)
-    factor = 2.0 if len(trials) == 1 else 4.0
-    if not fails.any():
-        return float(rates[-1]) * factor
-    if not holds.any():
-        return float(rates[0]) / factor
-    belief = _Belief.of(trials, half_width)
-    cheapest_pair = partial(_cheapest_pair, steps_of(trials), belief, level=level, step=step)
+    if not (holds.any() and fails.any()):
+        return _explored(trials, math.nan)
+    belief, steps = _Belief.of(trials, half_width), steps_of(trials)
     low, middle, high = belief.quantiles()
-    if high - low > UNSURE * half_width and left - cheapest_pair(WIDEST).to_come > RESERVE:
-        return float(rates[0]) * math.exp(middle)
-    chosen = cheapest_pair(half_width)
-    for width in _wider(half_width):
-        if chosen.to_come <= left:
+    *_, contradictions = _least_contradicted(holds, fails)
+    for width in _widths(half_width):
+        pair = _cheapest_pair(trials, steps, belief, width, bounds=bounds, level=level, step=step)
+        if min(pair.least + RESERVE * contradictions, pair.likely) <= left:
+            if high - low > UNSURE * width and pair.least < left:
+                return _explored(trials, float(rates[0]) * math.exp(middle))
             break
-        fallback = cheapest_pair(width)
-        if left - fallback.to_come > RESERVE:
-            break
-        chosen = fallback
-    return _tested(trials, chosen.rate, half_width)
+    return _tested(trials, pair.rate, half_width)
 
 
-def _wider(half_width: float) -> list[float]:
+def _explored(trials: Sequence[RateTrial], middle: float) -> float:
+    """Return the rate that narrows down where the capacity is: beyond the tested rates, where the fewest answers speak
+    against a capacity there; at the end of the bracket that answers run towards, where one answer alone made it; else
+    the middle."""
+    rates, holds, fails = _counted(trials)
+    below, upto, _ = _least_contradicted(holds, fails)
+    factor, last = 2.0 if len(trials) == 1 else 4.0, trials[-1]
+    if upto == len(rates) and (last.holds or below > 0):
+        return float(rates[-1]) * factor
+    if below == 0:
+        return float(rates[0]) / factor
+    if len(trials) > ALIKE and all(trial.holds == last.holds for trial in trials[-ALIKE:]):
+        other = rates[(fails if last.holds else holds) > 0]
+        end = min(other[other > last.rate], default=0.0) if last.holds else max(other[other < last.rate], default=0.0)
+        if sum(trial.rate == end for trial in trials) == 1:
+            return float(end)
+    return middle
+
+
+def _widths(half_width: float) -> list[float]:
     """Return the half widths that a search turns to one after another: each `GIVE_UP` times the one before it."""
     steps = math.ceil(math.log(WIDEST / half_width) / math.log(GIVE_UP)) if half_width < WIDEST else 0
-    return [min(half_width * GIVE_UP**step, WIDEST) for step in range(1, steps + 1)]
+    return [half_width, *(min(half_width * GIVE_UP**step, WIDEST) for step in range(1, steps + 1))]
 
 
 def _rounded(rates: Floats, step: float, how: Callable[[Floats], Floats]) -> Floats:
@@ -286,13 +311,24 @@ class _Belief:
 class _Pair:
     """A pair of rates that would end a search."""
 
-    to_come: float
-    """How many trials it seems to need."""
+    least: int
+    """How many trials it needs where each answers as it should."""
+    likely: float
+    """How many it seems to need."""
     rate: float
-    """That of its rates that has won less, of those that must still win."""
+    """That of its rates, of those that need more, whose answer is less sure."""
 
 
-def _cheapest_pair(steps: Steps, belief: _Belief, half_width: float, level: float, step: float) -> _Pair:
+def _cheapest_pair(
+    trials: Sequence[RateTrial],
+    steps: Steps,
+    belief: _Belief,
+    half_width: float,
+    *,
+    bounds: tuple[float, float],
+    level: float,
+    step: float,
+) -> _Pair:
     """Return the pair with the fewest trials to come."""
     unit, apart = float(steps.right[0]), SPARE * 2 * math.atanh(half_width)
     tested = steps.left[1::2]
@@ -301,17 +337,32 @@ def _cheapest_pair(steps: Steps, belief: _Belief, half_width: float, level: floa
         _rounded(unit * np.exp(lower), step, np.ceil),  # so the pair is never further apart than it may be
         _rounded(unit * np.exp(lower + apart), step, np.floor),
     ])  # fmt: skip
+    ends = np.clip(ends, *bounds)
     # Within rounding of a tested rate, trials at that rate count.
+    between = steps.won[::2]
     won = np.stack([
-        steps.above[::2][np.searchsorted(tested, ends[0] * (1 - 1e-9))],
-        steps.below[::2][np.searchsorted(tested, ends[1] * (1 + 1e-9))],
+        np.minimum.accumulate(between)[np.searchsorted(tested, ends[0] * (1 - 1e-9))],
+        np.minimum.accumulate(between[::-1])[::-1][np.searchsorted(tested, ends[1] * (1 + 1e-9))],
     ])  # fmt: skip
+    least = _least(trials, ends, -math.log1p(-level) - won)
     logs = np.log(ends / unit)
     right = np.stack([belief.holds(logs[0]), 1 - belief.holds(logs[1])])
-    to_come = np.maximum(0.0, math.log(2 / (1 - level)) - won) / _growth(right)
-    best = int(np.argmin(to_come.sum(axis=0) + NEW_RATE * new))
-    side = int(np.argmin(np.where(to_come[:, best] > 0, won[:, best], math.inf)))
-    return _Pair(float(np.ceil(to_come[:, best]).sum()), float(ends[side, best]))
+    likely = (least * math.log(2) / _growth(right)).sum(axis=0)
+    best = int(np.argmin(likely + NEW_RATE * new))
+    side = int(np.argmin(np.where(least[:, best] > 0, right[:, best], math.inf)))
+    return _Pair(int(least[:, best].sum()), float(likely[best]), float(ends[side, best]))
+
+
+def _least(trials: Sequence[RateTrial], ends: Floats, needed: Floats) -> Floats:
+    """Return how many trials at lower (first row) and upper rates win what is `needed`, where all hold below and fail
+    above: `stakes` of answers that are all right."""
+    rates, holds, fails = _counted(trials)
+    for_holds = np.append(np.cumsum(holds[::-1])[::-1], 0.0)[np.searchsorted(rates, ends * (1 - 1e-9))]
+    for_fails = np.insert(np.cumsum(fails), 0, 0.0)[np.searchsorted(rates, ends * (1 + 1e-9))]
+    ahead = (for_holds - for_fails) * np.array([[1], [-1]])
+    more = np.arange(MOST_ALIKE)
+    stake = np.maximum(ahead[..., None] + more, 0) / ((for_holds + for_fails + 2 * CAUTION)[..., None] + more)
+    return np.where(needed > 0, 1 + np.sum(np.cumsum(np.log1p(stake), axis=-1) < needed[..., None], axis=-1), 0)
 
 
 def _lower_rates(tested: Floats, belief: _Belief, apart: float) -> tuple[Floats, NDArray[np.bool_]]:

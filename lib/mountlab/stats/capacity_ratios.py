@@ -153,4 +153,4 @@ def _sides(trials: Sequence[RateTrial]) -> tuple[Floats, Floats, Floats]:
     if not trials:
         return np.array([0.0]), np.array([math.inf]), np.array([0.0])
     steps = steps_of(trials)
-    return steps.left, steps.right, np.logaddexp(steps.above, steps.below) - math.log(2)
+    return steps.left, steps.right, steps.won
