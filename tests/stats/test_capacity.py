@@ -46,13 +46,23 @@ def wealths(trials: Sequence[RateTrial], x: float) -> tuple[float, float]:
     above = below = 1.0
     for place, trial in enumerate(trials):
         before = trials[:place]
-        holds = sum(1 for each in before if each.holds and each.rate >= trial.rate)
-        fails = sum(1 for each in before if not each.holds and each.rate <= trial.rate)
-        stake = (holds - fails) / (holds + fails + 0.5)
+        holds = lead([each for each in before if each.rate >= trial.rate], trial.rate, wanted=True)
+        fails = lead([each for each in before if each.rate <= trial.rate], trial.rate, wanted=False)
+        stake = (holds[0] - fails[0]) / (holds[1] + fails[1] + 0.5)
         factor = 1 + (stake if trial.holds else -stake)
         above *= factor if stake > 0 and trial.rate > x else 1
         below *= factor if stake < 0 and trial.rate < x else 1
     return above, below
+
+
+def lead(trials: Sequence[RateTrial], rate: float, *, wanted: bool) -> tuple[int, int]:
+    """By how much one answer leads among trials from this rate to any other, where most clearly; how many these are."""
+    best = (0, 0)
+    for end in sorted({trial.rate for trial in trials}, key=lambda end: abs(end - rate)):
+        own = [trial for trial in trials if abs(trial.rate - rate) <= abs(end - rate)]
+        ahead = sum(1 if trial.holds == wanted else -1 for trial in own)
+        best = max(best, (ahead, len(own)), key=lambda pair: pair[0] / (pair[1] + 0.5))
+    return best
 
 
 def points(trials: Sequence[RateTrial]) -> list[float]:
@@ -362,7 +372,8 @@ def test_a_search_whose_first_answers_were_wrong_leaves_their_bracket(start: flo
     asked = [trial.rate for trial in trials[: wrong + 10]]
     assert min(asked) < 1000 < max(asked)
     assert _holds(capacity(trials), 1000)
-    assert capacity(trials).half_width <= (0.1 if wrong == 1 else 0.8)
+    assert capacity(trials).half_width <= 0.1
+    assert len(trials) <= 28 + 8 * (wrong - 1)
 
 
 @pytest.mark.slow

@@ -51,8 +51,6 @@ MOST_ALIKE = 60
 GIVE_UP, WIDEST = 2.0, 0.8
 """Where its trials do not suffice, a search is content with a half width so many times the wanted one, or again so many
 times that, up to `WIDEST`."""
-RESERVE = 2
-"""So many trials a search keeps beyond those that right answers need, for each answer that contradicts others."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +103,35 @@ class Steps:
 def stakes(trials: Sequence[RateTrial]) -> Floats:
     """Return what is bet in each trial, as a share of the wealth: more than 0 on "holds", less than 0 on "fails".
 
-    The bet follows the trials before it: those that held at this rate or a higher one against those that failed at
-    this rate or a lower one. It does not know the trial itself, nor any later one; so the order of trials matters.
+    The bet follows the trials before it: those from this rate up to the one up to which "holds" leads most clearly,
+    against those from this rate down to the one down to which "fails" does. So a wrong answer that others have contradicted is
+    forgotten. It does not know the trial itself, nor any later one; so the order of trials matters.
     """
-    rates = np.array([trial.rate for trial in trials])
+    rates, place = np.unique([trial.rate for trial in trials], return_inverse=True)
     held = np.array([trial.holds for trial in trials], dtype=bool)
-    before = np.tri(len(trials), k=-1, dtype=bool)
-    holds = np.sum(before & held & (rates >= rates[:, None]), axis=1)
-    fails = np.sum(before & ~held & (rates <= rates[:, None]), axis=1)
-    return np.asarray((holds - fails) / (holds + fails + 2 * CAUTION))
+    there = (place[:, None] == np.arange(len(rates))).astype(np.float64)
+    before = [np.cumsum(each, axis=0) - each for each in (np.where(held, 1.0, -1.0)[:, None] * there, there)]
+    ahead, count = _leads(before[0], before[1], place, place)
+    return np.asarray(ahead / (count + 2 * CAUTION))
+
+
+def _leads(ahead: Floats, count: Floats, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return by how much "holds" leads from the tested rate `first` on upwards, less the lead of "fails" from `last` on
+    downwards, and the number of trials that these leads are of. `ahead`, `count`: how many more trials held than failed
+    at each tested rate, and all of them."""
+    place = np.arange(ahead.shape[-1])
+    up, down = place >= first[..., None], place <= last[..., None]
+    holds, of_holds = _lead(np.where(up, ahead, 0.0), np.where(up, count, 0.0))
+    fails, of_fails = _lead(np.where(down, -ahead, 0.0)[..., ::-1], np.where(down, count, 0.0)[..., ::-1])
+    return holds - fails, of_holds + of_fails
+
+
+def _lead(ahead: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """Return the sum of the first so many, or of none, that is the largest for its number of trials, and that number."""
+    sums = [np.cumsum(np.insert(each, 0, 0.0, axis=-1), axis=-1) for each in (ahead, count)]
+    at = (sums[0] / (sums[1] + 2 * CAUTION)).argmax(axis=-1)[..., None]
+    lead, number = (np.take_along_axis(each, at, axis=-1)[..., 0] for each in sums)
+    return lead, number
 
 
 def capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capacity:
@@ -201,7 +219,8 @@ def next_rate(
        lower rate is below the interval's end and its higher rate above the other; of its two rates the one whose answer
        is less sure. A pair is kept until another saves `NEW_RATE` trials.
     4. When the trials that are left are not enough for that pair although each answers as it should, one that is
-       `GIVE_UP` times as far apart, and so on up to `WIDEST`: a wide interval tells more than none.
+       `GIVE_UP` times as far apart, and so on up to `WIDEST`: a wide interval tells more than none. As many trials are
+       kept for that as answers have contradicted others.
 
     A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
     multiples of it; 0: they can be any.
@@ -230,7 +249,7 @@ def _chosen(
     *_, contradictions = _least_contradicted(holds, fails)
     for width in _widths(half_width):
         pair = _cheapest_pair(trials, steps, belief, width, bounds=bounds, level=level, step=step)
-        if min(pair.least + RESERVE * contradictions, pair.likely) <= left:
+        if min(pair.least + contradictions, pair.likely) <= left:
             if high - low > UNSURE * width and pair.least < left:
                 return _explored(trials, float(rates[0]) * math.exp(middle))
             break
@@ -357,11 +376,12 @@ def _least(trials: Sequence[RateTrial], ends: Floats, needed: Floats) -> Floats:
     """Return how many trials at lower (first row) and upper rates win what is `needed`, where all hold below and fail
     above: `stakes` of answers that are all right."""
     rates, holds, fails = _counted(trials)
-    for_holds = np.append(np.cumsum(holds[::-1])[::-1], 0.0)[np.searchsorted(rates, ends * (1 - 1e-9))]
-    for_fails = np.insert(np.cumsum(fails), 0, 0.0)[np.searchsorted(rates, ends * (1 + 1e-9))]
-    ahead = (for_holds - for_fails) * np.array([[1], [-1]])
+    first = np.searchsorted(rates, ends * (1 - 1e-9))
+    last = np.searchsorted(rates, ends * (1 + 1e-9)) - 1
+    ahead, count = _leads(holds - fails, holds + fails, first, last)
     more = np.arange(MOST_ALIKE)
-    stake = np.maximum(ahead[..., None] + more, 0) / ((for_holds + for_fails + 2 * CAUTION)[..., None] + more)
+    lead = np.maximum((ahead * np.array([[1], [-1]]))[..., None] + more, 0)
+    stake = lead / ((count + 2 * CAUTION)[..., None] + more)
     return np.where(needed > 0, 1 + np.sum(np.cumsum(np.log1p(stake), axis=-1) < needed[..., None], axis=-1), 0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from mountlab.stats.calibration.document import HalfWidth, Share, Table, Trials
-from mountlab.stats.calibration.processes import Floats
+from mountlab.stats.calibration.processes import Floats, Generator
 from mountlab.stats.calibration.servers import LATE, REQUESTS, SERVERS, Server
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
@@ -31,6 +31,14 @@ FINER = (21, 31, 41, 51, 61, 81)
 MOST_REPEATS = 40
 TIMES = 1.2
 """How many times one capacity is the other, where they differ."""
+FEW_HALF_WIDTH, FEW_MOST = 0.1, 25
+"""A search that is to be less precise, with few trials."""
+COMPARED_MOST = 40
+"""Its trials at most where it is compared with another one."""
+APART = 1.33
+"""How many times one capacity is the other, where few trials are to show it."""
+WRONG = 0.02
+"""How often an answer is wrong, whatever the rate."""
 COMPARISONS = (1, 2)
 """How many comparisons a search is part of."""
 Answers = Callable[[Floats], Floats]
@@ -70,6 +78,59 @@ def ratios_of_capacities(effort: Effort) -> Table:
         for level, comparisons in cases
     )  # fmt: skip
     return Table("capacity-ratios", says, effort.sweeps, header, rows)
+
+
+def searches_with_few_trials(effort: Effort) -> Table:
+    """Return what searches with few trials find, also where some answers are wrong."""
+    says = (
+        f"**Few trials**: searches for ± {100 * FEW_HALF_WIDTH:g} % with at most {FEW_MOST}. *Precise*: the 95 % interval "
+        f"is as narrow. *{APART:g} times*: two such searches, of capacities that are so many times each other, which end "
+        f"at 97.5 % or after {COMPARED_MOST} trials: how often p is at most 5 %, and how often the interval of their "
+        "ratio holds it. *Wrong*: so many of the answers, at any rate."
+    )
+    header = ("server", "covered", "precise", "trials", f"{APART:g} times: differ", "interval holds")
+    troubles: list[tuple[str, Trouble]] = [
+        ("", lambda place, rng: False),
+        (", 2 % wrong", lambda place, rng: bool(rng.random() < WRONG)),
+        (", the first wrong", lambda place, rng: place == 0),
+    ]
+    rows = tuple(
+        (f"{server.name}{name}", _with_few(server, name, trouble, effort.gates))
+        for server in SERVERS
+        for name, trouble in troubles
+    )
+    return Table("capacity-few-trials", says, effort.gates, header, rows)
+
+
+Trouble = Callable[[int, Generator], bool]
+"""From the place of a trial in its search to whether its answer is wrong."""
+
+
+def _with_few(server: Server, name: str, trouble: Trouble, count: int) -> tuple[Share | Trials, ...]:
+    found, pairs = [], []
+    for case in range(count):
+        rng = generator("few trials", server.name, name, case)
+        ended = _few(server, trouble, rng, LEVEL, FEW_MOST)
+        compared = [_few(server, trouble, rng, stricter(1), COMPARED_MOST) for _ in range(2)]
+        found.append(capacity(ended, LEVEL))
+        pairs.append(ratio(_scaled(tuple(compared[0]), APART), compared[1]))
+    precise = sum(each.half_width <= FEW_HALF_WIDTH for each in found)
+    return (
+        Share(sum(each.low <= 1 <= each.high for each in found), count),
+        Share(precise, count),
+        Trials(float(np.median([each.n for each in found]))),
+        Share(sum(each.p <= 1 - LEVEL for each in pairs), count, True),
+        Share(sum(each.low <= APART <= each.high for each in pairs), count),
+    )
+
+
+def _few(server: Server, trouble: Trouble, rng: Generator, level: float, most: int) -> list[RateTrial]:
+    start, trials = float(_middles(rng.random(1))[0]), list[RateTrial]()
+    while len(trials) < most and not capacity(trials, level).half_width <= FEW_HALF_WIDTH:
+        left = most - len(trials)
+        rate = next_rate(trials, half_width=FEW_HALF_WIDTH, start=start, level=level, left=left)
+        trials.append(RateTrial(rate, server.holds(rate * server.capacity, rng) != trouble(len(trials), rng)))
+    return trials
 
 
 def stricter(comparisons: int) -> float:
