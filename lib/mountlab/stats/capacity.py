@@ -127,7 +127,7 @@ def _leads(ahead: Floats, count: Floats, first: NDArray[np.int64], last: NDArray
 
 
 def _lead(ahead: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Return the sum of the first so many, or of none, that is the largest for its number of trials, and that number."""
+    """Return the sum of the first so many, or of none, that is largest for its number of trials, and that number."""
     sums = [np.cumsum(np.insert(each, 0, 0.0, axis=-1), axis=-1) for each in (ahead, count)]
     at = (sums[0] / (sums[1] + 2 * CAUTION)).argmax(axis=-1)[..., None]
     lead, number = (np.take_along_axis(each, at, axis=-1)[..., 0] for each in sums)
