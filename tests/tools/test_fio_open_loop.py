@@ -75,6 +75,44 @@ def served(
     return Truth(due, issue, end, thread_of)
 
 
+@dataclass
+class Overload:
+    """A trial of which each thread ends with requests that were due and never issued."""
+
+    issued: Truth
+    latency: np.ndarray
+    """Of each request that was due in the counted time; of those that were never issued how long they had waited."""
+
+
+def overload(rate: float, threads: int, service_s: float, counted_s: float) -> Overload:
+    """Threads that begin at random within 2 s, each with a request at once, and end as long after that as fio's do."""
+    rng = np.random.default_rng(3)
+    begins = np.sort(rng.uniform(0, open_loop.SPREAD_S, threads))
+    lasts_s = open_loop.settle_s(counted_s) + counted_s
+    schedules = [begin + np.append(0, np.cumsum(rng.exponential(threads / rate, int(9 * lasts_s * rate / threads) + 50)))
+                 for begin in begins]  # fmt: skip
+    places, rows, free, never = [0] * threads, [], 0.0, []
+    queue = [(own[0], thread) for thread, own in enumerate(schedules)]
+    heapq.heapify(queue)
+    while queue:
+        issued, thread = heapq.heappop(queue)
+        free = done = max(issued, free) + service_s
+        rows.append((schedules[thread][places[thread]], issued, done, thread))
+        places[thread] += 1
+        following = schedules[thread][places[thread]]
+        ends = begins[thread] + lasts_s
+        if max(following, done) < ends:
+            heapq.heappush(queue, (max(following, done + 1e-6), thread))
+        else:
+            left = schedules[thread][places[thread] :]
+            never += [(due, done - due) for due in left[left < done]]
+    truth = Truth(*(np.array(column) for column in zip(*rows, strict=True)))
+    since, until = begins[0] + lasts_s - counted_s, begins[0] + lasts_s
+    waits = [wait for due, wait in never if since <= due < until]
+    known = (truth.due >= since) & (truth.due < until)
+    return Overload(truth, np.concatenate([(truth.done - truth.due)[known], waits]))
+
+
 SETTLE_S = open_loop.settle_s(8.0)
 LASTS_S = SETTLE_S + 8.0
 
@@ -120,6 +158,21 @@ def test_more_than_the_server_can_do_fails_the_objective() -> None:
     assert found["objective_used"] > 1
     assert found["completion_rate"] == pytest.approx(50, rel=0.03)
     assert found["asked_rate"] == 100
+
+
+@every_row(("load", "threads", "within"), [(1.1, 200, 0.2), (1.5, 200, 0.08), (2.0, 100, 0.08), (4.0, 400, 0.08)])
+def test_percentiles_in_overload_count_what_was_due_and_never_issued(load: float, threads: int, within: float) -> None:
+    """Ten seconds of a server of 500 a second. Of a request that was never issued counts how long it had waited.
+    How far behind a thread is follows from chance where the server has next to enough time."""
+    truth, rate = overload(500 * load, threads, 1 / 500, 10.0), 500 * load
+    log = truth.issued.log()
+    found = open_loop.arrivals(log, {"read": (rate, threads)}, open_loop.settle_s(10.0), 10.0)["read"]
+    assert found.due == pytest.approx(len(truth.latency), rel=0.03)
+    for percent in (50, 95, 99):
+        true = float(np.quantile(truth.latency, percent / 100))
+        assert found.percentile(percent) == pytest.approx(true, rel=within), percent
+    assert not found.short
+    assert figures(found, 0.5)["objective_used"] > 1
 
 
 def test_a_pause_of_the_server_counts_for_all_that_were_due_in_it() -> None:

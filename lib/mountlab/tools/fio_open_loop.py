@@ -189,7 +189,10 @@ def measurements(found: Mapping[str, Arrivals], objective: Objective) -> list[Me
         _rate("arrival_rate", sum(len(each.latency) / each.seconds for each in found.values())),
         _rate("completion_rate", sum(each.completed for each in found.values())),
     ]
-    latest = max(max(float(each.lateness.max(initial=0.0)), each.stall) for each in found.values())
+    latest = max(
+        max(float(each.lateness.max(initial=0.0)), float(each.waiting.max(initial=0.0)), each.stall)
+        for each in found.values()
+    )
     rows.append(Measurement(metric="largest_lateness", value=latest, unit="s"))
     for name, each in found.items():
         rows += [
@@ -212,7 +215,7 @@ def _rate(metric: str, value: float) -> Measurement:
 
 
 def _percentiles(name: str, each: Arrivals) -> dict[str, float]:
-    count = len(each.latency)
+    count = each.due
     wanted = {metric.rpartition("latency_")[2]: percent for metric, percent in PERCENT_OF.items()
               if metric.startswith(f"{name}_latency_")}  # fmt: skip
     enough = {part: percent for part, percent in wanted.items() if count * (1 - percent / 100) >= 1}

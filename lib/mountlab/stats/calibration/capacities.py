@@ -83,8 +83,8 @@ def ratios_of_capacities(effort: Effort) -> Table:
 def searches_with_few_trials(effort: Effort) -> Table:
     """Return what searches with few trials find, also where some answers are wrong."""
     says = (
-        f"**Few trials**: searches for ± {100 * FEW_HALF_WIDTH:g} % with at most {FEW_MOST}. *Precise*: the 95 % interval "
-        f"is as narrow. *{APART:g} times*: two such searches, of capacities that are so many times each other, which end "
+        f"**Few trials**: searches for ± {100 * FEW_HALF_WIDTH:g} % with at most {FEW_MOST}. *Precise*: the 95 % "
+        f"interval is as narrow. *{APART:g} times*: two such searches, of capacities that are so many times each other, which end "
         f"at 97.5 % or after {COMPARED_MOST} trials: how often p is at most 5 %, and how often the interval of their "
         "ratio holds it. *Wrong*: so many of the answers, at any rate."
     )
