@@ -89,7 +89,8 @@ def overload(rate: float, threads: int, service_s: float, counted_s: float) -> O
     rng = np.random.default_rng(3)
     begins = np.sort(rng.uniform(0, open_loop.SPREAD_S, threads))
     lasts_s = open_loop.settle_s(counted_s) + counted_s
-    schedules = [begin + np.append(0, np.cumsum(rng.exponential(threads / rate, int(9 * lasts_s * rate / threads) + 50)))
+    most = int(9 * lasts_s * rate / threads) + 50
+    schedules = [begin + np.append(0, np.cumsum(rng.exponential(threads / rate, most)))
                  for begin in begins]  # fmt: skip
     places, rows, free, never = [0] * threads, [], 0.0, []
     queue = [(own[0], thread) for thread, own in enumerate(schedules)]

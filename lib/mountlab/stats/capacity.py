@@ -104,8 +104,8 @@ def stakes(trials: Sequence[RateTrial]) -> Floats:
     """Return what is bet in each trial, as a share of the wealth: more than 0 on "holds", less than 0 on "fails".
 
     The bet follows the trials before it: those from this rate up to the one up to which "holds" leads most clearly,
-    against those from this rate down to the one down to which "fails" does. So a wrong answer that others have contradicted is
-    forgotten. It does not know the trial itself, nor any later one; so the order of trials matters.
+    against those from this rate down to the one down to which "fails" does. So a wrong answer that others have
+    contradicted is forgotten. It does not know the trial itself, nor any later one; so the order of trials matters.
     """
     rates, place = np.unique([trial.rate for trial in trials], return_inverse=True)
     held = np.array([trial.holds for trial in trials], dtype=bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mountlab.core.numbers import counted
 from mountlab.stats import shape
-from mountlab.stats.calibration.capacities import HALF_WIDTH, MOST, RANGE, searches
+from mountlab.stats.calibration.capacities import HALF_WIDTH, MOST, RANGE, ends, searches
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
 from mountlab.stats.calibration.servers import SERVERS, Server
@@ -107,7 +107,7 @@ Answered = tuple[tuple[RateTrial, ...], list[float]]
 def _changing(server: Server, case: int, name: str) -> Answered:
     rng, trials, capacities = generator("capacity order", server.name, name, case), list[RateTrial](), list[float]()
     start = float(RANGE ** (rng.random() - 0.5))
-    while len(trials) < MOST and not searched_capacity(trials, LEVEL).half_width <= HALF_WIDTH:
+    while len(trials) < MOST and not ends(trials, LEVEL, HALF_WIDTH):
         rate = next_rate(trials, half_width=HALF_WIDTH, start=start, level=LEVEL, left=MOST - len(trials))
         capacities.append(COURSES[name](len(trials)))
         trials.append(RateTrial(rate, server.holds(rate / capacities[-1] * server.capacity, rng)))
