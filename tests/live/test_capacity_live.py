@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -102,14 +103,17 @@ def images() -> Iterator[tuple[ExitStack, Path]]:
         yield undo, Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="mountlab-limit-", dir="/dev/shm")))
 
 
-def searched(filesystem: dict[str, Any], results: Path, reads: dict[str, Any], capacity: dict[str, Any]) -> store.Run:
-    """Run one search on a device whose limit is known."""
+def searched(
+    filesystem: dict[str, Any], results: Path, reads: dict[str, Any], capacity: dict[str, Any], **others: dict[str, Any]
+) -> store.Run:
+    """Run one search on a device whose limit is known, beside one on each of the others, compared with it."""
     job = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "16MiB", "direct": True, **reads}
     resolved = resolve(
         {
             "name": "limit",
             "question": "How much can a limited device take?",
-            "filesystems": {"fs": filesystem},
+            "filesystems": {"fs": filesystem, **others},
+            **({"baseline": "fs"} if others else {}),
             "workloads": {"reads": {**job, "capacity": capacity}},
             "design": {"warmup": 0, "drop_caches": False},
         },
@@ -159,3 +163,45 @@ def test_each_of_ten_searches_holds_the_limit_of_a_device(
     low, high = found_by(run)
     record_property("interval", f"{kind} {reads_per_s}: [{low:.0f}, {high:.0f}] after {len(run.trials)} trials")
     assert low <= reads_per_s <= high
+
+
+PAIRS = 10
+SLOW, FAST = 750, 1000
+"""Reads a second of the devices of a pair: a ratio of 1.33."""
+COUNTED_S = 3.0
+ALLOWED = 1.05
+"""In a trial of some 4 s the tenth of a second that the controller lets pass is worth so much, and p99 <= 50 ms as much
+again."""
+
+
+@pytest.mark.soak
+def test_twenty_searches_of_10_percent_hold_the_limits_of_devices_and_tell_a_ratio_of_1_33(
+    results_dir: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Ten sweeps of two limited devices. At least 17 intervals hold the limit, 18 are as narrow as asked, the median
+    number of trials is 24 at most, and 9 pairs are told apart, rightly."""
+    intervals: list[tuple[float, float, float, int]] = []
+    told = 0
+    for number in range(PAIRS):
+        asked = {"objective": {"p99": "50ms"}, "half_width": "10%", "start": STARTS[number % len(STARTS)]}
+        with images() as (undo, place):
+            slow, fast = (limited(undo, made(place / name), THROTTLE, per_s) for name, per_s in
+                          (("slow", SLOW), ("fast", FAST)))  # fmt: skip
+            run = searched(slow, results_dir, {"runtime": f"{COUNTED_S:g}s"}, asked, fast=fast)
+        rows = run.estimates[run.estimates["metric"] == "capacity"].set_index("filesystem")
+        own = [(per_s, rows.loc[name, "low"], rows.loc[name, "high"], int(rows.loc[name, "n"]))
+               for name, per_s in (("fs", SLOW), ("fast", FAST))]  # fmt: skip
+        (compared,) = run.comparisons
+        told += compared.verdict == "faster"
+        text = "; ".join(f"{per_s}: [{low:.0f}, {high:.0f}] after {n} trials" for per_s, low, high, n in own)
+        record_property("pair", f"{text}; {compared.ratio:.2f} [{compared.low:.2f}, {compared.high:.2f}]")
+        intervals += own
+    assert sum(low <= ALLOWED * per_s and per_s <= high for per_s, low, high, _ in intervals) >= 17
+    assert sum((high - low) / (high + low) <= 0.1 for _, low, high, _ in intervals) >= 18
+    assert median(n for *_, n in intervals) <= 24
+    assert told >= 9
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
