@@ -20,6 +20,12 @@ def test_a_search_whose_trials_have_few_late_requests_is_doubted() -> None:
     assert "34 s" in caveat.message.replace("\u00a0", " ")
 
 
+def test_requests_are_those_of_a_trial_as_long_as_its_percentile_needs() -> None:
+    """10 s at 50/s would have 500 requests; a p99 needs 1,000, so the trial counts for 20 s."""
+    run = searched_run("tmpfs", capacities={"tmpfs": (50.0, 48.0, 52.0)})
+    assert "1,000 requests, and 10 of them may be late" in the_only("few-late-requests", run.evidence()).message
+
+
 @pytest.mark.parametrize("rate", [1000.5, 50_000.0, float("nan")])
 def test_long_trials_and_unknown_capacities_are_not(rate: float) -> None:
     run = searched_run("tmpfs", capacities={"tmpfs": (rate, 0.95 * rate, 1.05 * rate)})

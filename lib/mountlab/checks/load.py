@@ -19,6 +19,7 @@ from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, first_few, listed, quantity
 from mountlab.stats.capacity import RateTrial
 from mountlab.stats.capacity_order import change
+from mountlab.tools import fio_open_loop
 from mountlab.tools.fio_jobs import Job, jobs_of
 from mountlab.tools.fio_options import READS, WRITES
 
@@ -321,14 +322,15 @@ def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
     for cell in evidence.sweep.cells:
         search, rate = cell.workload.search, found.get(cell.id, math.nan)
         if search and not math.isnan(rate):
-            objective, runtime_s = search.objective, float(cell.workload.options["runtime"])
+            objective = search.objective
+            counted_s = fio_open_loop.counted_s(cell.workload.options, objective, rate)
             share = min(1 - PERCENT_OF[f"read_latency_{name}"] / 100 for name in objective.limits)
-            late = rate * runtime_s * share
+            late = rate * counted_s * share
             if late < FEWEST_LATE:
                 needed = f"{math.ceil(FEWEST_LATE / (rate * share)):,} s"
                 yield Doubt.of_cell(
                     cell,
-                    f"at the capacity a trial has {rate * runtime_s:,.0f} requests, and {late:,.0f} of them may be "
+                    f"at the capacity a trial has {rate * counted_s:,.0f} requests, and {late:,.0f} of them may be "
                     f"late. Late requests come in bursts, so the objective often holds by chance: the capacity may be "
                     f"too high. Give it a runtime of {needed} or more.",
                 )
