@@ -376,6 +376,19 @@ def test_a_search_whose_first_answers_were_wrong_leaves_their_bracket(start: flo
     assert len(trials) <= 28 + 8 * (wrong - 1)
 
 
+@pytest.mark.parametrize("cases", few_then_many(10, 40))
+def test_a_search_that_runs_out_of_trials_is_mostly_bounded_on_one_side_at_least(cases: int) -> None:
+    """15 trials of a noisy capacity, compared at 98.75 %: the level that is printed is what it is content with."""
+    bounded = 0
+    for seed in range(cases):
+        trials, answer = list[RateTrial](), noisy(seed, 0.2)
+        while len(trials) < 15:
+            rate = next_rate(trials, half_width=0.5, start=200.0, level=0.9875, fallback=0.95, left=15 - len(trials))
+            trials.append(RateTrial(rate, answer(rate)))
+        bounded += capacity(trials).low > 0 or math.isfinite(capacity(trials).high)
+    assert bounded >= 0.8 * cases
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "grows", "cases"),

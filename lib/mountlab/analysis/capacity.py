@@ -66,6 +66,7 @@ class Searching:
             floor=self.least,
             ceiling=self.ceiling,
             level=self.looked,
+            fallback=self.level,
             step=1.0,
             left=goal.max_trials - len(self.trials) - len(self.unsure),
         )

@@ -204,6 +204,7 @@ def next_rate(
     floor: float = 0.0,
     ceiling: float = math.inf,
     level: float = 0.95,
+    fallback: float | None = None,
     step: float = 0.0,
     left: float = math.inf,
 ) -> float:
@@ -218,14 +219,16 @@ def next_rate(
     3. Of all pairs of rates as far apart as `half_width` allows, the one that seems to need the fewest trials until its
        lower rate is below the interval's end and its higher rate above the other; of its two rates the one whose answer
        is less sure. A pair is kept until another saves `NEW_RATE` trials.
-    4. When the trials that are left are not enough for that pair although each answers as it should, one that is
-       `GIVE_UP` times as far apart, and so on up to `WIDEST`: a wide interval tells more than none. As many trials are
-       kept for that as answers have contradicted others.
+    4. When the trials that are left are not enough for that pair although each answers as it should, the same at the
+       level `fallback`, then one that is `GIVE_UP` times as far apart, and so on up to `WIDEST`: a wide interval tells
+       more than none. As many trials are kept for that as answers have contradicted others. At last the rate that
+       needs fewer trials: an end on one side tells more than none.
 
     A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
     multiples of it; 0: they can be any.
     """
-    rate = _chosen(trials, half_width, start, (floor, ceiling), level, step, left)
+    levels = [level, *([] if fallback is None else [fallback])]
+    rate = _chosen(trials, half_width, start, (floor, ceiling), levels, step, left)
     return float(_rounded(np.clip(np.array([rate]), floor, ceiling), step, np.round)[0])
 
 
@@ -234,7 +237,7 @@ def _chosen(
     half_width: float,
     start: float,
     bounds: tuple[float, float],
-    level: float,
+    levels: Sequence[float],
     step: float,
     left: float,
 ) -> float:
@@ -247,13 +250,14 @@ def _chosen(
     belief, steps = _Belief.of(trials, half_width), steps_of(trials)
     low, middle, high = belief.quantiles()
     *_, contradictions = _least_contradicted(holds, fails)
-    for width in _widths(half_width):
+    widths = _widths(half_width)
+    for width, level in [(half_width, levels[0]), *((width, levels[-1]) for width in widths)]:
         pair = _cheapest_pair(trials, steps, belief, width, bounds=bounds, level=level, step=step)
         if min(pair.least + contradictions, pair.likely) <= left:
             if high - low > UNSURE * width and pair.least < left:
                 return _explored(trials, float(rates[0]) * math.exp(middle))
-            break
-    return _tested(trials, pair.rate, half_width)
+            return _tested(trials, pair.rate, half_width)
+    return _tested(trials, pair.quickest, half_width)
 
 
 def _explored(trials: Sequence[RateTrial], middle: float) -> float:
@@ -336,6 +340,8 @@ class _Pair:
     """How many it seems to need."""
     rate: float
     """That of its rates, of those that need more, whose answer is less sure."""
+    quickest: float
+    """That of them that needs fewer."""
 
 
 def _cheapest_pair(
@@ -368,8 +374,9 @@ def _cheapest_pair(
     right = np.stack([belief.holds(logs[0]), 1 - belief.holds(logs[1])])
     likely = (least * math.log(2) / _growth(right)).sum(axis=0)
     best = int(np.argmin(likely + NEW_RATE * new))
-    side = int(np.argmin(np.where(least[:, best] > 0, right[:, best], math.inf)))
-    return _Pair(int(least[:, best].sum()), float(likely[best]), float(ends[side, best]))
+    needs = least[:, best] > 0
+    unsure, quickest = (int(np.argmin(np.where(needs, each, math.inf))) for each in (right[:, best], least[:, best]))
+    return _Pair(int(least[:, best].sum()), float(likely[best]), *ends[[unsure, quickest], best].tolist())
 
 
 def _least(trials: Sequence[RateTrial], ends: Floats, needed: Floats) -> Floats:
