@@ -67,8 +67,8 @@ EVENTS = (
     Event("block:block_rq_issue", needed=True, numbers=_SECTORS, texts=("rwbs",)),
     Event("block:block_rq_complete", needed=True, numbers=_SECTORS, texts=("rwbs",)),
     Event("block:block_rq_requeue", numbers=_SECTORS, texts=("rwbs",)),
-    Event("io_uring:io_uring_submit_req", numbers=("req", "opcode")),
-    Event("io_uring:io_uring_complete", numbers=("req", "res")),
+    Event("io_uring:io_uring_submit_req", numbers=("ctx", "req", "opcode")),
+    Event("io_uring:io_uring_complete", numbers=("ctx", "req", "res")),
     Event("jbd2:jbd2_end_commit", numbers=("dev",)),
     # workqueue_execute_end is not recorded: until the next item begins, a worker only looks for it, or sleeps
     Event("workqueue:workqueue_queue_work", numbers=("work",)),

@@ -2,9 +2,8 @@
 
 What a trace cannot know: the tool reads its clock before a system call begins and after it has ended, so its latency is
 longer by that and by entry and exit of the kernel (some tenths of a microsecond to some microseconds: much of an
-operation below about 10 us). With io_uring a tool reads what is done out of memory that it shares with the kernel,
-which no event shows: where it is in no system call then, the operation ends here when it is done. With several at a
-time the tool's latency is longer by how long they lie there (13 % of the mean at 8 random reads at a time).
+operation below about 10 us). With io_uring a tool reads
+what is done out of memory that it shares with the kernel, which no event shows (tracing.collecting).
 """
 
 from __future__ import annotations
@@ -13,13 +12,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.tracing.collecting import collected
 from mountlab.tracing.events import COLLECTING, SYSCALLS
 from mountlab.tracing.perf_data import Columns, Trace, groups
-from mountlab.tracing.requests import Requests
+from mountlab.tracing.requests import Request, Requests
 
 _OPCODES = {
     **dict.fromkeys((1, 4, 22), "read"),  # READV, READ_FIXED, READ
@@ -142,21 +143,59 @@ def _uring(trace: Trace, wanted: frozenset[int]) -> Iterator[Operation]:
         return
     calls = _Calls(trace, "io_uring_enter", wanted)
     following = _following(submits, trace.span_ns[1] + 1)
-    ends = {key: completes[rows] for key, rows in groups(completes, "req").items()}
+    completion = _completions(submits, completes, trace.span_ns[1] + 1)
+    before = _of_rings(submits, completes, completion)
+    for tid, rows in groups(submits, "TID").items():
+        if wanted and int(submits["PID"][rows[0]]) not in wanted:
+            continue
+        ended = [(int(completes["TIME"][completion[row]]), row) for row in rows.tolist() if row in completion]
+        dones = sorted([*ended, *before.get(tid, []), *_lost_ends(submits, rows, completion)])
+        begins = submits["TIME"][rows].tolist()
+        submitted = [(at, calls.end_of(tid, at)) for at in begins]
+        ends = collected(submitted, [at for at, _ in dones], len(before.get(tid, [])), partial(calls.end_of, tid))
+        for (done, row), end in zip(dones, ends, strict=True):
+            name = _OPCODES.get(int(submits["opcode"][row]), "") if row >= 0 else ""
+            result = int(completes["res"][completion[row]]) if name else -1
+            if end is not None and result >= 0:
+                begin = int(submits["TIME"][row])
+                at_work = min(done, calls.end_of(tid, begin), following[row])
+                yield Operation(name, tid, begin, end, at_work, done, result)
+
+
+def _completions(submits: Columns, completes: Columns, last: int) -> dict[int, int]:
+    """Return the row of a submission to that of its completion: the next one of the same address, before this is used
+    again. `last`: behind the trace."""
+    found: dict[int, int] = {}
+    ends = groups(completes, "req")
     for key, rows in groups(submits, "req").items():
-        own = ends.get(key, completes[:0])
-        at = np.searchsorted(own["TIME"], submits["TIME"][rows])
-        used_again = [*submits["TIME"][rows][1:].tolist(), trace.span_ns[1] + 1]
-        for row, position, limit in zip(rows.tolist(), at.tolist(), used_again, strict=True):
-            began, name = submits[row], _OPCODES.get(int(submits["opcode"][row]), "")
-            if position >= len(own) or not name or (wanted and int(began["PID"]) not in wanted):
-                continue
-            begin, tid, done, result = (
-                int(each) for each in (began["TIME"], began["TID"], *own[["TIME", "res"]][position])
-            )
-            if result >= 0 and done < limit:
-                submitted = min(done, calls.end_of(tid, begin), following[row])
-                yield Operation(name, tid, begin, calls.end_of(tid, done), submitted, done, result)
+        own = ends.get(key, np.zeros(0, np.int64))
+        begins = submits["TIME"][rows]
+        at = np.searchsorted(completes["TIME"][own], begins)
+        for row, position, limit in zip(rows.tolist(), at.tolist(), [*begins[1:].tolist(), last], strict=True):
+            if position < len(own) and int(completes["TIME"][own[position]]) < limit:
+                found[row] = int(own[position])
+    return found
+
+
+def _lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield when operations without a completion had ended at the latest, as their addresses are used again; and -1."""
+    used_again = dict[int, int]()
+    for row in reversed(rows.tolist()):
+        address = int(submits["req"][row])
+        if row not in completion and address in used_again:
+            yield used_again[address], -1
+        used_again[address] = int(submits["TIME"][row])
+
+
+def _of_rings(submits: Columns, completes: Columns, completion: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
+    """Return each thread to what it submitted before the trace began: when it was done, and -1 for the row."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    threads = dict(zip(submits["ctx"].tolist(), submits["TID"].tolist(), strict=True))
+    for at in set(range(len(completes))) - set(completion.values()):
+        tid = threads.get(int(completes["ctx"][at]))
+        if tid is not None:
+            found.setdefault(tid, []).append((int(completes["TIME"][at]), -1))
+    return found
 
 
 def _following(submits: Columns, end: int) -> dict[int, int]:
@@ -172,21 +211,40 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int]) -> Iterator[O
     """An operation by libaio has no event of its own: one is taken for each request that a thread queued while it
     submitted. The tool collects them in the order in which they were done, as many at a time as the call says."""
     begins, ends = _pairs(trace, "io_submit", wanted)
-    waiting: dict[int, list[tuple[int, Operation]]] = {}
+    waiting: dict[int, list[tuple[Request, Operation]]] = {}
     for begin_row, end_row in zip(begins, ends, strict=True):
         tid, begin, submitted = int(begin_row["TID"]), int(begin_row["TIME"]), int(end_row["TIME"])
         own = requests.queued_by(tid, begin, submitted)
         for each in own if int(end_row["ret"]) == len(own) else own[-1:]:
             name = "read" if "R" in each.flags else "write" if "W" in each.flags else "sync"
             found = Operation(name, tid, begin, each.done, submitted, each.done, each.bytes)
-            waiting.setdefault(tid, []).append((each.done, found))
-    collected = {tid: _collected(trace, wanted, tid) for tid in waiting}
+            waiting.setdefault(tid, []).append((each, found))
     for tid, done in waiting.items():
-        ready, first = sorted(done), 0
-        for at, count in collected[tid]:
-            took = [operation for finished, operation in ready[first : first + count] if finished <= at]
+        if trace.pauses:
+            yield from _collected_one_by_one(trace, requests, wanted, tid, done)
+            continue
+        ready, first = [operation for _, operation in sorted(done, key=lambda each: each[0].done)], 0
+        for at, count in _collected(trace, wanted, tid):
+            took = [operation for operation in ready[first : first + count] if operation.done <= at]
             first += len(took)
             yield from (operation._replace(end=at) for operation in took)
+
+
+def _collected_one_by_one(
+    trace: Trace, requests: Requests, wanted: frozenset[int], tid: int, waiting: Sequence[tuple[Request, Operation]]
+) -> Iterator[Operation]:
+    """Requests are recorded all the time, also while system calls are not: their number says what was collected."""
+    submits = _Calls(trace, "io_submit", wanted)
+    waits = [_Calls(trace, call, wanted) for call in COLLECTING if call != "io_uring_enter"]
+    every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
+    submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
+    dones = [each.done for each in every]
+    ends = collected(submitted, dones, 0, lambda at: max(call.end_of(tid, at) for call in waits))
+    by_request = dict(zip(every, ends, strict=True))
+    for request, operation in waiting:
+        end = by_request[request]
+        if end is not None:
+            yield operation._replace(end=end)
 
 
 def _collected(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int, int]]:
