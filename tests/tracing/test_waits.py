@@ -98,6 +98,21 @@ def test_a_request_that_a_worker_had_to_make_first_is_waited_for_from_its_item_o
     ]  # fmt: skip
 
 
+def test_an_item_whose_queueing_was_not_seen_was_not_queued_when_it_ran_before() -> None:
+    """Some machines show nothing of an idle processor, whose timer queued it."""
+    line = synced()
+    line.sleeps(5, 200, 8000, WRITEBACK, "ext4_sync_file", on=1)
+    line.comes(KWORKER, 90, cpu=2)
+    line.queues(0xAA, 80)
+    line.begins(0xAA, 95, KWORKER, cpu=2)
+    line.begins(0xAA, 4900, KWORKER, cpu=2)
+    line.request(KWORKER, 5000, 5100, 8000, on=1)
+    assert seen(line).parts() == [
+        (100, "processor", "own"), (4700, "queue", "own"), (100, "processor", "own"), (100, "queue", "own"),
+        (2900, "device", "own"), (2000, "processor", "own"),
+    ]  # fmt: skip
+
+
 # --- holders of locks -------------------------------------------------------------------------------------------------
 
 

@@ -76,7 +76,8 @@ class Tasks:
         self._known: dict[int, Thread] = {}
         self._leaves = self._times(self._out)
         self._on_cpu = self._times(groups(self._switches, "CPU"))
-        self._items = _Latest(trace.rows("workqueue:workqueue_execute_start"), "TID")
+        begins = trace.rows("workqueue:workqueue_execute_start")
+        self._items, self._runs = _Latest(begins, "TID"), _Latest(begins, "work")
         self._queued = _Latest(trace.rows("workqueue:workqueue_queue_work"), "work")
         self._reclaims = dict(_reclaims(trace))
 
@@ -115,7 +116,10 @@ class Tasks:
         if began is None:
             return None
         begin = int(began["TIME"])
-        queued = self._queued.row(int(began["work"]), begin)
+        work = int(began["work"])
+        queued, before = self._queued.row(work, begin), self._runs.row(work, begin - 1)
+        if queued is not None and before is not None and queued["TIME"] < before["TIME"]:
+            queued = None  # for its last run: that it was queued again was not seen, as on a processor that was idle
         return WorkItem(
             begin, None if queued is None else Waking(*(int(queued[name]) for name in ("TIME", "TID", "CPU")))
         )
