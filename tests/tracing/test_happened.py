@@ -159,7 +159,7 @@ def test_an_address_lies_in_the_function_that_begins_before_it() -> None:
         0xFFFFFFFF80000000,
         0x7F0012345678,
     )
-    assert symbols.functions(stack) == ["second", "first", "in_module"]
+    assert symbols.functions(stack) == ("second", "first", "in_module")
 
 
 @pytest.mark.parametrize("text", ["", "0000000000000000 T vfs_read\n", "\0\n\x1b[2J"])

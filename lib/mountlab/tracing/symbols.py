@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -91,6 +92,7 @@ class Symbols:
     """In ascending order."""
     names: tuple[str, ...]
     _known: dict[int, str] = field(default_factory=dict, repr=False)
+    _stacks: dict[tuple[int, ...], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def name(self, address: int) -> str:
         """Return the function that an address lies in; '' where that is not known."""
@@ -104,9 +106,11 @@ class Symbols:
         at = int(np.searchsorted(self.starts, np.uint64(address), side="right")) - 1
         return self.names[at] if at >= 0 else ""
 
-    def functions(self, stack: tuple[int, ...]) -> list[str]:
+    def functions(self, stack: tuple[int, ...]) -> tuple[str, ...]:
         """Return the kernel's functions in a stack, innermost first."""
-        return [name for address in stack if (name := self.name(address))]
+        if stack not in self._stacks:
+            self._stacks[stack] = tuple(name for address in stack if (name := self.name(address)))
+        return self._stacks[stack]
 
 
 def read_symbols(text: str) -> Symbols:
@@ -123,7 +127,7 @@ def _plain(name: str) -> str:
     return name.partition(".")[0]
 
 
-def wait_of(functions: list[str]) -> Wait:
+def wait_of(functions: Sequence[str]) -> Wait:
     """Return what a thread waits for that left the processor in these functions, innermost first."""
     if not _RECLAIM.isdisjoint(functions):
         return Wait("reclaim")
@@ -134,7 +138,7 @@ def wait_of(functions: list[str]) -> Wait:
     return Wait(kind, for_checkpoint=not _CHECKPOINT.isdisjoint(functions))
 
 
-def _is_frozen(functions: list[str]) -> bool:
+def _is_frozen(functions: Sequence[str]) -> bool:
     """Return whether the lock is that of a superblock, by the function that takes it."""
     last = max((at for at, name in enumerate(functions) if name in _PER_CPU), default=-1)
     return last >= 0 and bool(_WRITES_TO_SUPERBLOCK.match("".join(functions[last + 1 : last + 2])))
