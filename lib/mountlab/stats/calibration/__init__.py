@@ -8,6 +8,7 @@ from mountlab.stats.calibration.boxes import over_few_boxes, parts_of_unlike_run
 from mountlab.stats.calibration.capacities import (
     lengths_of_trials,
     ratios_of_capacities,
+    ratios_with_few_trials,
     searched_capacities,
     searches_with_few_trials,
 )
@@ -39,7 +40,7 @@ TABLES: tuple[Maker, ...] = (
     sizes_of_changes, delays_over_runs, gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios,
     shares_of_differences, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
     made_once_or_in_each_block, missed_after_extensions, drifts_of_few_blocks, lengths_of_trials, searched_capacities,
-    searches_with_few_trials, ratios_of_capacities, capacities_that_change,
+    searches_with_few_trials, ratios_with_few_trials, ratios_of_capacities, capacities_that_change,
 )  # fmt: skip
 """All that docs/calibration.md holds."""
 
