@@ -77,13 +77,14 @@ def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what
     found = [search(seed, falls_at_once) for seed in range(cases)]
     noticed = [each for each in found if change(each[0]).sure]
     assert len(noticed) >= 0.8 * cases
+    held = 0
     for trials, truths in noticed:
         printed, bets = searched_capacity(trials), capacity(trials)
         assert printed.low <= bets.low
         assert printed.high >= bets.high
-        assert printed.low <= min(truths)
-        assert printed.high >= max(truths)
         assert change(trials).ratio < 1
+        held += printed.low <= min(truths) and printed.high >= max(truths)
+    assert held >= 0.9 * len(noticed), "at 95 %"
 
 
 @pytest.mark.parametrize("cases", few_then_many(8, 100))
