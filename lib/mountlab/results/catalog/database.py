@@ -22,7 +22,7 @@ from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
 
-VERSION = 4
+VERSION = 5
 """Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
