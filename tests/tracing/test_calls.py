@@ -6,9 +6,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from mountlab.core.errors import ParseError
-from mountlab.tracing.calls import NUMBERS, stretches
+from mountlab.tracing.calls import NUMBERS, seen_weights, stretches
 from mountlab.tracing.events import CALLS
 from mountlab.tracing.explained import Calls, Explained, explained
 from rows import every_row
@@ -119,6 +120,22 @@ def test_an_operation_that_overlaps_a_pause_is_none() -> None:
 ])  # fmt: skip
 def test_what_is_left_of_a_time_outside_of_pauses(pauses: list[tuple[int, int]], left: list[tuple[int, int]]) -> None:
     assert stretches(0, 100, pauses) == left
+
+
+def test_operations_that_seldom_fit_between_two_pauses_count_for_those_that_did_not() -> None:
+    rng = np.random.default_rng(7)
+    lengths = rng.choice([10.0, 1000.0, 20_000.0], p=[0.9, 0.09, 0.01], size=40_000)
+    begins = np.concatenate([[0.0], np.cumsum(lengths)[:-1]])
+    whole = int(lengths.sum())
+    pauses = [(at, at + 30_000) for at in range(50_000, whole, 80_000)]
+    lows, highs = (np.array(ends) for ends in zip(*pauses, strict=True))
+    ends = begins + lengths
+    nearest = np.minimum(np.searchsorted(highs, begins, side="right"), len(highs) - 1)
+    seen = ~((lows[nearest] < ends) & (highs[nearest] > begins))
+    weights = seen_weights(lengths[seen], 0, whole, pauses)
+    assert lengths[seen].mean() < 0.9 * lengths.mean(), "long ones are cut off more often"
+    assert np.average(lengths[seen], weights=weights) == pytest.approx(lengths.mean(), rel=0.03)
+    assert seen_weights(lengths[:3], 0, whole, []).tolist() == [1, 1, 1]
 
 
 def test_ratios_of_work_count_only_while_calls_are_recorded() -> None:

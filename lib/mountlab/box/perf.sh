@@ -7,7 +7,7 @@
 # themselves. CALLS: numbers of system calls, separated by commas. EVENT: as perf has it.
 place=$1 seconds=$2 delay=$3 pid=$4 filter="id == $(echo "$5" | sed 's/,/ || id == /g')"
 shift 5
-limit=30
+limit=80
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing || exit 1
 for event; do
     shift

@@ -111,3 +111,13 @@ def stretches(begin: int, end: int, pauses: Sequence[Pause]) -> list[tuple[int, 
 def seen_share(begin: int, end: int, pauses: Sequence[Pause]) -> float:
     """Return the share of a time that lies outside of the pauses."""
     return sum(high - low for low, high in stretches(begin, end, pauses)) / (end - begin) if end > begin else 1.0
+
+
+def seen_weights(lengths: Columns, begin: int, end: int, pauses: Sequence[Pause]) -> Columns:
+    """Return what each operation of these lengths stands for: the inverse of its chance to lie wholly between two pauses
+    if it begins at any time (Horvitz and Thompson 1952). Without pauses all count the same."""
+    if not pauses:
+        return np.ones(len(lengths))
+    windows = np.array([high - low for low, high in stretches(begin, end, pauses)])
+    room = np.maximum(windows[None, :] - lengths[:, None], 0).sum(axis=1)
+    return np.asarray((end - begin) / np.maximum(room, 1))

@@ -12,7 +12,7 @@ import numpy as np
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
-from mountlab.tracing.calls import seen_share, with_calls
+from mountlab.tracing.calls import seen_share, seen_weights, with_calls
 from mountlab.tracing.events import SYSCALLS
 from mountlab.tracing.flame import SleepRow, StackRow, plain_name, sleeps_of, stacks_of
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of, without_setup
@@ -159,7 +159,7 @@ def explained(
         waits: list[tuple[int, int]] = []
         table = _table(operations, splitter, waits)
         instead += _ran_instead(name, len(operations), processors, waits)
-        layers += _layers(name, operations, table)
+        layers += _layers(name, operations, table, _weights(operations, trace))
         slowest += _slowest(name, operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
@@ -238,7 +238,10 @@ def _judged(
     names = [*by_name, *(name for name in tool if name in SYSCALLS and name not in by_name)] if by_name else [""]
     for name in names:
         operations = by_name.get(name, [])
-        mean = float(np.mean([each.end - each.begin for each in operations])) / NS_PER_S if operations else np.nan
+        mean = np.nan
+        if operations:
+            lengths = [each.end - each.begin for each in operations]
+            mean = float(np.average(lengths, weights=_weights(operations, trace))) / NS_PER_S
         yield TraceRow(
             operation=name,
             operations=len(operations),
@@ -292,13 +295,22 @@ def _ran_instead(
         yield WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s")
 
 
-def _layers(name: str, operations: list[Operation], table: np.ndarray) -> Iterator[LayerRow]:
-    yield from _rows(name, "mean", table.mean(axis=0))
+def _weights(operations: Sequence[Operation], trace: Trace) -> np.ndarray:
+    lengths = np.array([each.end - each.begin for each in operations], np.float64)
+    return seen_weights(lengths, *trace.span_ns, trace.pauses)
+
+
+def _layers(name: str, operations: list[Operation], table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
+    yield from _rows(name, "mean", np.average(table, axis=0, weights=weights))
     if enough(len(operations), 99):
         latency = table.sum(axis=1)
-        low, high = (round(share * len(latency)) for share in _BAND)
-        near = np.argsort(latency, kind="stable")[low : max(high, low + 1)]
-        p99, of_near = float(np.quantile(latency, 0.99)), table[near].mean(axis=0)
+        order = np.argsort(latency, kind="stable")
+        behind = np.cumsum(weights[order])
+        low, high = (int(np.searchsorted(behind, share * behind[-1])) for share in _BAND)
+        near = order[low : max(high, low + 1)]
+        ranks = (behind - weights[order]) / (behind[-1] - weights[order[-1]])
+        p99 = float(np.interp(0.99, ranks, latency[order]))
+        of_near = np.average(table[near], axis=0, weights=weights[near])
         yield from _rows(name, "p99", of_near * (p99 / of_near.sum()) if p99 else of_near)
 
 
