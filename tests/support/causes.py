@@ -189,7 +189,7 @@ def scatter_free_space(mount: Path) -> None:
     os.sync()
 
 
-def program(*words: object, metric: str, prepare: str = "") -> dict[str, Any]:
+def own_tool(*words: object, metric: str, prepare: str = "") -> dict[str, Any]:
     """A workload of a program that is not fio, as a user writes it."""
     return {
         "tool": "command",
@@ -202,7 +202,7 @@ def program(*words: object, metric: str, prepare: str = "") -> dict[str, Any]:
 
 
 def created(files: int, processes: int, name_length: int) -> dict[str, Any]:
-    return program("create", "{directory}", files, processes, name_length, metric="operation_latency")
+    return own_tool("create", "{directory}", files, processes, name_length, metric="operation_latency")
 
 
 # --- how each is planted ----------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ CAUSES = (
     Cause("memory limit, mapped reads", confined("memory", memory__limit_in_bytes=25 * MIB),
         {**CACHED, "ioengine": "mmap"}, "the same, mapped"),
     Cause("fragmented file", fragmented,
-        program("read", "{directory}/data", 128 * 1024, metric="read_latency_mean",
+        own_tool("read", "{directory}/data", 128 * 1024, metric="read_latency_mean",
             prepare="dd if=/dev/urandom of={directory}/data bs=1M count=24 conv=fsync"),
         "a file in pieces of 4 KiB, read from begin to end by a program"),
     Cause("mapped without read-ahead", device_with({"/sys/block/{name}/queue/read_ahead_kb": 0}),

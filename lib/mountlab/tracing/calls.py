@@ -114,7 +114,7 @@ def seen_share(begin: int, end: int, pauses: Sequence[Pause]) -> float:
 
 
 def seen_weights(lengths: Columns, begin: int, end: int, pauses: Sequence[Pause]) -> Columns:
-    """Return what each operation of these lengths stands for: the inverse of its chance to lie wholly between two pauses
+    """Return what an operation of each length stands for: the inverse of its chance to lie wholly between two pauses
     if it begins at any time (Horvitz and Thompson 1952). Without pauses all count the same."""
     if not pauses:
         return np.ones(len(lengths))

@@ -123,11 +123,11 @@ def ratios_with_few_trials(effort: Effort) -> Table:
         f"times each other, which end at 97.5 % or after {COMPARED_MOST} trials. *Differ*: p of at most 5 %. "
         "*Interval holds*: that of the ratio, at 95 %."
     )
-    rows = tuple((server.name, _told_apart(server, effort.series)) for server in SERVERS)
+    rows = tuple((server.name, _distinguished(server, effort.series)) for server in SERVERS)
     return Table("capacity-few-ratios", says, effort.series, ("servers", "differ", "interval holds", "trials"), rows)
 
 
-def _told_apart(server: Server, count: int) -> tuple[Share | Trials, ...]:
+def _distinguished(server: Server, count: int) -> tuple[Share | Trials, ...]:
     rng = generator("few ratios", server.name)
     ended = [_few(server, Trouble(), rng, stricter(1), COMPARED_MOST) for _ in range(2 * count)]
     pairs = [ratio(_scaled(tuple(one), APART), other) for one, other in zip(ended[::2], ended[1::2], strict=True)]
