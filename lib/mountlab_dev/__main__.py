@@ -79,7 +79,9 @@ def _bench_gate(arguments: Arguments) -> int:
 
 
 def _calibrate(arguments: Arguments) -> int:
-    from mountlab.stats.calibration import FULL, SHORT, TABLES, put
+    from mountlab.stats.calibration import FULL, SHORT, put
+
+    from mountlab_dev.calibration import TABLES
 
     tables = []
     for make in TABLES:

@@ -35,12 +35,12 @@ from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.runner import as_trial
 from mountlab.stats.adjusted import family
-from mountlab.stats.calibration import limits
 from mountlab.stats.calibration.tables import generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
 from mountlab.sweep.sweep_file import ParameterError
+from mountlab_dev.calibration import limits
 from repetition import others_long
 from results.test_store import NOW, brought_back, create, ok, the_plan
 from rows import every_row

@@ -20,22 +20,20 @@ from mountlab.stats import compare, estimate, shape
 from mountlab.stats.calibration import (
     FULL,
     KINDS,
-    TABLES,
     Effort,
     Share,
     Table,
-    gates,
     processes,
     put,
     read,
-    rules,
     tables,
     what_if_frame,
     what_if_sentence,
     what_would,
 )
-from mountlab.stats.calibration.capacities import searched_capacities
 from mountlab_dev.__main__ import CALIBRATION, main
+from mountlab_dev.calibration import TABLES, gates, rules
+from mountlab_dev.calibration.capacities import searched_capacities
 from rows import every_row
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
@@ -554,7 +552,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some tables of few cases each: that each table has a place is tested above."""
     for name in ("FULL", "SHORT"):
         monkeypatch.setattr(f"mountlab.stats.calibration.{name}", TINY)
-    monkeypatch.setattr("mountlab.stats.calibration.TABLES", SOME)
+    monkeypatch.setattr("mountlab_dev.calibration.TABLES", SOME)
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from mountlab.core import disk
 from mountlab.stats.calibration import FULL, read
-from mountlab.stats.calibration import capacities as made
-from mountlab.stats.calibration.servers import SERVERS, Server
 from mountlab.stats.capacity import RateTrial, capacity
+from mountlab_dev.calibration import capacities as made
+from mountlab_dev.calibration.servers import SERVERS, Server
 from repetition import others_long
 from scipy import stats
 

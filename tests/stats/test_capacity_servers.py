@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from mountlab.stats.calibration import servers
-from mountlab.stats.calibration.servers import LATE, SERVERS, WARM_UP, Server
+from mountlab_dev.calibration import servers
+from mountlab_dev.calibration.servers import LATE, SERVERS, WARM_UP, Server
 
 each_server = pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 

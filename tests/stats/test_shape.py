@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.stats import shape
-from mountlab.stats.calibration.order import p_of_run
 from mountlab.stats.shape import autocorrelated, drift, outliers, steady, step, two_modes
+from mountlab_dev.calibration.order import p_of_run
 from numpy.typing import NDArray
 from repetition import few_then_many, others_long
 from rows import every_row

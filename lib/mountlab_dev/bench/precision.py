@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.stats.calibration.rules import CV, HALF_WIDTH, SCHEDULED, Taken, fixed, until, while_spread
-
 from mountlab_dev.bench.table import Row
+from mountlab_dev.calibration.rules import CV, HALF_WIDTH, SCHEDULED, Taken, fixed, until, while_spread
 
 SAMPLES = 5_000
 REPEATS = 3

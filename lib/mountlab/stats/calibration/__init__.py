@@ -1,50 +1,11 @@
-"""`make calibrate`: simulations that show how often the statistics are right, as the tables of docs/calibration.md.
+"""Simulated runs with a known truth: the processes that they come from, the tables of them, what n trials show."""
 
-Every figure has a seed of its own, so that the same code gives the same tables.
-"""
-
-from mountlab.stats.calibration import tables
-from mountlab.stats.calibration.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
-from mountlab.stats.calibration.capacities import (
-    lengths_of_trials,
-    ratios_of_capacities,
-    ratios_with_few_trials,
-    searched_capacities,
-    searches_with_few_trials,
-)
 from mountlab.stats.calibration.document import Share, Table, put, read
-from mountlab.stats.calibration.edges import missing_blocks, rounded_means, rounded_verdicts
-from mountlab.stats.calibration.extended import missed_after_extensions
-from mountlab.stats.calibration.gates import gate_outcomes
-from mountlab.stats.calibration.ios import percentiles_of_few_ios
-from mountlab.stats.calibration.limits import figures_with_limits, made_once_or_in_each_block, verdicts_with_limits
-from mountlab.stats.calibration.order import capacities_that_change, drifts_of_few_blocks
-from mountlab.stats.calibration.over_runs import changes_over_runs, delays_over_runs, sizes_of_changes
 from mountlab.stats.calibration.processes import KINDS, Process
-from mountlab.stats.calibration.rules import trials_needed
-from mountlab.stats.calibration.run_spreads import gates_where_runs_differ
-from mountlab.stats.calibration.scales import scales_of_means
-from mountlab.stats.calibration.shares import shares_of_differences
-from mountlab.stats.calibration.stopped import (
-    means_of_like_neighbours,
-    means_of_stopped_runs,
-    ratios_when_stopping,
-    spread_of_stopped_runs,
-)
 from mountlab.stats.calibration.tables import FULL, SHORT, Effort, Maker
 from mountlab.stats.calibration.what_if import SimulatedRuns, what_if_frame, what_if_sentence, what_would
 
-TABLES: tuple[Maker, ...] = (
-    *tables.TABLES, scales_of_means, means_of_like_neighbours, ratios_when_stopping, means_of_stopped_runs,
-    spread_of_stopped_runs, trials_needed, over_few_boxes, parts_of_variance, parts_of_unlike_runs, changes_over_runs,
-    sizes_of_changes, delays_over_runs, gate_outcomes, gates_where_runs_differ, percentiles_of_few_ios,
-    shares_of_differences, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
-    made_once_or_in_each_block, missed_after_extensions, drifts_of_few_blocks, lengths_of_trials, searched_capacities,
-    searches_with_few_trials, ratios_with_few_trials, ratios_of_capacities, capacities_that_change,
-)  # fmt: skip
-"""All that docs/calibration.md holds."""
-
 __all__ = [
-    "FULL", "KINDS", "SHORT", "TABLES", "Effort", "Process", "Share", "SimulatedRuns", "Table", "put", "read",
+    "FULL", "KINDS", "SHORT", "Effort", "Maker", "Process", "Share", "SimulatedRuns", "Table", "put", "read",
     "what_if_frame", "what_if_sentence", "what_would",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-
 from mountlab.stats.calibration.processes import Floats, Generator
 
 REQUESTS, WARM_UP = 30_000, 2_000

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
-
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import LISTED, Floats, Process, drifting
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.extended import level_after
+from numpy.typing import NDArray
 
 FIRST, EXTENSIONS, MOST_BLOCKS = 5, 5, 320
 """Blocks before the first look, extensions at most, and blocks at most."""

@@ -6,7 +6,6 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-
 from mountlab.stats.calibration.document import Runs, Share, Table
 from mountlab.stats.calibration.processes import Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-
 from mountlab.core.numbers import counted
 from mountlab.stats import shape
-from mountlab.stats.calibration.capacities import HALF_WIDTH, MOST, RANGE, ends, searches
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.servers import SERVERS, Server
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.capacity import RateTrial, capacity, next_rate
 from mountlab.stats.capacity_order import change, searched_capacity
+
+from mountlab_dev.calibration.capacities import HALF_WIDTH, MOST, RANGE, ends, searches
+from mountlab_dev.calibration.servers import SERVERS, Server
 
 # ── few blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

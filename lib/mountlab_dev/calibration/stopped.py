@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-
 from mountlab.core.model import Until
 from mountlab.core.numbers import counted
 from mountlab.stats import sequential, shape
@@ -19,6 +17,7 @@ from mountlab.stats.calibration.processes import NOISE, Floats, Generator, Proce
 from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
+from numpy.typing import NDArray
 
 # ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────
 

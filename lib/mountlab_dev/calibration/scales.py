@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Process, gamma, lognormal, mirrored, normal
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held

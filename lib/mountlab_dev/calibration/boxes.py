@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-
 from mountlab.stats.between import spread
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.estimates import t_quantile
 from mountlab.stats.over_boxes import further_box, over_boxes
+from numpy.typing import NDArray
 
 BOXES = (2, 3, 5, 10)
 BLOCKS = 5

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.looks import Looks, Unit, counted
 from mountlab.stats.margin import AgainstMargin, against_margin
+from numpy.typing import NDArray
 
 FIGURES, GATE_MARGIN = 10, 0.05
 TWICE = (1 + GATE_MARGIN) ** 2

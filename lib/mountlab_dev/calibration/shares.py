@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
 from mountlab.stats.calibration.document import Share, Table
 from mountlab.stats.calibration.processes import Process, gamma, lognormal, normal
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
