@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -441,6 +442,24 @@ def test_what_cannot_be_searched_is_refused(
     with pytest.raises(StoreError) as caught:
         publish([copy], Wishes(to=tmp_path / "b"))
     assert str(caught.value.where).endswith("raw/t0001/log")
+
+
+@pytest.mark.parametrize("text", ["5, 173042, 1, 4096, 0\n", "5, 173042, alice\n"])
+def test_a_compressed_log_is_published_where_it_holds_numbers_alone(
+    text: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of all requests of a search is one: other compressed files may hold a name."""
+    no_reports(monkeypatch)
+    copy = shutil.copytree(run, tmp_path / run.name)
+    log = copy / "raw" / "t0001" / "open_lat.log.gz"
+    log.write_bytes(gzip.compress(text.encode()))
+    seal_again(copy)
+    if "alice" in text:
+        with pytest.raises(StoreError, match="cannot be searched for identities"):
+            publish([copy], Wishes(to=tmp_path / "b"))
+    else:
+        publish([copy], Wishes(to=tmp_path / "b"))
+        assert next((tmp_path / "b").rglob(log.name)).read_bytes() == log.read_bytes()
 
 
 def test_the_verb_prints_where_the_bundle_is(

@@ -10,6 +10,7 @@ import getpass
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import zipfile
@@ -28,7 +29,7 @@ from mountlab.core.safe_yaml import as_yaml
 from mountlab.filesystems.making import COMMANDS
 from mountlab.publish import bundle, bundle_view, crate, reproduce
 from mountlab.publish.bundle import DESCRIPTION, ENTRY, TABLES, Bundle
-from mountlab.publish.decoded import COMPRESSED
+from mountlab.publish.decoded import COMPRESSED, unpacked
 from mountlab.publish.identities.known import control_identities, run_identities
 from mountlab.publish.identities.pages import page_with
 from mountlab.publish.identities.pseudonyms import Pseudonyms
@@ -220,6 +221,8 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
     if names is None:
         return data
     if data.startswith(COMPRESSED):
+        if _NUMBERS.fullmatch(b"".join(unpacked(data, disk.shown(file)))):
+            return data
         raise StoreError(
             "a compressed file cannot be searched for identities",
             where=disk.shown(file),
@@ -228,6 +231,8 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
     return _commands(data, names) if file.name in _COMMANDS else names.data(data)
 
 
+_NUMBERS = re.compile(rb"[\d,\s]*")
+"""What the log of a search holds: times and sizes, no name of anything."""
 _COMMANDS = ("argv", COMMANDS)
 """Files of raw output that hold commands as JSON: in its text a name could run into an escape before it."""
 
