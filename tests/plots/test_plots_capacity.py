@@ -64,10 +64,11 @@ def test_an_interval_without_ends_is_not_drawn() -> None:
     assert not [line for line in lines(plots.plot_capacity([curve], filesystems=NAMES)) if line.get_marker() in "<>"]
 
 
-def test_the_title_says_how_much_each_takes() -> None:
+def test_the_title_says_how_much_each_takes_with_its_interval() -> None:
     plot = plots.plot_capacity(curves_of("ext4", "xfs"), filesystems=NAMES)
     title = plot.title.replace("\u00a0", " ").replace("\u202f", "")
-    assert title == "mail: read p99 ≤ 5 ms holds up to 3080 requests/s on ext4 and 3980 on xfs"
+    intervals = "3080 [2930, 3230] requests/s on ext4 and 3980 [3780, 4180] on xfs"
+    assert title == f"mail: read p99 ≤ 5 ms holds up to {intervals}"
     assert "capacity 3080 [2930, 3230] requests/s" in plot.alt.replace("\u202f", "")
 
 

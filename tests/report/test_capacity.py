@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import nbformat
 import pytest
 from mountlab.analysis import answers
 from mountlab.analysis.run_view import RunView
+from mountlab.core.findings import Caveat, Verdict
 from mountlab.core.model import Stop
 from mountlab.core.numbers import count_figures
 from mountlab.report import html, sections
 from mountlab.report.sections.capacity import capacity_plots
+from mountlab.report.terminal import run_answer
 from mountlab.results import paths
 from rows import every_row
 from searched_run import MAIL, SearchedRun, searched_run
@@ -33,38 +36,98 @@ def shown(run: RunView) -> str:
 
 def test_the_answer_comes_first_with_the_ratio_to_the_baseline() -> None:
     assert shown(searched_run("ext4", "xfs")).startswith(
-        "ext4 takes 3 080 [2 930, 3 230] requests/s at read p99 ≤ 5 ms; "
-        "xfs 3 980 [3 780, 4 180] requests/s, 1.29 times as many [1.17, 1.43]: faster."
+        "At read p99 ≤ 5 ms, ext4 takes 3 080 [2 930, 3 230] requests/s. "
+        "xfs takes 3 980 [3 780, 4 180] requests/s, 1.29 times as many [1.17, 1.43]: faster."
     )
 
 
-@pytest.mark.parametrize(
-    ("bounds", "said", "why"),
+NEVER, ALWAYS = (math.nan, 0.0, 800.0), (math.nan, 12000.0, math.inf)
+NOTHING = (math.nan, 0.0, math.inf)
+
+
+@every_row(
+    ("bounds", "verdict", "said", "why"),
     [
-        ((math.nan, 12000.0, math.inf), "tmpfs more than 12 000 requests/s, at least 3.7 times as many: faster",
+        (ALWAYS, "faster", "tmpfs takes at least 12 000 requests/s, at least 3.7 times as many: faster.",
          "tmpfs: no upper bound, since the objective did not fail often enough at the highest rates."),
-        ((math.nan, 0.0, 800.0), "tmpfs less than 800 requests/s, at most 0.27 times as many: slower",
+        (NEVER, "slower", "tmpfs already fails at 800 requests/s, at most 0.27 times as many: slower.",
          "tmpfs: no lower bound, since the objective did not hold often enough at the lowest rates."),
-        ((math.nan, 0.0, math.inf), "tmpfs an unknown number of requests/s: undecided",
+        (NOTHING, "undecided", "tmpfs has no bound from 24 trials: the objective held at up to 44 200 requests/s and "
+         "failed from 54 100 requests/s on.",
          "tmpfs: the 24 trials that count bound it on neither side."),
     ],
 )  # fmt: skip
-def test_an_interval_without_an_end_is_said_as_what_it_is(
-    bounds: tuple[float, float, float], said: str, why: str
+def test_an_interval_without_an_end_is_said_as_what_is_known(
+    bounds: tuple[float, float, float], verdict: Verdict, said: str, why: str
 ) -> None:
     run = searched_run("ext4", "tmpfs", capacities={"tmpfs": bounds})
-    verdict = said.rpartition(": ")[2]
-    run = replace(run, ratios=[replace(each, verdict=verdict) for each in run.ratios])  # type: ignore[arg-type]
-    text = shown(run)
-    assert f"; {said}" in text
+    text = shown(replace(run, ratios=[replace(each, verdict=verdict) for each in run.ratios]))
+    assert f"requests/s. {said}" in text
     assert why in text
-    assert "nan" not in text
+
+
+@every_row(
+    ("ext4", "tmpfs", "said"),
+    [
+        (NOTHING, None, "tmpfs takes 49 100 [46 600, 51 500] requests/s."),
+        (NOTHING, NOTHING, "tmpfs has no bound from 24 trials: the objective held at up to"),
+        (NOTHING, ALWAYS, "tmpfs takes at least 12 000 requests/s."),
+        (ALWAYS, ALWAYS, "tmpfs takes at least 12 000 requests/s."),
+    ],
+)
+def test_where_nothing_bounds_a_ratio_none_is_printed(
+    ext4: tuple[float, float, float], tmpfs: tuple[float, float, float] | None, said: str
+) -> None:
+    known = {"ext4": ext4, **({"tmpfs": tmpfs} if tmpfs else {})}
+    run = searched_run("ext4", "tmpfs", capacities=known)
+    run = replace(run, ratios=[replace(each, verdict="undecided") for each in run.ratios])
+    texts = [shown(run), plain(html.words_of(sections.headline(run))), plain(run_answer(run))]
+    for text in texts:
+        assert said in text
+        assert not re.search(r"unknown|nan|∞|times as many|times the capacity", text)
+
+
+def test_answers_that_contradict_each_other_are_said_with_their_rates() -> None:
+    text = shown(searched_run("ext4", spread=0.6, capacities={"ext4": NOTHING}))
+    first = re.search(r"the objective held and failed by turns between ([\d ]+) and ([\d ]+) requests/s\.", text)
+    assert first
+    rates = [float(rate.replace(" ", "")) for rate in first.groups()]
+    assert rates == sorted(rates)
+
+
+def test_an_interval_that_is_wider_than_was_asked_for_says_so() -> None:
+    run = searched_run("ext4", capacities={"ext4": (3000.0, 1500.0, 4500.0)})
+    run = replace(run, stops=[replace(run.stops[0], reason="max reached", half_width=0.5)])
+    assert shown(run).startswith(
+        "At read p99 ≤ 5 ms, ext4 takes 3 000 [1 500, 4 500] requests/s (± 50 %, where ± 5 % was asked for)."
+    )
+
+
+def doubted(code: str, message: str) -> Caveat:
+    return Caveat(code=code, severity="warning", message=message, scope="cell", subject="ext4/mail")
+
+
+def test_a_search_that_fails_on_a_busy_box_says_what_made_it_busy() -> None:
+    others = doubted("box-busy", "other programs took 45% of the processors while it ran. They slow what is measured.")
+    run = replace(searched_run("ext4", capacities={"ext4": (math.nan, 0.0, 25.0)}), caveats=[others])
+    assert shown(run).startswith(
+        "At read p99 ≤ 5 ms, ext4 already fails at 25 requests/s on this busy box. Other programs took 45% of "
+        "the processors while it ran."
+    )
+
+
+def test_a_capacity_that_moved_is_said_to_lie_between_two_rates() -> None:
+    moved = doubted("capacity-changed", "the capacity fell while it was searched for.")
+    run = replace(searched_run("ext4", capacities={"ext4": (3000.0, 2000.0, 4500.0)}), caveats=[moved])
+    assert shown(run).startswith(
+        "At read p99 ≤ 5 ms, ext4 takes between 2 000 and 4 500 requests/s, which changed during the search."
+    )
 
 
 def test_trials_whose_schedule_was_not_kept_are_counted_and_said_not_to_count() -> None:
     text = shown(searched_run("ext4", lost=(4, 9)))
-    assert "2 of 24 trials of ext4 do not count: the schedule of arrivals was not kept." in text
-    assert "issued up to 800 ms after they were due" in text
+    assert "2 of 24 trials of ext4 do not count: from 2 580 requests/s on the schedule of arrivals was not kept" in text
+    assert "Requests were issued up to 800 ms after they were due." in text
     assert text.count("not known: schedule not kept") == 2
     assert "do not count" not in shown(searched_run("ext4"))
 
@@ -76,8 +139,8 @@ def test_the_table_says_how_many_trials_and_why_a_search_ended() -> None:
         replace(run.stops[1], reason="could not", why="more than 9,000 requests per second cannot be generated"),
     ]
     text = shown(replace(run, stops=ends))
-    assert "24 trials, not precise after 24 blocks, the most that may be" in text
-    assert "given up after 24 blocks: more than 9,000 requests per second cannot be generated" in text
+    assert "24 trials, the most that were allowed, not precise" in text
+    assert "24 trials: more than 9,000 requests per second cannot be generated" in text
     assert "too few figures" not in text
 
 
@@ -107,8 +170,8 @@ def test_each_workload_has_a_line_and_a_figure() -> None:
     other = replace(MAIL, name="spool")
     run = searched_run("ext4", "xfs", workloads=(MAIL, other))
     text = shown(run)
-    assert "mail : ext4 takes" in text
-    assert "spool : ext4 takes" in text
+    assert "mail : At read p99 ≤ 5 ms, ext4 takes" in text
+    assert "spool : At read p99 ≤ 5 ms, ext4 takes" in text
     assert [plot.title.partition(":")[0] for plot in capacity_plots(run)] == ["mail", "spool"]
 
 
@@ -128,9 +191,15 @@ def test_parts_that_would_mix_rates_are_left_out_and_say_why(part: Callable[[Run
 
 def test_no_other_part_shows_a_mean_over_rates() -> None:
     run = searched_run("ext4", "xfs")
-    text = " ".join(html.words_of(part(run)) for part in (sections.headline, sections.means, sections.tables))
+    text = " ".join(html.words_of(part(run)) for part in (sections.answer, sections.means, sections.tables))
     assert "latency" not in text
     assert "Capacity" in text
+
+
+def test_the_picture_of_the_first_screen_is_latency_over_load() -> None:
+    assert "holds up to 3 080 [2 930, 3 230] requests/s on ext4" in plain(
+        html.words_of(sections.headline(searched_run("ext4")))
+    )
 
 
 def test_the_stopping_rule_is_that_of_the_search() -> None:
@@ -152,9 +221,9 @@ def test_a_ratio_that_has_a_bound_only_is_said_by_it() -> None:
 def test_a_search_that_was_interrupted_shows_what_it_has() -> None:
     run = searched_run("ext4", trials=4, capacities={"ext4": (math.nan, 0.0, math.inf)})
     stop = Stop(cell="ext4/mail", reason="not finished", blocks=4, n=4, half_width=math.nan, metric="capacity")
-    assert "4 trials, not finished, 4 blocks so far" in shown(replace(run, stops=[stop]))
+    assert "4 trials, not finished" in shown(replace(run, stops=[stop]))
     nothing = SearchedRun(run.sweep, {})
-    assert "0 trials" in shown(nothing)
+    assert "ext4 has no bound, since none of 0 trials tells whether the objective held." in shown(nothing)
 
 
 def test_the_notebook_shows_the_answer_and_its_frames(tmp_path: Path) -> None:
@@ -171,7 +240,8 @@ def test_the_notebook_shows_the_answer_and_its_frames(tmp_path: Path) -> None:
 
 def test_the_first_screen_says_how_much_each_takes() -> None:
     words = plain(html.words_of(sections.answer(searched_run("ext4", "xfs"))))
-    assert words.startswith("ext4 takes 3 080 [2 930, 3 230] requests/s at read p99 ≤ 5 ms; xfs 3 980")
+    assert words.startswith("At read p99 ≤ 5 ms, ext4 takes 3 080 [2 930, 3 230] requests/s. xfs takes 3 980")
+    assert words.count("1.29 times") == 1
 
 
 @every_row(
@@ -180,7 +250,9 @@ def test_the_first_screen_says_how_much_each_takes() -> None:
         (23_145, 19_495, 29_006, "23 100 [19 500, 29 000]"),
         (56_668, 11_889, 72_791, "57 000 [12 000, 73 000]"),
         (973, 926, 1021, "973 [926, 1 021]"),
-        (973, 0, math.inf, "973 [0, ∞]"),
+        (60, 2, 2000, "60 [2, 2 000]"),
+        (224, 200, 1722, "220 [200, 1 720]"),
+        (973, 0, math.inf, "973"),
     ],
 )
 def test_a_rate_has_the_digits_that_its_interval_allows(mean: float, low: float, high: float, shown: str) -> None:

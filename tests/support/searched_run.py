@@ -114,8 +114,11 @@ def search_sweep(*names: str, workloads: Sequence[Workload] = (MAIL,)) -> Sweep:
 
 
 def _ratio(ours: tuple[float, float, float], theirs: tuple[float, float, float]) -> dict[str, float]:
-    """Of two intervals the quotient, and of its ends."""
-    return {"ratio": ours[0] / theirs[0], "low": ours[1] / theirs[2], "high": ours[2] / (theirs[1] or math.nan)}
+    """Of two intervals the quotient, and of its ends; NaN where these leave nothing out."""
+    low, high = ours[1] / theirs[2], ours[2] / theirs[1] if theirs[1] else math.inf
+    if low == 0 and high == math.inf:
+        return dict.fromkeys(("ratio", "low", "high"), math.nan)
+    return {"ratio": ours[0] / theirs[0], "low": low, "high": high}
 
 
 def searched_run(

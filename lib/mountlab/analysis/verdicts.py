@@ -64,7 +64,7 @@ def has_interval(comparison: Comparison) -> bool:
 def why_no_interval(comparison: Comparison) -> str:
     """Return why a comparison without an interval has none."""
     if comparison.metric == "capacity":
-        return "a capacity is unknown"
+        return "the trials bound the ratio on neither side"
     return "n is below 2" if comparison.n < 2 else "all trials are alike, and the step of the figure is unknown"
 
 
@@ -180,7 +180,8 @@ _NOISE: Mapping[str, str] = {
 
 def times_text(comparison: Comparison) -> str:
     """'6.9 times [6.5, 7.3]'; where only a bound is known 'at least 3.2 times'."""
-    if math.isnan(comparison.ratio) and (comparison.low > 0 or comparison.high < math.inf):
+    one_end = (comparison.low > 0) != (comparison.high < math.inf)
+    if one_end and (math.isnan(comparison.ratio) or not comparison.censored):
         side, end = ("least", comparison.low) if comparison.low > 0 else ("most", comparison.high)
         return f"at {side} {ratio_figures(end, end, end).value} times"
     figures = compared_figures(comparison)
@@ -255,6 +256,8 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     if not math.isfinite(comparison.ratio):
         noun = metric_noun(comparison.metric, comparison.label)
         pair = f"{comparison.candidate} and {comparison.baseline}"
+        if comparison.metric == "capacity":
+            return f"How the {noun} of {pair} compare{under} is open: {why_no_interval(comparison)}."
         missing = f"No {_unit_of(comparison)} holds the {noun} of both {pair}{under}, so they cannot be compared"
         late = counted(comparison.censored, "block") if comparison.censored else ""
         return f"{missing}: trials ran into the time limit in {late}." if late else f"{missing}."

@@ -341,12 +341,14 @@ def not_precise(evidence: Evidence) -> Iterator[Doubt]:
         asked = search.half_width if search else until.half_width if until else math.inf
         if stop.reason in ("max reached", "budget") and not (stop.half_width <= asked or alone):
             key = "until.max" if stop.reason == "max reached" else "until.budget"
-            seen = "not known" if math.isnan(stop.half_width) else f"± {stop.half_width:.1%} ({stop.metric})"
+            known = not math.isnan(stop.half_width)
+            seen = f"± {stop.half_width:.1%} ({stop.metric})" if known else "not known"
+            right = "The interval is right, and wider than was wanted" if known else "At most a bound is known"
             yield Doubt.of_cell(
                 cell,
                 f"after {stop.blocks} blocks the half width is {seen}, and ± {asked:.1%} was asked for "
-                f"({stop.reason}). The interval is right, and wider than was wanted: raise "
-                f"{'capacity.max_trials' if search else key}, or make trials longer or the box quieter.",
+                f"({stop.reason}). {right}: raise {'capacity.max_trials' if search else key}, or make trials longer or "
+                "the box quieter.",
             )
 
 

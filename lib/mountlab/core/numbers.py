@@ -55,11 +55,12 @@ def mean_figures(mean: float, low: float, high: float, *, factor: float = 1.0) -
 
 
 def count_figures(mean: float, low: float, high: float) -> Figures:
-    """Return a large number and its interval, as `mean_figures`, but rounded to two digits of how wide that is."""
+    """Return a large number and its interval, as `mean_figures`, but rounded to two digits of how wide that is, or of
+    its lower end where that is less: it is not 0 then."""
     if not 0 < high - low < math.inf:
         return mean_figures(mean, low, high)
-    step = 10.0 ** max(0, math.floor(math.log10(high - low)) - 1)
-    return mean_figures(*(step * round(each / step) for each in (mean, low, high)))
+    step = 10.0 ** max(0, math.floor(math.log10(min(high - low, low or math.inf))) - 1)
+    return Figures(*(number(step * round(each / step), 0) for each in (mean, low, high)))
 
 
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
@@ -88,7 +89,10 @@ def _beside_one(end: float, shown: str) -> str:
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
     """Return value and interval as text. Where the interval is so wide that its ends would need other decimals, they
-    are shown as '<0.1' and by two digits, or as beyond a million. Without a value the bounds set the decimals."""
+    are shown as '<0.1' and by two digits, or as beyond a million. Without a value the bounds set the decimals. An
+    interval from 0 to infinity leaves nothing out, and is none."""
+    if low == 0 and high == math.inf:
+        low = high = math.nan
     known = next((each for each in (value, low, high) if math.isfinite(each)), value)
     decimals = max(_decimals(known, digits), min(_decimals_of_spread((high - low) / 2), _decimals(known, digits + 2)))
     smallest = 10.0**-decimals

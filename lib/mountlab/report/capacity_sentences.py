@@ -3,75 +3,160 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mountlab.analysis import verdicts
 from mountlab.analysis.load_curve import CellSearch, LoadCurve
-from mountlab.core.findings import Comparison, Estimate
+from mountlab.checks.caveats import grouped
+from mountlab.core.errors import in_one_line
+from mountlab.core.findings import Caveat, Comparison, Estimate
+from mountlab.core.model import Sweep
 from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity
 from mountlab.core.objectives import objective_text, percentile_text
-from mountlab.report import sentences
 
 UNIT = "requests/s"
+SEEN_LATE_S = 1e-3
+"""Requests that were issued later than this did not keep their schedule; where none was, others were never issued."""
 NO_SEARCH = "The run holds no search for a capacity: a workload asks for one by `capacity`."
 
 
-def capacity_text(capacity: Estimate) -> str:
-    """'3 140 [3 010, 3 280] requests/s'; of an interval that is open at one end 'more than 12 000 requests/s'."""
-    low, high = capacity.low, capacity.high
-    if low > 0 and math.isfinite(high):
-        return f"{count_figures(capacity.mean, low, high)} {UNIT}"
-    if low > 0:
-        return f"more than {number(low, _decimals(low))} {UNIT}"
-    if math.isfinite(high):
-        return f"less than {number(high, _decimals(high))} {UNIT}"
-    return f"an unknown number of {UNIT}"
+def bounded(capacity: Estimate) -> bool:
+    """Return whether the trials bound a capacity on both sides."""
+    return capacity.low > 0 and math.isfinite(capacity.high)
 
 
-def capacity_figures(capacity: Estimate) -> tuple[str, str]:
-    """Return the value and the interval for two columns; what is known of an interval that is open at an end."""
-    low, high = capacity.low, capacity.high
-    if low > 0 and math.isfinite(high):
-        figures = count_figures(capacity.mean, low, high)
+def capacity_figures(each: CellSearch) -> tuple[str, str]:
+    """Return the value and the interval for two columns; of an interval that is open at an end the bound, and of one
+    that is open at both what the trials answered."""
+    low, high = each.capacity.low, each.capacity.high
+    if bounded(each.capacity):
+        figures = count_figures(each.capacity.mean, low, high)
         return figures.value, figures.interval
-    return MISSING, capacity_text(capacity) if low > 0 or math.isfinite(high) else "unknown"
+    if low > 0 or math.isfinite(high):
+        return (f"≥ {_rate(low)}" if low > 0 else f"< {_rate(high)}"), ""
+    return MISSING, _tried_text(each)
 
 
-def _decimals(rate: float) -> int:
-    return 0 if rate >= 100 else 1
+def _rate(rate: float) -> str:
+    """'1 230', '5': three significant digits of a rate, which is a whole number."""
+    return number(float(f"{rate:.3g}"), 0)
 
 
-def answer_sentence(own: Sequence[CellSearch], ratios: Mapping[str, Comparison], baseline: str, smallest: float) -> str:
-    """'ext4 takes 3 140 [3 010, 3 280] requests/s at read p99 ≤ 5 ms; xfs 3 800 [3 650, 3 960] requests/s, 1.21 times
-    as many [1.15, 1.27]: faster.': the searches of one workload, the baseline first. `ratios`: cell to its comparison
-    with the baseline."""
-    ordered = sorted(own, key=lambda each: each.cell.filesystem.name != baseline)
-    said = [_of_one(each, ratios.get(each.cell.id), smallest) for each in ordered]
-    name, _, rest = said[0].partition(" ")
-    first = f"{name} takes {rest} at {objective_text(own[0].search.objective)}"
-    return f"{'; '.join([first, *said[1:]])}."
+def _tried_text(each: CellSearch) -> str:
+    """'held at up to 400 requests/s and failed from 800 requests/s on': what trials answered that bound a capacity on
+    neither side; '' where none answered."""
+    kept = [trial for trial in each.counted if trial.kept]
+    held, failed = [trial.asked for trial in kept if trial.held], [trial.asked for trial in kept if not trial.held]
+    if held and failed and min(failed) <= max(held):
+        return f"held and failed by turns between {_rate(min(failed))} and {_rate(max(held))} {UNIT}"
+    parts = [f"held at up to {_rate(max(held))} {UNIT}"] if held else []
+    return " and ".join([*parts, *([f"failed from {_rate(min(failed))} {UNIT} on"] if failed else [])])
 
 
-def _of_one(each: CellSearch, ratio: Comparison | None, smallest: float) -> str:
-    text = f"{each.cell.filesystem.name} {capacity_text(each.capacity)}"
-    if ratio is None:
-        return text
+# ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BUSY = ("box-busy", "time-stolen", "other-io", "swapping", "throttled", "drive-hot")
+"""Caveats on what else the box did, or on what slowed it."""
+
+
+def by_workload(found: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
+    """Return the searches below the labels of their workloads."""
+    groups: dict[str, list[CellSearch]] = {}
+    for each in found:
+        groups.setdefault(each.cell.workload.label, []).append(each)
+    return groups
+
+
+def ratios_of(comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
+    """Return cell to its comparison with the baseline, with the interval that holds for all together."""
+    searched = (verdicts.together(each) for each in comparisons if each.metric == "capacity")
+    return {verdicts.cell_id(each.candidate, each): each for each in searched}
+
+
+def answer_lines(
+    sweep: Sweep, found: Sequence[CellSearch], comparisons: Iterable[Comparison], caveats: Sequence[Caveat]
+) -> list[tuple[str, str]]:
+    """Return a sentence for each search, the baseline first, after the label of its workload where there are several.
+
+    'At read p99 ≤ 5 ms, ext4 takes 3 140 [3 010, 3 280] requests/s.', 'xfs takes 3 800 [3 650, 3 960] requests/s, 1.21
+    times as many [1.15, 1.27]: faster.'"""
+    ratios, groups = ratios_of(comparisons), by_workload(found)
+    lines = []
+    for label, own in groups.items():
+        at = f"At {objective_text(own[0].search.objective)}, "
+        for each in sorted(own, key=lambda search: search.cell.filesystem.name != sweep.baseline):
+            ratio = _compared(ratios.get(each.cell.id), sweep.design.smallest_effect)
+            text = f"{at}{_takes(each, caveats)}{ratio}.{_busy(each, caveats)}"
+            lines.append((label if len(groups) > 1 else "", text))
+            at = ""
+    return lines
+
+
+def _takes(each: CellSearch, caveats: Sequence[Caveat]) -> str:
+    """'ext4 takes 3 140 [3 010, 3 280] requests/s'; of an interval that is open at an end, what is known."""
+    name, capacity = each.cell.filesystem.name, each.capacity
+    if not bounded(capacity):
+        return f"{name} {_takes_bound(each, caveats)}"
+    figures = count_figures(capacity.mean, capacity.low, capacity.high)
+    if any(caveat.code == "capacity-changed" for caveat in _about(each, caveats)):
+        return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which changed during the search"
+    wanted = each.search.half_width
+    wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(wanted)} was asked for)"
+    imprecise = half_width(capacity) > wanted and each.stop is not None and each.stop.reason != "precise"
+    return f"{name} takes {figures} {UNIT}{wide if imprecise else ''}"
+
+
+def _takes_bound(each: CellSearch, caveats: Sequence[Caveat]) -> str:
+    """'takes at least 12 000 requests/s', 'already fails at 25 requests/s on this busy box'."""
+    low, high = each.capacity.low, each.capacity.high
+    if low > 0:
+        return f"takes at least {_rate(low)} {UNIT}"
+    if math.isfinite(high):
+        busy = any(caveat.code in BUSY for caveat in _about(each, caveats))
+        return f"already fails at {_rate(high)} {UNIT}{' on this busy box' if busy else ''}"
+    if not any(trial.kept for trial in each.counted):
+        return f"has no bound, since none of {counted(len(each.counted), 'trial')} tells whether the objective held"
+    return f"has no bound from {counted(len(each.counted), 'trial')}: the objective {_tried_text(each)}"
+
+
+def _compared(ratio: Comparison | None, smallest: float) -> str:
+    """', 1.21 times as many [1.15, 1.27]: faster'; '' where nothing is known of the ratio."""
+    if ratio is None or not verdicts.has_interval(ratio):
+        return ""
     times, _, interval = verdicts.times_text(ratio).partition(" times")
-    known = ratio.low > 0 or math.isfinite(ratio.high)
-    many = f", {times} times as many{interval}" if known else ""
-    return f"{text}{many}: {verdicts.verdict_or_why(ratio, smallest)}"
+    return f", {times} times as many{interval}: {verdicts.verdict_or_why(ratio, smallest)}"
+
+
+def _about(each: CellSearch, caveats: Sequence[Caveat]) -> list[Caveat]:
+    """Return the caveats that weaken the capacity of a cell: notes do not."""
+    own = (caveat for caveat in caveats if caveat.scope == "cell" and caveat.subject == each.cell.id)
+    return [caveat for caveat in own if caveat.severity != "note" and "capacity".startswith(caveat.metrics)]
+
+
+def _busy(each: CellSearch, caveats: Sequence[Caveat]) -> str:
+    """' Other programs took 45 % of the processors while it ran.': what the box did beside a search that no rate bounds
+    from below; '' where that is not known."""
+    if each.capacity.low > 0 or math.isinf(each.capacity.high):
+        return ""
+    seen = [grouped([caveat])[0].first_sentence for caveat in _about(each, caveats) if caveat.code in BUSY]
+    return "".join(f" {text[:1].upper()}{text[1:]}." for text in seen)
 
 
 def stop_sentence(each: CellSearch) -> str:
-    """'24 trials, precise after 24 blocks'."""
-    trials = counted(len(each.counted), "trial")
-    return f"{trials}, {sentences.stop_text(each.stop)}" if each.stop else trials
+    """'24 trials, precise', '11 trials: the objective already fails at the floor of 25 requests/s'."""
+    trials, stop = counted(len(each.counted), "trial"), each.stop
+    if stop is None:
+        return trials
+    if stop.reason == "could not":
+        return f"{trials}: {in_one_line(stop.why)}"
+    ends = {"max reached": "the most that were allowed, not precise", "budget": "out of time"}
+    return f"{trials}, {ends.get(stop.reason, stop.reason)}"
 
 
 def open_sentence(each: CellSearch) -> str:
     """Say what the open end of an interval means; '' of one that has none."""
     name, low, high = each.cell.filesystem.name, each.capacity.low, each.capacity.high
-    if low > 0 and math.isfinite(high):
+    if bounded(each.capacity):
         return ""
     if low > 0:
         return f"{name}: no upper bound, since the objective did not fail often enough at the highest rates."
@@ -85,14 +170,13 @@ def lost_sentence(each: CellSearch) -> str:
     """Say which trials do not count, and why; '' where all do."""
     if not each.lost:
         return ""
-    latest = max(trial.lateness for trial in each.lost)
-    lowest = min(trial.asked for trial in each.lost)
-    one = len(each.lost) == 1
+    name, latest = each.cell.filesystem.name, max(trial.lateness for trial in each.lost)
+    late = f" Requests were issued up to {quantity(latest, 's')} after they were due." if latest >= SEEN_LATE_S else ""
+    lowest = f"{_rate(min(trial.asked for trial in each.lost))} {UNIT}"
+    do, at = ("does", f"at {lowest}") if len(each.lost) == 1 else ("do", f"from {lowest} on")
     return (
-        f"{len(each.lost)} of {counted(len(each.counted), 'trial')} of {each.cell.filesystem.name} "
-        f"{'does' if one else 'do'} not count: the schedule of arrivals was not kept. Requests were issued up to "
-        f"{quantity(latest, 's')} after they were due, {'at' if one else 'from'} {number(lowest, 0)} {UNIT}"
-        f"{'' if one else ' on'}, and so many that it is not known whether the objective held."
+        f"{len(each.lost)} of {counted(len(each.counted), 'trial')} of {name} {do} not count: {at} the schedule of "
+        f"arrivals was not kept, and it is not known whether the objective held.{late}"
     )
 
 
@@ -121,9 +205,11 @@ def knee_sentence(curves: Sequence[LoadCurve]) -> str:
     return f"The flat part of {what} ends between {listed(ends)}: from there on it is more than twice as long."
 
 
+def half_width(capacity: Estimate) -> float:
+    """Return how far the ends lie from the middle of the interval, relative; infinite where one is open."""
+    return (capacity.high - capacity.low) / (capacity.high + capacity.low) if bounded(capacity) else math.inf
+
+
 def half_width_text(capacity: Estimate) -> str:
-    """'± 4.4 %': how far the ends lie from the middle of the interval."""
-    low, high = capacity.low, capacity.high
-    if not (low > 0 and math.isfinite(high)):
-        return MISSING
-    return f"±\u00a0{percent((high - low) / (high + low))}"
+    """'± 4.4 %'."""
+    return f"±\u00a0{percent(half_width(capacity))}" if bounded(capacity) else MISSING

@@ -13,7 +13,6 @@ from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
 from mountlab.core.numbers import counted
-from mountlab.core.objectives import objective_text
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import capacity_sentences
 from mountlab.report.why_sentences import answer_lines
@@ -40,23 +39,29 @@ def answer_text(
     behind: Sequence[str] = (),
     differing: Sequence[str] = (),
 ) -> str:
-    """Question, one row a search (capacity and interval), one row a comparison (ratio to the baseline, 95 % interval,
-    verdict), what lies behind them, the options in which imported logs differ, then the caveats, worst first."""
+    """Question; a sentence and a row a search, or a row a comparison (ratio to the baseline, 95 % interval, verdict);
+    what lies behind them; the options in which imported logs differ; then the caveats, worst first."""
     question = " ".join(sweep.question.split())
-    found = [*_capacities(sweep, searches), ""] if searches else []
+    if searches:
+        lines = capacity_sentences.answer_lines(sweep, searches, comparisons, caveats)
+        said = [f"{label}: {text}" if label else text for label, text in lines]
+        table = [*said, "", *_capacities(sweep, searches), *_how_far(sweep, comparisons)]
+    else:
+        table = [*_table(sweep, comparisons)]
     options = ["Options in which the logs differ, or that only some state:", *differing, ""] if differing else []
     causes = [*behind, ""] if behind else []
-    return lines_of([question, "", *found, *_table(sweep, comparisons), "", *causes, *options, *_caveats(caveats)])
+    return lines_of([question, "", *table, "", *causes, *options, *_caveats(caveats)])
 
 
 def _capacities(sweep: Sweep, searches: Sequence[CellSearch]) -> Iterator[str]:
     level = f"{sweep.design.level:.0%} interval"
-    rows = [("workload", "objective", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")]
-    for each in searches:
-        what = (each.cell.workload.label, objective_text(each.search.objective), each.cell.filesystem.name)
-        figures = capacity_sentences.capacity_figures(each.capacity)
-        rows.append((*what, *figures, capacity_sentences.stop_sentence(each)))
-    yield from aligned(rows)
+    head = ("workload", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")
+    rows = (
+        (each.cell.workload.label, each.cell.filesystem.name, *capacity_sentences.capacity_figures(each),
+         capacity_sentences.stop_sentence(each))
+        for each in searches
+    )  # fmt: skip
+    yield from aligned([head, *rows])
 
 
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -72,7 +77,12 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
         rows = [(row[0], *row[2:]) for row in rows]
     yield from aligned(rows)
-    if (count := sum(map(verdicts.has_blocks, compared))) > 1:
+    yield from _how_far(sweep, comparisons)
+
+
+def _how_far(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield what the intervals and verdicts hold for, and what they allow for."""
+    if (count := sum(map(verdicts.has_blocks, comparisons))) > 1:
         yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
     if corrected := extension_words.looks_text(sweep):
         yield f"({corrected})"

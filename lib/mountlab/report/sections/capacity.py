@@ -17,7 +17,7 @@ from mountlab.plots import Plot
 from mountlab.report import capacity_sentences as words
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
-from mountlab.report.sections.shared import compared, names_of, swatches
+from mountlab.report.sections.shared import names_of, swatches
 
 MOST_ROWS = 1000
 """Of the table of trials: the frame has all."""
@@ -42,20 +42,10 @@ def capacity(run: RunView) -> Html:
     )
 
 
-def _by_workload(found: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
-    groups: dict[str, list[CellSearch]] = {}
-    for each in found:
-        groups.setdefault(each.cell.workload.label, []).append(each)
-    return groups
-
-
 def capacity_lines(run: RunView, found: Sequence[CellSearch]) -> list[Html]:
-    """Return a line for each workload: the capacity of each file system, and how many times that of the baseline."""
-    smallest, ratios, groups = run.sweep.design.smallest_effect, _ratios(run), _by_workload(found)
-    said = {
-        label: words.answer_sentence(own, ratios, run.sweep.baseline or "", smallest) for label, own in groups.items()
-    }
-    return [html.paragraph(html.labelled(label if len(groups) > 1 else "", text)) for label, text in said.items()]
+    """Return a line for each search: its capacity, how many times that of the baseline, and what makes it doubtful."""
+    lines = words.answer_lines(run.sweep, found, run.comparisons, run.caveats)
+    return [html.paragraph(html.labelled(label, text)) for label, text in lines]
 
 
 def _answer(run: RunView, found: Sequence[CellSearch]) -> Html:
@@ -64,14 +54,9 @@ def _answer(run: RunView, found: Sequence[CellSearch]) -> Html:
     return html.joined(*capacity_lines(run, found), html.items(unbounded) if unbounded else "")
 
 
-def _ratios(run: RunView) -> dict[str, Comparison]:
-    """Return cell to its comparison with the baseline."""
-    return {verdicts.cell_id(c.candidate, c): c for c in compared(run) if c.metric == "capacity"}
-
-
 def capacity_plots(run: RunView) -> Iterator[Plot]:
     """Yield latency over the arrival rate, one figure a workload."""
-    for own in _by_workload(load_curve.searches(run)).values():
+    for own in words.by_workload(load_curve.searches(run)).values():
         curves = [curve for each in own for curve in each.curves]
         if any(curve.points for curve in curves):
             yield plots.plot_capacity(curves, filesystems=names_of(run))
@@ -87,7 +72,7 @@ def _knees(found: Sequence[CellSearch]) -> Text:
     for each in found:
         for curve in each.curves:
             groups.setdefault((curve.workload, curve.metric), []).append(curve)
-    alone = len(_by_workload(found)) == 1
+    alone = len(words.by_workload(found)) == 1
     said = {key: words.knee_sentence(own) for key, own in groups.items()}
     lines = [html.labelled("" if alone else label, text) for (label, _), text in said.items() if text]
     return html.items(lines) if lines else ""
@@ -98,7 +83,7 @@ def _knees(found: Sequence[CellSearch]) -> Text:
 
 def _searches(run: RunView, found: Sequence[CellSearch]) -> Html:
     """A row a search: what it found, from how many trials, and why it ended."""
-    marks, ratios, smallest = swatches(run), _ratios(run), run.sweep.design.smallest_effect
+    marks, ratios, smallest = swatches(run), words.ratios_of(run.comparisons), run.sweep.design.smallest_effect
     head: Head = [
         "File system", *html.numeric(f"Capacity, {words.UNIT}"), Column("Interval", "interval"),
         *html.numeric("Half width", f"Ratio to {run.sweep.baseline or 'baseline'}"), Column("Interval", "interval"),
@@ -121,7 +106,7 @@ def _searches(run: RunView, found: Sequence[CellSearch]) -> Html:
 
 
 def _capacity_cells(each: CellSearch) -> list[Text]:
-    return [*words.capacity_figures(each.capacity), words.half_width_text(each.capacity)]
+    return [*words.capacity_figures(each), words.half_width_text(each.capacity)]
 
 
 def _ratio_cells(run: RunView, each: CellSearch, ratio: Comparison | None, smallest: float) -> list[Text]:

@@ -20,7 +20,7 @@ from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report import sentences as words
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sections.capacity import capacity_lines
+from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.shared import (
     Mean,
     answer_metrics,
@@ -102,8 +102,10 @@ def _unfinished(run: RunView) -> Text:
 def answer(run: RunView) -> Html:
     """Return the answer, a line for each part of the question, and for each capacity that was searched for; what makes
     the differences, where diagnostic trials say so; how it stands to what was expected; the caveats in a line."""
-    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in answers.lines(run)]
-    searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []  # most runs search nothing
+    said, searched = answers.lines(run), capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []
+    if searched:  # they hold the ratios already; how far these hold is added
+        said = [line for line in said if not line.part and any(map(verdicts.has_interval, answers.answering(run)))]
+    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in said]
     corrected = extension_words.looks_text(run.sweep)
     looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
     behind = [html.paragraph(html.labelled(*each)) for each in answer_lines(run)]
@@ -144,8 +146,10 @@ def _caveat_line(run: RunView) -> Html:
 
 
 def headline(run: RunView) -> Html:
-    """Return the answer beside the ratios as a picture: what a first screen has room for."""
-    return html.columns(answer(run), _ratios(run))
+    """Return the answer beside the ratios as a picture, or beside latency over load where a capacity was searched for:
+    what a first screen has room for."""
+    searched = next(capacity_plots(run), None) if run.sweep.searches else None
+    return html.columns(answer(run), html.plot(searched) if searched else _ratios(run))
 
 
 def overview(run: RunView) -> Html:
