@@ -61,7 +61,7 @@ def test_what_fio_s_log_holds_is_what_is_reported(in_memory: Path, tmp_path: Pat
     rows = [list(map(int, line.split(",")[:2])) for line in log.read_text().splitlines()]
     due = [end / 1e3 - latency / 1e9 for end, latency in rows]
     counted = 1000 / 300  # a p99 needs 1,000 requests
-    begin = min(due) + settle_s(counted)
+    begin = min(due) + settle_s(counted, 0.174)  # 26 threads begin while as many requests are missing
     issued = [at for at in due if begin <= at < begin + counted]
     assert found["asked_rate"] == 300
     assert found["arrival_rate"] == pytest.approx(len(issued) / counted, abs=1), "issued in the counted seconds"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mountlab.box.connection import Completed
 from mountlab.core.errors import StoreError
+from mountlab.report.terminal import run_answer
 from mountlab.results.journal import read_journal
 from mountlab.results.store import load_run
 from mountlab.results.tables import write_derived
@@ -61,26 +62,25 @@ class Server(ScriptedBox):
         groups = [(int(clones), int(each)) for clones, each in re.findall(r"numjobs=(\d+)\nrate_iops=(\d+)", argv[-2])]
         filesystem = re.search(r"/mnt/(\w+)/", argv[-2])
         assert filesystem
-        (runtime,) = re.findall(r"^runtime=(\d+us)$", argv[-2], re.M)
+        times = dict(re.findall(r"^(runtime|startdelay)=(\S+)$", argv[-2], re.M))
         rate = sum(clones * each for clones, each in groups)
         self.ran.append((argv[-1], filesystem[1], rate))
-        return replace(done, stdout=self.answer(groups, rate, runtime, slow=rate > SERVERS[filesystem[1]]))
+        return replace(done, stdout=self.answer(groups, rate, times, slow=rate > SERVERS[filesystem[1]]))
 
     def output(self, name: str) -> bytes:
         return b"==> elapsed_ns <==\n1000\n" if name == "mount" else super().output(name)
 
     @staticmethod
-    def answer(groups: Sequence[tuple[int, int]], rate: int, runtime: str, *, slow: bool) -> bytes:
+    def answer(groups: Sequence[tuple[int, int]], rate: int, times: dict[str, str], *, slow: bool) -> bytes:
         """The log of the whole time: each request from a thread of its own."""
-        latency_ms, count = 50 if slow else 1, int(int(runtime.removesuffix("us")) / 1e6 * rate)
+        latency_ms, count = 50 if slow else 1, int(int(times["runtime"].removesuffix("us")) / 1e6 * rate)
         log = "".join(
             f"{90_000_000 - place}, {latency_ms * 1_000_000}, 0, 4096, 0\n"
             for place in (int(number * 1000 / rate) for number in range(count + 1))
         )
         asked = [{"rw": "randread", "numjobs": str(clones), "rate_iops": str(each)} for clones, each in groups]
         jobs = [{"read": {}, "write": {}, "jobname": "read", "error": 0, "job options": each} for each in asked]
-        asked_of_all = {"runtime": runtime}
-        report = json.dumps({"fio version": "fio-3.33", "global options": asked_of_all, "jobs": jobs}).encode()
+        report = json.dumps({"fio version": "fio-3.33", "global options": times, "jobs": jobs}).encode()
         return archive(
             {"exit_status": b"0\n", "stdout": b"", "stderr": b"", "fio.json": report, "open_lat.log": log.encode()}
         )
@@ -173,3 +173,6 @@ def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Pa
     assert {stop.reason for stop in found.values()} == {"could not"}
     (compared,) = load_run(writer.path).comparisons
     assert (compared.verdict, compared.low > 100) == ("faster", True)
+    text = " ".join(run_answer(load_run(writer.path)).split())
+    assert "At read p95 ≤ 5 ms, t already fails at 5 requests/s. u takes at least " in text
+    assert re.search(r"requests/s, at least \d+ times as many: faster\.", text)

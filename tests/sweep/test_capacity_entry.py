@@ -53,10 +53,13 @@ def test_the_whole_search_is_read_with_its_units() -> None:
         "half_width": "10 %",
         "max_trials": 25,
         "start": 250,
+        "floor": 50,
     }
     objective = Objective(limits={"p99": 0.005, "p99_9": 0.02}, of=("write",))
     found = read(asked)
-    assert found.workloads[0].search == Search(objective=objective, half_width=0.1, max_trials=25, start=250.0)
+    assert found.workloads[0].search == Search(
+        objective=objective, half_width=0.1, max_trials=25, start=250.0, floor=50.0
+    )
     assert found.design.repeats == 25
 
 
@@ -78,7 +81,8 @@ def test_a_factor_beside_it_makes_a_search_of_each_level() -> None:
         ({"objective": {"p99": "5ms", "of": ["sync"]}}, "objective.of", "['sync']", "[read, write]"),
         ({**ASKED, "half_width": "90%"}, "half_width", "'90%'", "0.5% to 50%"),
         ({**ASKED, "max_trials": 3}, "max_trials", "3 (int)", "15"),
-        ({**ASKED, "until": 3}, "until", "'until'", "half_width, max_trials, objective, start"),
+        ({**ASKED, "floor": 2000}, "floor", "2000", "at most start, 1000"),
+        ({**ASKED, "until": 3}, "until", "'until'", "floor, half_width, max_trials, objective, start"),
     ],
 )
 def test_what_makes_no_search_is_refused(asked: Any, where: str, got: str, allowed: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from mountlab.core.errors import ParameterError
 from mountlab.sweep.by_hand import HandSweep
+from mountlab.sweep.capacity_time import SearchTime, fewest_trials
 from mountlab.sweep.extension import extended
 from mountlab.sweep.plan import Plan, make_plan
-from mountlab.sweep.plan_text import plan_text
+from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.sweep_file import Resolved, resolve
 from runner.test_runner import FACTS, LOCAL
 from sweeps import TMPFS
@@ -52,6 +53,25 @@ def test_the_plan_says_how_a_search_goes_on() -> None:
     assert "500 requests/s in its first trial" in text
     assert "capacity at" in text
     assert "± 5 %" in text.replace("\u00a0", " ")
+
+
+def test_the_plan_says_how_long_from_the_fewest_trials_to_the_most_at_the_floor() -> None:
+    """A p99 of a direction that half of the requests have needs 2,000 of them: 5 s at 400/s, 20 s at 100/s."""
+    plan = planned(start=500, max_trials=20, floor=100)
+    text, time = plan_text(plan, {}), SearchTime.of(plan)
+    assert "500 requests/s in its first trial; then from the answers before it, 100 or more" in text
+    assert f"{fewest_trials(0.95)} to 20 trials for each capacity, each of " in text
+    assert 5 < time.shortest_s < 12
+    assert 20 < time.longest_s < 32
+    assert 2 * time.fewest * time.shortest_s <= time.least_s < time.most_s
+    assert time.most_s == pytest.approx(2 * 20 * time.longest_s, rel=0.1)
+    assert plan_json(plan, {})["expected_least_s"] == round(time.least_s, 1)
+
+
+def test_no_search_that_bounds_a_capacity_on_both_sides_has_fewer_trials() -> None:
+    """A right guess of a fair coin's next side, n times, has a chance of 0.5**n: that of 5 is above 2.5 %."""
+    assert fewest_trials(0.95) >= 10
+    assert fewest_trials(0.99) > fewest_trials(0.95)
 
 
 def test_what_a_search_decides_by_itself_is_not_asked_of_it_later_or_by_hand() -> None:

@@ -264,14 +264,32 @@ def test_the_floor_is_the_lowest_rate_whose_requests_come_in_40_s_or_the_runtime
 @every_row("rate", [25.0, 77.0, 200.0, 1000.0])
 def test_what_fio_echoes_tells_how_long_requests_counted(rate: float) -> None:
     counted = open_loop.counted_s(OPTIONS, objective("p99"), rate)
+    echoed = options_of(open_loop.job_file({"rw": "randread"}, search(), rate, OPTIONS, "/out"))
+    assert open_loop._times({"global options": echoed})[1] == pytest.approx(counted, abs=1e-5)
+
+
+def options_of(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\w+)=(\S+)$", text, re.M))
+
+
+@every_row("rate", [25.0, 200.0, 1000.0, 20_000.0])
+def test_threads_that_begin_make_no_more_requests_than_those_miss_that_have_not_begun(rate: float) -> None:
+    """Each thread makes a request as it begins; until all have, half of them on average are missing."""
     text = open_loop.job_file({"rw": "randread"}, search(), rate, OPTIONS, "/out")
-    (runtime,) = re.findall(r"^runtime=(\w+)$", text, re.M)
-    assert open_loop._counted_s({"global options": {"runtime": runtime}}) == pytest.approx(counted, abs=1e-5)
+    threads = sum(map(int, re.findall(r"^numjobs=(\d+)$", text, re.M)))
+    spread, _ = open_loop._times({"global options": options_of(text)})
+    assert threads <= spread * rate / 2 or spread == open_loop.SPREAD_S
+    assert spread <= open_loop.SPREAD_S
+    assert spread * rate / 2 <= threads + rate * 1e-3, "and no longer than that takes"
+
+
+def test_a_report_of_threads_that_began_inside_two_seconds_is_read() -> None:
+    assert open_loop._times({"global options": {"startdelay": "0-2s", "runtime": "8000000us"}}) == (2.0, 5.0)
 
 
 def test_a_report_without_the_time_that_was_asked_is_refused() -> None:
     with pytest.raises(ParseError, match="for how long"):
-        open_loop._counted_s({})
+        open_loop._times({})
 
 
 def test_threads_suffice_for_what_may_be_late() -> None:

@@ -73,9 +73,8 @@ class Searching:
 
     @property
     def looked(self) -> float:
-        """The level at which it ends: stricter than the printed one where capacities are compared, since two searches
-        that end as soon as each is precise seldom show that they differ (docs/calibration.md)."""
-        return 1 - (1 - self.level) / (2 * self.compared) if self.compared else self.level
+        """The level at which it ends."""
+        return self.search.level_at_end(self.level, self.compared)
 
     @property
     def ended(self) -> tuple[StopReason, str] | None:
@@ -119,7 +118,7 @@ def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mappi
         least=TOOLS[cell.workload.tool].least_rate(cell.workload),
         largest=TOOLS[cell.workload.tool].largest_rate(cell.workload),
         level=sweep.design.level,
-        compared=(len(sweep.filesystems) - 1) * len(sweep.workloads) if sweep.baseline else 0,
+        compared=sweep.compared_searches,
     )
 
 
@@ -151,7 +150,7 @@ def stop(cell: str, own: Searching, done: int, reason: StopReason, why: str = ""
 
 def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, object]]:
     """Return the capacity of each cell whose trials answered anything, with the columns of estimates.csv that do not
-    say whose it is."""
+    say whose it is. Without a bound on both sides it has no value."""
     return [
         {
             "metric": METRIC,
@@ -159,7 +158,7 @@ def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, ob
             "unit": "1/s",
             "n": found.n,
             "censored": 0,
-            "mean": found.estimate,
+            "mean": found.estimate if math.isfinite(found.half_width) else math.nan,
             "low": found.low,
             "high": found.high,
             "sd": math.nan,

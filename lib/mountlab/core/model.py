@@ -186,6 +186,15 @@ class Search:
     max_trials: int = 60
     start: float = 1000.0
     """The arrival rate of the first trial, in requests per second."""
+    floor: float = 0.0
+    """The lowest rate that is of interest. A tool's own floor may be higher."""
+
+    @staticmethod
+    def level_at_end(level: float, compared: int) -> float:
+        """Return the level at which searches end whose intervals have this one. It is stricter where so many ratios of
+        capacities are compared: two searches that end as soon as each is precise seldom show that they differ
+        (docs/calibration.md)."""
+        return 1 - (1 - level) / (2 * compared) if compared else level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,6 +345,11 @@ class Sweep(Shown):
     def searches(self) -> bool:
         """Return whether its cells are searches for a capacity: then all of them are."""
         return any(workload.search for workload in self.workloads)
+
+    @property
+    def compared_searches(self) -> int:
+        """Return how many capacities are compared with that of the baseline."""
+        return (len(self.filesystems) - 1) * len(self.workloads) if self.searches and self.baseline else 0
 
     @property
     def decides(self) -> bool:

@@ -32,6 +32,9 @@ class CapacityFile(File):
     """How many trials at most."""
     start: Annotated[float | int, Field(gt=0)] = Search.start
     """Requests per second of the first trial. A guess: the search goes up and down from it by itself."""
+    floor: Annotated[float | int, Field(gt=0)] | None = None
+    """The lowest rate of a trial, in requests per second: where the objective already fails there, the search says so.
+    Trials at low rates are long, since a p99 needs 1,000 requests. Usually the rate at which these take 40 s."""
 
 
 def read_capacity(raw: Any, tool: Tool, options: Mapping[str, Scalar], where: str) -> Search | None:
@@ -50,7 +53,21 @@ def read_capacity(raw: Any, tool: Tool, options: Mapping[str, Scalar], where: st
         )
     directions = tool.check_open_loop(options, where=where.removesuffix(".capacity"))
     objective = _objective(file.objective, directions, f"{where}.objective")
-    return Search(objective=objective, half_width=half_width, max_trials=file.max_trials, start=float(file.start))
+    floor = float(file.floor or 0)
+    if floor > file.start:
+        raise ParameterError(
+            "a search cannot begin below its floor",
+            where=f"{where}.floor",
+            got=f"{floor:g}",
+            allowed=f"at most start, {file.start:g}",
+        )
+    return Search(
+        objective=objective,
+        half_width=half_width,
+        max_trials=file.max_trials,
+        start=float(file.start),
+        floor=floor,
+    )
 
 
 def _objective(raw: Mapping[str, Any], directions: Sequence[str], where: str) -> Objective:

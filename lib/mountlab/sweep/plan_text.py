@@ -17,8 +17,9 @@ from mountlab.core.objectives import objective_text
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
+from mountlab.sweep.capacity_time import SearchTime
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
-from mountlab.tools import data_lines, remark_lines
+from mountlab.tools import TOOLS, data_lines, remark_lines
 from mountlab.tools.precondition import WINDOW
 
 _MOST_NAMED = 4
@@ -39,6 +40,7 @@ def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
         "diagnostic_trials": len(_diagnostic(plan)),
         "expected_s": round(plan.expected_s, 1),
         **_until_json(plan),
+        **_search_json(plan),
         "data": data_lines(plan.sweep.workloads),
         "fresh_more_s": round(plan.fresh_more_s, 1),
         "skipped": plan.skipped,
@@ -59,6 +61,14 @@ def _until_json(plan: Plan) -> dict[str, Any]:
     """Return the stopping rule, and the time that the fewest blocks take; nothing where there is none."""
     until = plan.sweep.design.until
     return {"until": asdict(until), "expected_least_s": round(plan.expected_until_s(until.min), 1)} if until else {}
+
+
+def _search_json(plan: Plan) -> dict[str, Any]:
+    """Return how long searches take at least and at most; nothing where there is none."""
+    if not plan.sweep.searches:
+        return {}
+    time = SearchTime.of(plan)
+    return {"expected_s": round(time.most_s, 1), "expected_least_s": round(time.least_s, 1)}
 
 
 def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
@@ -207,9 +217,12 @@ def _time(plan: Plan) -> Iterator[str]:
 
 
 def _duration(plan: Plan) -> Iterator[str]:
+    if plan.sweep.searches:
+        yield from _search_duration(SearchTime.of(plan))
+        return
     until, most = plan.sweep.design.until, float(round(plan.expected_s))
     if until is None:
-        yield f"{'at most ' if plan.sweep.searches else ''}about {rough_duration(most)}"
+        yield f"about {rough_duration(most)}"
         return
     least = float(round(plan.expected_until_s(until.min)))
     budget = until.budget_s if until.budget_s is not None else most
@@ -217,6 +230,13 @@ def _duration(plan: Plan) -> Iterator[str]:
     if least > budget:
         asked = f"the budget of {format_seconds(budget)}"
         yield f"{until.min} blocks will take longer than {asked}: they are run all the same"
+
+
+def _search_duration(time: SearchTime) -> Iterator[str]:
+    """'about 3 min to 8 min', and what that depends on."""
+    yield f"about {rough_duration(float(round(time.least_s)))} to {rough_duration(float(round(time.most_s)))}"
+    lengths = f"{rough_duration(time.shortest_s)} to {rough_duration(time.longest_s)}"
+    yield f"{time.fewest} to {time.most} trials for each capacity, each of {lengths}: the lower its rate, the longer"
 
 
 def thinned(sweep: Sweep) -> list[str]:
@@ -278,7 +298,9 @@ def _commands(plan: Plan) -> Iterator[str]:
             rounds = trial.cell.workload.precondition
             yield f"    first    up to {rounds} rounds of it on each new mount, until the last {WINDOW} are steady"
         if (search := trial.cell.workload.search) is not None:
-            yield f"    rate     {search.start:,.0f} requests/s in its first trial; then from the answers before it"
+            least = max(TOOLS[trial.cell.workload.tool].least_rate(trial.cell.workload), 1)
+            later = f"then from the answers before it, {least:,.0f} or more"
+            yield f"    rate     {search.start:,.0f} requests/s in its first trial; {later}"
         yield f"    measure  {shlex.join(trial.command.argv)}"
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"

@@ -88,13 +88,13 @@ class Fio(Tool):
 
     def least_rate(self, workload: Workload) -> float:
         assert workload.search
-        return fio_open_loop.least_rate(workload.options, workload.search.objective)
+        own = fio_open_loop.least_rate(workload.options, workload.search.objective)
+        return max(own, math.ceil(workload.search.floor))
 
     def trial_s(self, workload: Workload, rate: float) -> float:
         assert workload.search
-        counted = fio_open_loop.counted_s(workload.options, workload.search.objective, rate)
         layout = int(workload.options["size"]) / GUESSED_BYTES_PER_S
-        return 0.5 + layout + fio_open_loop.lasts_s(counted)
+        return 0.5 + layout + fio_open_loop.trial_s(workload.options, workload.search.objective, rate)
 
     def check_clients(self, options: Mapping[str, Scalar], *, where: str) -> None:
         fio_clients.check(options, where=where)

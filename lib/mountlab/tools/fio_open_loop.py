@@ -27,7 +27,7 @@ from mountlab.stats.histograms import ios_needed
 LOG = "open"
 LOG_FILE = f"{LOG}_lat.log"
 SPREAD_S = 2.0
-"""The threads begin at random inside this time: all issue a request at once when they begin."""
+"""The threads begin at random inside this time or a shorter one (`spread_s`): all issue a request at once then."""
 SETTLE_SHARE, SETTLE_S = 0.2, 1.0
 """How long all threads run before requests count: a share of the time that counts, and no less than this."""
 LONGEST_S = 40.0
@@ -101,9 +101,16 @@ def _rarest(options: Mapping[str, Scalar], objective: Objective) -> float:
     return min(max({"read": reads, "write": 100 - reads}[name], 1) for name in objective.of) / 100
 
 
-def settle_s(counted: float) -> float:
+def spread_s(asked: Mapping[str, tuple[float, int]]) -> float:
+    """Return inside which time the threads of a trial begin, in whole ms: so long that the first requests of all of
+    them are no more than those that are missing meanwhile, since half of the threads have not begun. `asked`: direction
+    to requests per second and threads."""
+    return min(SPREAD_S, math.ceil(2e3 * max(count / rate for rate, count in asked.values())) / 1e3)
+
+
+def settle_s(counted: float, spread: float = SPREAD_S) -> float:
     """Return how long requests arrive before they count for so many seconds."""
-    return SPREAD_S + max(SETTLE_S, SETTLE_SHARE * counted)
+    return spread + max(SETTLE_S, SETTLE_SHARE * counted)
 
 
 def threads(rate: int, objective: Objective, runtime_s: float) -> int:
@@ -115,19 +122,35 @@ def threads(rate: int, objective: Objective, runtime_s: float) -> int:
     return min(rate, max(FEWEST_THREADS, min(MOST_THREADS, math.ceil(wanted))))
 
 
-def lasts_s(counted: float) -> float:
+def lasts_s(counted: float, spread: float = SPREAD_S) -> float:
     """Return how long a trial takes whose requests count for so many seconds."""
-    return SPREAD_S + settle_s(counted) + counted
+    return spread + settle_s(counted, spread) + counted
+
+
+def trial_s(options: Mapping[str, Scalar], objective: Objective, rate: float) -> float:
+    """Return how long fio runs in a trial of this rate."""
+    counted = counted_s(options, objective, rate)
+    return lasts_s(counted, spread_s(_driven(rate, options, objective, counted)))
+
+
+def _driven(
+    rate: float, options: Mapping[str, Scalar], objective: Objective, counted: float
+) -> dict[str, tuple[int, int]]:
+    """Return direction to requests per second and threads."""
+    directions = _directions(rate, options)
+    return {name: (share, threads(share, objective, counted)) for name, share in directions.items()}
 
 
 def job_file(given: Mapping[str, str], search: Search, rate: float, options: Mapping[str, Scalar], output: str) -> str:
     """Return the text of the jobs. `given`: fio's options for all of them, `options`: those of the workload."""
     counted = counted_s(options, search.objective, rate)
-    runtime_us = round((settle_s(counted) + counted) * 1e6)
+    driven = _driven(rate, options, search.objective, counted)
+    spread = spread_s(driven)
+    runtime_us = round((settle_s(counted, spread) + counted) * 1e6)
     common = {
         **{name: value for name, value in given.items() if name not in ("rw", "rwmixread", "numjobs", "iodepth")},
         "runtime": f"{runtime_us}us",
-        "startdelay": f"0-{SPREAD_S:g}s",
+        "startdelay": f"0-{round(spread * 1e3)}ms",
         "rate_process": "poisson",
         **dict.fromkeys(("thread", "time_based", "norandommap", "group_reporting", "log_unix_epoch"), "1"),
         "disable_slat": "1",
@@ -136,8 +159,7 @@ def job_file(given: Mapping[str, str], search: Search, rate: float, options: Map
         "per_job_logs": "0",
     }
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
-    for direction, share in _directions(rate, options).items():
-        count = threads(share, search.objective, counted)
+    for direction, (share, count) in driven.items():
         for clones, each in _shared(share, count):
             lines += [f"[{direction}-{each}]", "new_group=1", f"rw=rand{direction}"]
             lines += [f"numjobs={clones}", f"rate_iops={each}"]
@@ -237,21 +259,25 @@ def parse(
     log: str, report: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], search: Search
 ) -> list[Measurement]:
     """Return the figures of a trial from its log, and what fio says that it was asked, job by job."""
-    counted = _counted_s(report)
-    found = arrivals(log, _asked(entries), settle_s(counted), counted)
+    spread, counted = _times(report)
+    found = arrivals(log, _asked(entries), settle_s(counted, spread), counted)
     return measurements(found, search.objective)
 
 
-def _counted_s(report: Mapping[str, Any]) -> float:
-    """Return how long requests counted, from how long fio says that all of them were to run."""
-    text = str((report.get("global options") or {}).get("runtime", ""))
-    if not re.fullmatch(r"\d+us", text):
-        place = "fio.json: global options.runtime"
+def _times(report: Mapping[str, Any]) -> tuple[float, float]:
+    """Return inside which time threads began, and how long requests counted, from what fio says that it was asked."""
+    said = {name: str((report.get("global options") or {}).get(name, "")) for name in ("startdelay", "runtime")}
+    delay, runtime = re.fullmatch(r"0-(\d+)(m?s)", said["startdelay"]), re.fullmatch(r"(\d+)us", said["runtime"])
+    if not delay or not runtime:
         raise ParseError(
-            "fio does not say for how long it was to run", where=place, got=text[:60], allowed="as 8000000us"
+            "fio does not say when its threads were to begin, and for how long to run",
+            where="fio.json: global options",
+            got=str(said)[:80],
+            allowed="startdelay as 0-240ms, runtime as 8000000us",
         )
-    arriving = int(text.removesuffix("us")) / 1e6 - SPREAD_S
-    return min(arriving - SETTLE_S, arriving / (1 + SETTLE_SHARE))
+    spread = int(delay[1]) / (1e3 if delay[2] == "ms" else 1)
+    arriving = int(runtime[1]) / 1e6 - spread
+    return spread, min(arriving - SETTLE_S, arriving / (1 + SETTLE_SHARE))
 
 
 def _asked(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
