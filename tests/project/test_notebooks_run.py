@@ -3,6 +3,7 @@ draws a run draws each file system in its colour (test_notebook_colours.py)."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from mountlab.analysis import load_curve
 from mountlab.core import disk
 from mountlab.plots.svg import INK
+from mountlab.report import html
 from mountlab.report.kernels import Kernels
 from mountlab.results import paths, store
 from nbconvert.preprocessors import CellExecutionError, ExecutePreprocessor
@@ -24,6 +27,7 @@ from svg_marks import drawings
 
 pytestmark = [pytest.mark.slow]
 TOUR = disk.ROOT / "results" / "tour"
+RECORDED = ("tour", "how-much-example", "why-sync-example")
 
 
 class OneKernel:
@@ -55,9 +59,10 @@ class OneKernel:
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneKernel]:
-    """As in a fresh clone: results/ holds the tour, which is complete and alone."""
+    """As in a fresh clone: results/ holds the recorded runs, which are complete."""
     directory = tmp_path_factory.mktemp("clone")
-    shutil.copytree(TOUR, directory / "results" / "tour")
+    for recorded in RECORDED:
+        shutil.copytree(TOUR.with_name(recorded), directory / "results" / recorded)
     one = OneKernel(directory, {"MOUNTLAB_RESULTS": str(directory / "results")})
     yield one
     one.end()
@@ -139,6 +144,21 @@ def test_how_much_it_can_take_says_what_asks_for_a_search_where_a_run_has_none(k
     assert not [output for output in outputs(executed) if output.output_type == "error"]
 
 
+def test_why_opens_on_a_recorded_run_and_says_what_makes_a_sync_slower(kernel: OneKernel) -> None:
+    executed = kernel.run("60_why")
+    assert "no diagnostic trials" not in pages(executed)
+    assert drawings(pages(executed))
+
+
+def test_how_much_it_can_take_opens_on_a_recorded_run_and_says_so_with_intervals(kernel: OneKernel) -> None:
+    executed = kernel.run("65_capacity")
+    found = load_curve.searches(store.load_run(TOUR.with_name("how-much-example")))
+    for search in found:
+        sentence = rf"{search.cell.filesystem.name} takes [\d\s]+ \[[\d\s]+, [\d\s]+\] requests/s"
+        assert re.search(sentence, html.words_of(html.Html(pages(executed))))
+    assert drawings(pages(executed))
+
+
 @pytest.mark.long
 def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(kernel: OneKernel) -> None:
     executed = kernel.run("70_explore", run=str(TOUR), metric="read_bandwidth")
@@ -165,7 +185,7 @@ def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: 
     [
         ("10_run_sweep", {"run": "interrupted"}, "there is no interrupted run yet"),
         ("50_compare_runs", {}, "no sweep has two runs below"),
-        ("50_compare_runs", {"runs": ["latest"]}, "results/tour; name more in `runs`"),
+        ("50_compare_runs", {"runs": ["tour"]}, "results/tour; name more in `runs`"),
         pytest.param(
             "50_compare_runs", {"over_boxes": True}, "no sweep has runs on two boxes below", marks=pytest.mark.long
         ),
