@@ -16,8 +16,6 @@ done
 # Without settings of the user's, and without the files that perf would leave in his home.
 export PERF_CONFIG=/dev/null
 calls=''
-# Where this shell came late, windows would be longer than they should be.
-renice -n -15 -p $$ > /dev/null 2>&1
 
 # $1: its file. The command that perf starts says that all events are open, and ends perf after SECONDS.
 record() {
@@ -72,6 +70,8 @@ calls=$!
 echo "$whole $calls" > "$place/perfs"
 await data "$whole"
 await calls "$calls"
+# Where this shell came late, windows would be longer than they should be.
+renice -n -15 -p $$ > /dev/null 2>&1
 
 switch() { # enable|disable
     date "+$1 %s%N" >> "$place/windows"
