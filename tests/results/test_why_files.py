@@ -23,6 +23,7 @@ from mountlab.results import catalog, derived, store, tables
 from mountlab.results import why as why_files
 from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE
+from mountlab.results.journal import read_journal
 from mountlab.tracing.explained import Explained, LayerRow, TraceRow
 from mountlab.tracing.flame import StackRow
 from mountlab.tracing.work import WorkRow
@@ -75,6 +76,21 @@ def test_a_trace_is_read_with_the_kernel_of_its_mount_and_the_device_of_its_file
     assert len(by_disk) == 2, "tmpfs has none"
     assert (by_disk[0]["data"], by_disk[0]["kallsyms"]) == (b"PERFILE2", KERNEL.decode())
     assert (by_disk[0]["tasks"], by_disk[0]["fds"]) == ("12 fio\n", "12 3 /mnt/f\n")
+
+
+def test_an_engine_without_system_calls_is_withheld_with_the_reason(
+    results_dir: Path, asked: list[dict[str, Any]]
+) -> None:
+    run = traced(results_dir, TRACE)
+    (first, *_) = (trial for trial in read_journal(run) if trial.diagnostic)
+    measurements = store.load_run(run).measurements
+    argv = json.dumps(["fio", "--rw=randread", "--ioengine=mmap"]).encode()
+    (run / "raw" / first.trial_id / why_files.ARGV).write_bytes(argv)
+    found = why_files.explained_of(run / "raw", replace(first, tool="fio"), measurements)
+    assert [row.withheld for row in found.trace] == [
+        "fio's engine mmap reads and writes mapped memory: page faults are no system calls"
+    ]
+    assert not found.layers
 
 
 @pytest.mark.slow

@@ -287,6 +287,19 @@ def test_where_files_under_test_are_known_others_count_only_if_the_tool_made_the
     ]  # fmt: skip
 
 
+def test_a_file_under_test_is_the_one_that_stays_open_under_a_number_that_libraries_had_before() -> None:
+    line = Timeline()
+    for at in (10, 110, 210):  # as an interpreter opens its modules
+        line.call("openat", 5, at, at + 5, ret=3, flags=0o2000000)
+        line.call("read", 5, at + 10, at + 20, ret=1, fd=3)
+    line.call("openat", 5, 310, 315, ret=3, flags=0o2000000)
+    for at in (320, 420, 520):
+        line.call("read", 5, at, at + 20, ret=1, fd=3)
+    line.leaves(99, 9000, to=98)
+    known = OpenFiles(tested=frozenset({(5, 3)}))
+    assert [begin for name, _, begin, _, _ in operations(line, files=known) if name == "read"] == [320, 420, 520]
+
+
 def test_where_no_file_under_test_was_seen_libraries_are_left_out() -> None:
     line = Timeline()
     line.call("openat", 5, 10, 20, ret=4, flags=0o2000000)  # as the loader opens libraries

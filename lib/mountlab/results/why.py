@@ -30,6 +30,7 @@ from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
 from mountlab.results.symbols import symbols_of
 from mountlab.sweep.traced import SYMBOLS
+from mountlab.tools import TOOLS
 from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, TraceRow, explained
 from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
@@ -37,6 +38,7 @@ from mountlab.tracing.work import WorkRow
 
 TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
 FDS, TASKS = "trace_fds", "trace_tasks"
+ARGV = "argv"
 CALLS, WINDOWS, TOOL = "trace_calls.data.gz", "trace_windows", "trace_tool"
 EXPLAINED = "explained.json"
 """In a published copy, in the place of the trace."""
@@ -110,6 +112,9 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
     if not (directory / TRACE).exists():
         said = _text(directory / UNTRACED) or _text(directory / SAID) or "nothing says why"
         return _withheld(f"there is no trace: {in_one_line(said.strip())}")
+    argv = json.loads(_text(directory / ARGV) or "[]")
+    if reason := TOOLS[trial.tool].hides_calls(argv):
+        return _withheld(reason)
     try:
         return explained(
             _unpacked(directory / TRACE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -159,6 +159,10 @@ class Tool(Protocol):
     @abstractmethod
     def expected_s(self, workload: Workload) -> float:
         """Return a rough guess at its duration, for the plan."""
+
+    def hides_calls(self, argv: Sequence[str]) -> str:
+        """Return why what it reads and writes are no system calls of its own; '' where they are."""
+        return ""
 
     def uncounted_s(self, workload: Workload) -> float:
         """Return how long it runs before it counts."""

@@ -152,6 +152,9 @@ class Fio(Tool):
             return self.trial_s(workload, max(workload.search.start, self.least_rate(workload)))
         return 0.5 + layout + fio_report.over_phases([(job.phase, 0.0) for job in jobs], map(_expected_s, jobs))
 
+    def hides_calls(self, argv: Sequence[str]) -> str:
+        return next((reason for word in argv if (reason := fio_options.HIDDEN_CALLS.get(word))), "")
+
     def uncounted_s(self, workload: Workload) -> float:
         if workload.search:
             return fio_open_loop.settle_s(float(workload.options["runtime"]))

@@ -19,6 +19,16 @@ ENGINES = (
     "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice", "libpmem",
 )  # fmt: skip
 """Those that read and write files of fio's own making. Others talk to servers, run programs, or move no data."""
+HIDDEN_CALLS: Mapping[str, str] = {
+    "--ioengine=mmap": "fio's engine mmap reads and writes mapped memory: page faults are no system calls",
+    "--ioengine=libpmem": "fio's engine libpmem reads and writes mapped memory: page faults are no system calls",
+    "--ioengine=posixaio": "fio's engine posixaio leaves reads and writes to threads of the C library",
+    "--ioengine=splice": "fio's engine splice moves data by splice and vmsplice, which are not recorded",
+    **dict.fromkeys(
+        ("--sqthread_poll", "--sqthread_poll=1"), "a thread of the kernel submits what fio does (sqthread_poll)"
+    ),
+}
+"""Word of fio's command to why no system call of its own stands for what it reads or writes."""
 WITHOUT_DATA = (
     "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "net", "netsplice", "cpuio", "exec",
 )  # fmt: skip

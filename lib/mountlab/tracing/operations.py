@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -257,11 +258,12 @@ def _collected(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int
 
 class _Opened:
     """Which files are under test. Where a tool was seen with such a file open, others count only if it made them, or
-    went past the page cache: else all that a program reads when it starts would be an operation. Where it was not seen
-    in time, files that are opened as libraries are left out."""
+    went past the page cache: else all that a program reads when it starts would be an operation. Programs open their
+    libraries under one number after another, and then the file under test: it stays open for longest. Where a tool was
+    not seen in time, files that are opened as libraries are left out."""
 
     def __init__(self, trace: Trace, wanted: frozenset[int], files: OpenFiles) -> None:
-        self._files = files
+        self._files, self._end = files, trace.span_ns[1]
         self._opens: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
         for call in ("openat", "open"):
             begins, ends = _pairs(trace, call, wanted)
@@ -275,16 +277,22 @@ class _Opened:
 
     def under_test(self, pid: int, number: int, at: int) -> bool:
         """Return whether an operation that ends at this moment is one on a file under test."""
-        if (pid, number) in self._files.tested:
-            return True
         if (pid, number) in self._files.strange:
             return False
         times, kinds = self._opens.get((pid, number), ([], []))
         position = bisect_right(times, at) - 1
         flags = kinds[position] if position >= 0 else 0
+        if (pid, number) in self._files.tested:
+            like_a_library = flags & _CLOSED_BY_EXEC and not flags & (_MADE | _WRITES)
+            return not like_a_library or position == self._longest(times)
         if self._files.tested:
             return bool(flags & _MADE)
         return not flags & _CLOSED_BY_EXEC or bool(flags & (_MADE | _WRITES))
+
+    def _longest(self, times: list[int]) -> int:
+        """Return which of the files that were opened under one number was open for longest."""
+        lengths = [later - at for at, later in pairwise([*times, self._end])]
+        return lengths.index(max(lengths))
 
 
 class _Calls:
