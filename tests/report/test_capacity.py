@@ -132,6 +132,14 @@ def test_trials_whose_schedule_was_not_kept_are_counted_and_said_not_to_count() 
     assert "do not count" not in shown(searched_run("ext4"))
 
 
+def test_requests_that_were_never_issued_were_not_issued_zero_seconds_late() -> None:
+    run = searched_run("ext4", lost=(4, 9))
+    figures = {**run.of_cells["ext4/mail"], "largest_lateness": [0.0004] * 24}
+    text = shown(replace(run, of_cells={"ext4/mail": figures}))
+    assert "2 of 24 trials of ext4 do not count" in text
+    assert "after they were due" not in text
+
+
 def test_the_table_says_how_many_trials_and_why_a_search_ended() -> None:
     run = searched_run("ext4", "xfs")
     ends = [
