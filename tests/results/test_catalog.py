@@ -585,4 +585,4 @@ def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     rows = [each for output in outputs for each in output.measurements]
     sums = len(rows), sum(each.value for each in rows), sum(each.step for each in rows)
     assert sums == pytest.approx(RECORDED[tool, name])
-    assert stamp.FIGURES == 3
+    assert stamp.FIGURES == 4

@@ -18,10 +18,11 @@ from typing import Any
 from mountlab.core.disk import read_plain
 from mountlab.core.frames import pd
 
-FIGURES = 3
+FIGURES = 4
 """Raised whenever a parser reads another figure, or another step, out of the same raw output: figures that were derived
 before then are derived again. A test holds it against recorded output. 2: the step of a figure was that of its
-tool, or of the digits that all figures of a run happened to have."""
+tool, or of the digits that all figures of a run happened to have. 3: percentiles of a search's trials left out requests
+that were due and never issued."""
 MADE_FROM = ("run.json", "trials.jsonl", "exclude.yml")
 LARGEST = 1 << 30
 """Bytes of one of these; as for a journal."""
