@@ -122,9 +122,34 @@ def test_a_latency_is_compared_as_every_figure_is() -> None:
 
 def test_the_shares_of_all_parts_of_a_difference_hold_together() -> None:
     """Eight parts, a layer that is two of them, and what was done for the journal: ten candidates. What each operation
-    did for itself is the rest of that."""
+    did for itself is the rest of that. A part below 1 % of both sides together is none."""
+    parts = {part for name in ("ext4", "xfs") for part in FSYNC[name]["sync"]}
+    both = {part: sum(FSYNC[name]["sync"].get(part, 0.0) for name in ("ext4", "xfs")) for part in parts}
+    minor = [part for part, seconds in both.items() if seconds < 0.01 * sum(both.values())]
+    assert len(minor) == 1
     for cause in causes(simulated_why(SWEEP)):
-        assert {each.share.level for each in (*cause.parts, *cause.by_layer, *cause.by_through)} == {1 - 0.05 / 10}
+        assert {each.share.level for each in (*cause.parts, *cause.by_layer, *cause.by_through)} == {1 - 0.05 / 9}
+
+
+def test_where_noise_hides_which_of_several_parts_is_the_largest_their_sum_is_named() -> None:
+    """What was done for a checkpoint moves between the device and its flushes from block to block."""
+    rows = []
+    for block in range(1, 6):
+        device = (4e-4, 1e-5)[block % 2]
+        for name, parts in {
+            "ext4": {
+                ("device", "checkpoint"): device,
+                ("flush", "checkpoint"): 4.1e-4 - device,
+                ("processor", "own"): 2e-5,
+            },
+            "xfs": {("processor", "own"): 2e-5 + 1e-7 * block},
+        }.items():
+            trial = (f"x{block}{name}", block, f"{name}/fsync", name, "fsync")
+            rows += [(*trial, "sync", "mean", *part, seconds) for part, seconds in parts.items()]
+    frames = replace(simulated_why(SWEEP), layers=frame_of("why_layers", rows))
+    largest = causes(frames)[0].largest
+    assert largest is not None
+    assert largest.part == LayerPart("", "checkpoint")
 
 
 def test_withheld_trials_show_in_no_figure_and_are_named_with_their_reason() -> None:

@@ -27,8 +27,8 @@ class Expected:
     """The ratio of work that names the cause by itself."""
 
     def verdict(self, layer: str, through: str) -> Verdict:
-        """Judge the largest part; '' for both where none is shown."""
-        if not layer:
+        """Judge the largest part; '' for one of them: of a sum of parts; '' for both where none is shown."""
+        if not layer and not through:
             return "not shown"
         part = f"{layer}/{through}"
         if any(fnmatchcase(part, pattern) for pattern in self.right):

@@ -109,10 +109,15 @@ class Cause:
 
     @property
     def largest(self) -> PartOfDifference | None:
-        """The largest part; None where nothing is shown: the latencies may be the same, or that part may be none of
-        their difference."""
-        first = self.parts[0] if self.parts else None
-        return first if first is not None and self.differs and first.share.shown else None
+        """The largest part; where noise hides which of several that is, what they are together: a layer for all that it
+        served, or all that was done on behalf of something else. None where nothing is shown: the latencies may be the
+        same, or all of that may be none of their difference."""
+        if not self.parts or not self.differs:
+            return None
+        first = self.parts[0]
+        sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
+        larger = (each for each in sums if each.share.share >= first.share.share)
+        return next((each for each in (first, *larger) if each.share.shown), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,12 +323,13 @@ def _cause(
     ours, theirs = (np.array([[own[block].get(part, 0.0) for block in blocks] for part in parts]) for own in sides)
     layers = [LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]
     behalf = [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
-    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in (*parts, *layers, *behalf)]
+    names = (*parts, *layers, *behalf)
+    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in names]
     level, means = sweep.design.level, (ours - theirs).mean(axis=1)
     shares = shares_of_parts(ours, theirs, groups, level=level)
     taken = {
-        name: PartOfDifference(name, float(means[rows].sum()), share)
-        for name, rows, share in zip((*parts, *layers, *behalf), groups, shares, strict=True)
+        name: PartOfDifference(name, float(means[group].sum()), share)
+        for name, group, share in zip(names, groups, shares, strict=True)
     }
     wholes = [side.sum(axis=0).tolist() for side in (ours, theirs)]
     return Cause(

@@ -211,7 +211,7 @@ def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool =
     """'2.1 flushes per sync on ext4, 1.0 on xfs (0.48 times [0.46, 0.50]); 3.1 device I/Os per sync on ext4, 2.0 on
     xfs': the work that differs, that behind the largest part first; else 'the same work on both: 2.0 device I/Os per
     sync', or '' with `differing`. '' also where none is known, and of an operation that waits for nothing below it."""
-    main = LAYERS[cause.largest.part.layer].quantity if cause.largest else ""
+    main = LAYERS[cause.largest.part.layer].quantity if cause.largest and cause.largest.part.layer else ""
     names = dict.fromkeys((main, *_WORK)) if _reaches_device(cause) else {main} - {*_WORK}
     known = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
     unlike = [each for each in known if _apart(*each[1])]

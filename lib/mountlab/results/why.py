@@ -120,6 +120,7 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
             _unpacked(directory / TRACE),
             calls=_calls(directory),
             said=_text(directory / SAID) or "",
+            depth=TOOLS[trial.tool].queue_depth(argv),
             kallsyms=unpacked(symbols_of(raw, trial.mount), SYMBOLS, _LARGEST).decode(errors="replace"),
             tasks=_text(directory / TASKS) or "",
             fds=_text(directory / FDS) or "",

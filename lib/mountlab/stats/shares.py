@@ -57,6 +57,11 @@ class DifferenceShare:
         return self.known and not self.low <= 0 <= self.high and self.high - self.low <= WIDEST
 
 
+MINOR = 0.01
+"""Of both sums together: a smaller part is no candidate for the largest of their difference. The choice looks at the
+sum of both sides, which does not depend on their difference where both vary alike."""
+
+
 def shares_of_parts(
     ours: Floats, theirs: Floats, groups: Sequence[Sequence[int]], *, level: float = 0.95
 ) -> list[DifferenceShare]:
@@ -64,13 +69,14 @@ def shares_of_parts(
 
     `ours`, `theirs`: the addends of each block, of shape (parts, blocks), with sums above 0; `groups`: parts by their
     rows. Two groups that are the same parts, or all parts between them, are one candidate; all parts together are none.
+    MINOR parts make no difference to this.
     """
-    parts = parts_of_log_ratio(ours, theirs)
-    everything = frozenset(range(len(parts)))
-    sides = [frozenset(group) for group in groups]
-    candidates = {frozenset((side, everything - side)) for side in sides if side != everything}
+    parts, sizes = parts_of_log_ratio(ours, theirs), (ours + theirs).sum(axis=1)
+    major = frozenset(np.flatnonzero(sizes >= MINOR * sizes.sum()).tolist())
+    sides = [major & frozenset(group) for group in groups]
+    candidates = {frozenset((side, major - side)) for side in sides if side and side != major}
     joint, whole = 1 - (1 - level) / max(len(candidates), 1), parts.sum(axis=0)
-    return [share_of_difference(parts[sorted(side)].sum(axis=0), whole, level=joint) for side in sides]
+    return [share_of_difference(parts[list(group)].sum(axis=0), whole, level=joint) for group in groups]
 
 
 def parts_of_log_ratio(ours: Floats, theirs: Floats) -> Floats:

@@ -160,6 +160,10 @@ class Tool(Protocol):
     def expected_s(self, workload: Workload) -> float:
         """Return a rough guess at its duration, for the plan."""
 
+    def queue_depth(self, argv: Sequence[str]) -> int:
+        """Return how many operations each of its threads keeps under way at a time; 0 where that is not known."""
+        return 0
+
     def hides_calls(self, argv: Sequence[str]) -> str:
         """Return why what it reads and writes are no system calls of its own; '' where they are."""
         return ""

@@ -152,6 +152,10 @@ class Fio(Tool):
             return self.trial_s(workload, max(workload.search.start, self.least_rate(workload)))
         return 0.5 + layout + fio_report.over_phases([(job.phase, 0.0) for job in jobs], map(_expected_s, jobs))
 
+    def queue_depth(self, argv: Sequence[str]) -> int:
+        depths = {word.partition("=")[2] for word in argv if word.startswith("--iodepth=")}
+        return int(depths.pop()) if len(depths) == 1 else 0
+
     def hides_calls(self, argv: Sequence[str]) -> str:
         return next((reason for word in argv if (reason := fio_options.HIDDEN_CALLS.get(word))), "")
 

@@ -14,17 +14,21 @@ from itertools import accumulate
 
 
 def collected(
-    submitted: Sequence[tuple[int, int]], done: Sequence[int], before: int, end_of: Callable[[int], int]
+    submitted: Sequence[tuple[int, int]],
+    done: Sequence[int],
+    before: int,
+    end_of: Callable[[int], int],
+    depth: int = 0,
 ) -> list[int | None]:
     """Return when each operation is collected; None where that is after the last event.
 
     `submitted`: when each was submitted, and when the call that did it ended; `done`: when each ended in the kernel, in
     order; `before`: how many of these were submitted before the first event; `end_of`: the end of the call in which the
-    thread waits at a moment, else the moment. The depth of the queue is the largest number that is under way: a tool
-    that waits for its device has all of them there. Times in ns.
+    thread waits at a moment, else the moment; `depth`: of the queue; where it is 0 the largest number under way:
+    a tool that waits for its device has all of them there. Times in ns.
     """
     events = sorted([(at, 1, end) for at, end in submitted] + [(at, -1, number) for number, at in enumerate(done)])
-    depth = max(accumulate((change for _, change, _ in events), initial=before))
+    depth = max(depth, *accumulate((change for _, change, _ in events), initial=before))
     waiting = deque[int | None]([None] * (depth - before) if before else [])
     ends: list[int | None] = [None] * len(done)
     under_way, asks, last = before, False, 0

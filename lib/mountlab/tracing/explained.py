@@ -117,6 +117,7 @@ def explained(
     *,
     calls: Calls | None = None,
     said: str = "",
+    depth: int = 0,
     kallsyms: str,
     tasks: str,
     fds: str,
@@ -127,11 +128,12 @@ def explained(
     """Return where the time of the operations in a trace went.
 
     `data`: perf.data; `calls`: None where `data` has the system calls of all processes, as records of Mountlab before
-    2026-12; `said`: what perf printed; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`:
-    lines of process, number and target of the files that the tool has open; `directory`: how the name of that of its
-    files ends; `devices`: major and minor number of the device below the file system, and of the disk that it is a
-    part of; `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the
-    trace cannot be read.
+    2026-12; `said`: what perf printed; `depth`: operations that each thread of the tool keeps under way, 0 where that
+    is not known; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`: lines of process,
+    number and target of the files that the tool has open; `directory`: how the name of that of its files ends;
+    `devices`: major and minor number of the device below the file system, and of the disk that it is a part of;
+    `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the trace cannot
+    be read.
     """
     trace, symbols = read_trace(data), read_symbols(kallsyms)
     if calls is not None:
@@ -141,7 +143,7 @@ def explained(
     numbers = frozenset(device_number(*each) for each in devices)
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
-    found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory)), trace.parents)
+    found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory), depth), trace.parents)
     found = _measured(found, tool_latency)
     by_name = {
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)

@@ -61,16 +61,19 @@ class OpenFiles:
     """Pipes, devices, files of /proc."""
 
 
-def operations_of(trace: Trace, requests: Requests, threads: Collection[int], files: OpenFiles) -> list[Operation]:
+def operations_of(
+    trace: Trace, requests: Requests, threads: Collection[int], files: OpenFiles, depth: int = 0
+) -> list[Operation]:
     """Return the operations that began and ended inside of the trace, by their end.
 
-    `threads`: those of the tool; () means all. `files`: those that it was seen to have open.
+    `threads`: those of the tool; () means all. `files`: those that it was seen to have open. `depth`: operations that
+    each thread keeps under way; 0 where that is not known.
     """
     wanted = frozenset(threads)
     found = [
         *_calls(trace, wanted, files),
-        *_uring(trace, wanted),
-        *_aio(trace, requests, wanted),
+        *_uring(trace, wanted, depth),
+        *_aio(trace, requests, wanted, depth),
     ]
     return sorted(_outside(trace.pauses, found), key=lambda each: each.end)
 
@@ -136,7 +139,7 @@ def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[O
                 yield Operation(name, tid, begin, end, end, end, int(size))
 
 
-def _uring(trace: Trace, wanted: frozenset[int]) -> Iterator[Operation]:
+def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
     """An operation by io_uring is known by the address of its request, which is used again when it has ended. Its
     thread is at work on it until it submits the next one, or leaves the call."""
     submits, completes = trace.rows("io_uring:io_uring_submit_req"), trace.rows("io_uring:io_uring_complete")
@@ -153,7 +156,9 @@ def _uring(trace: Trace, wanted: frozenset[int]) -> Iterator[Operation]:
         dones = sorted([*ended, *before.get(tid, []), *_lost_ends(submits, rows, completion)])
         begins = submits["TIME"][rows].tolist()
         submitted = [(at, calls.end_of(tid, at)) for at in begins]
-        ends = collected(submitted, [at for at, _ in dones], len(before.get(tid, [])), partial(calls.end_of, tid))
+        ends = collected(
+            submitted, [at for at, _ in dones], len(before.get(tid, [])), partial(calls.end_of, tid), depth
+        )
         for (done, row), end in zip(dones, ends, strict=True):
             name = _OPCODES.get(int(submits["opcode"][row]), "") if row >= 0 else ""
             result = int(completes["res"][completion[row]]) if name else -1
@@ -208,7 +213,7 @@ def _following(submits: Columns, end: int) -> dict[int, int]:
     return found
 
 
-def _aio(trace: Trace, requests: Requests, wanted: frozenset[int]) -> Iterator[Operation]:
+def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
     """An operation by libaio has no event of its own: one is taken for each request that a thread queued while it
     submitted. The tool collects them in the order in which they were done, as many at a time as the call says."""
     begins, ends = _pairs(trace, "io_submit", wanted)
@@ -222,7 +227,7 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int]) -> Iterator[O
             waiting.setdefault(tid, []).append((each, found))
     for tid, done in waiting.items():
         if trace.pauses:
-            yield from _collected_one_by_one(trace, requests, wanted, tid, done)
+            yield from _collected_one_by_one(trace, requests, wanted, tid, done, depth)
             continue
         ready, first = [operation for _, operation in sorted(done, key=lambda each: each[0].done)], 0
         for at, count in _collected(trace, wanted, tid):
@@ -232,7 +237,12 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int]) -> Iterator[O
 
 
 def _collected_one_by_one(
-    trace: Trace, requests: Requests, wanted: frozenset[int], tid: int, waiting: Sequence[tuple[Request, Operation]]
+    trace: Trace,
+    requests: Requests,
+    wanted: frozenset[int],
+    tid: int,
+    waiting: Sequence[tuple[Request, Operation]],
+    depth: int,
 ) -> Iterator[Operation]:
     """Requests are recorded all the time, also while system calls are not: their number says what was collected."""
     submits = _Calls(trace, "io_submit", wanted)
@@ -240,7 +250,7 @@ def _collected_one_by_one(
     every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
     submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
     dones = [each.done for each in every]
-    ends = collected(submitted, dones, 0, lambda at: max(call.end_of(tid, at) for call in waits))
+    ends = collected(submitted, dones, 0, lambda at: max(call.end_of(tid, at) for call in waits), depth)
     by_request = dict(zip(every, ends, strict=True))
     for request, operation in waiting:
         end = by_request[request]
