@@ -48,7 +48,11 @@ def by_name(cause: Cause) -> str:
 
 def explained(cause: Cause, results: Path, *, beside: str = QUIET) -> Record:
     began = time.monotonic()
-    with busy_machine() if beside == LOADED else nullcontext():
+    with ExitStack() as undo:
+        if beside == LOADED:
+            undo.enter_context(busy_machine())
+        elif cause.interrupts and not idle_is_traced(results):
+            undo.enter_context(busy_at_idle_priority())
         run = compared_run(cause, results, explain=BLOCKS)
     return judged(cause, run, beside=beside, took_s=time.monotonic() - began)
 

@@ -27,10 +27,10 @@ class Expected:
     """The ratio of work that names the cause by itself."""
 
     def verdict(self, layer: str, through: str) -> Verdict:
-        """Judge the largest part; '' for one of them: of a sum of parts; '' for both where none is shown."""
+        """Judge the largest part. '' stands for all: a sum counts where all of its parts do. Both '': none is shown."""
         if not layer and not through:
             return "not shown"
-        part = f"{layer}/{through}"
+        part = f"{layer or '*'}/{through or '*'}"
         if any(fnmatchcase(part, pattern) for pattern in self.right):
             return "right"
         return "consequence" if any(fnmatchcase(part, pattern) for pattern in self.consequence) else "wrong"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import re
 from collections import Counter
@@ -26,8 +27,8 @@ PLACE = re.compile(r"(<!-- causes -->\n)(.*?)(<!-- end of causes -->)", re.DOTAL
 QUIET, LOADED = "quiet", "loaded"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 HEADER = (
-    "| planted | operation | right | quiet | loaded | its share | work | on | kernel |",
-    "|---|---|---|---:|---:|---:|---:|---|---|",
+    "| planted | operation | right | quiet | loaded | past the run queue | its share | work | on | kernel |",
+    "|---|---|---|---:|---:|---:|---:|---:|---|---|",
 )
 
 
@@ -44,6 +45,10 @@ class Record:
     layer: str
     """Of the largest part, as `through`; '' for both where none is shown."""
     through: str
+    next_verdict: Verdict
+    """The same; of a wait for a processor that is not right, which the answer calls a consequence, of the next part."""
+    load: float | None
+    """Of the machine over the last minute, when the run had ended; None of early records."""
     share: float
     low: float
     high: float
@@ -74,7 +79,10 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
     own = next((each for each in found if (each.operation, each.statistic) == (expected.operation, "mean")), None)
     largest = own.largest if own else None
     layer, through = largest.part if largest else ("", "")
+    verdict = expected.verdict(layer, through)
     share = largest.share if largest else None
+    others = [(*part.part,) for part in own.parts if part.share.shown and part.part.layer != "run_queue"] if own else []
+    waits = layer == "run_queue" and verdict != "right"
     words = why_sentences.work_words(own, figures) if own else ""
     traces = run.why.traces[(run.why.traces["operation"] == expected.operation) & (run.why.traces["withheld"] == "")]
     sums = (traces["traced_mean"] / traces["tool_mean"]).groupby(traces["filesystem"]).median()
@@ -82,14 +90,16 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
         cause=cause.name,
         beside=beside,
         run=run.path.name,
-        verdict=expected.verdict(layer, through),
+        verdict=verdict,
         layer=layer,
         through=through,
+        next_verdict=expected.verdict(*(others[0] if others else ("", ""))) if waits else verdict,
+        load=os.getloadavg()[0],
         share=share.share if share else math.nan,
         low=share.low if share else math.nan,
         high=share.high if share else math.nan,
         work=words,
-        work_named=QUANTITIES[expected.ratio].noun.partition(" per ")[0] in words if expected.ratio else None,
+        work_named=_names(words, expected.ratio) if expected.ratio else None,
         sentence=why_sentences.cause_sentence(own, figures, lambda *_: {}) if own else "",
         ratio=own.ratio.ratio if own else math.nan,
         parts={
@@ -107,6 +117,11 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
     )
 
 
+def _names(words: str, quantity: str) -> bool:
+    """Whether the sentence on the work says that this ratio differs."""
+    return "same work" not in words and QUANTITIES[quantity].noun.partition(" per ")[0] in words
+
+
 def kept(path: Path) -> list[Record]:
     """Return the records of a file, none where it is not there yet."""
     lines = path.read_text().splitlines() if path.exists() else []
@@ -122,24 +137,31 @@ def keep(path: Path, record: Record) -> None:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def counted(records: Iterable[Record]) -> str:
-    """'4 / 1 / 0 / 0': how many of each verdict."""
-    verdicts = Counter(record.verdict for record in records)
-    return " / ".join(str(verdicts[verdict]) for verdict in VERDICTS) if verdicts else "not run"
+def counted(verdicts: Iterable[Verdict]) -> str:
+    """'4 / 1 / 0 / 0': how many of each."""
+    number = Counter(verdicts)
+    return " / ".join(str(number[verdict]) for verdict in VERDICTS) if number else "not run"
+
+
+def columns(records: Sequence[Record]) -> list[str]:
+    """Count the verdicts on a quiet machine, on a loaded one, and those past the run queue."""
+    apart = ([each.verdict for each in records if each.beside == beside] for beside in (QUIET, LOADED))
+    return [*map(counted, apart), counted(each.next_verdict for each in records)]
 
 
 def row(cause: Cause, records: Sequence[Record]) -> str:
     expected = EXPECTED[cause.name]
     shares = [record.share for record in records if record.verdict == "right"]
     named = [record.work_named for record in records if record.work_named is not None]
+    newest = max(record.run for record in records)
     cells = (
         f"`{cause.name}`: {cause.does}",
         expected.operation,
         ", ".join(f"`{part}`" for part in expected.right),
-        *(counted(each for each in records if each.beside == beside) for beside in (QUIET, LOADED)),
+        *columns(records),
         f"{median(shares):.0%}" if shares else "",
         f"{sum(named)} of {len(named)}" if named else "",
-        max(record.run[:8] for record in records),
+        "-".join((newest[:4], newest[4:6], newest[6:8])),
         max(record.kernel for record in records),
     )
     return f"| {' | '.join(cells)} |"
@@ -151,8 +173,7 @@ def put(text: str, records: Sequence[Record]) -> str:
     if place is None:
         raise ValueError("no line '<!-- causes -->' with '<!-- end of causes -->' below it")
     rows = [row(cause, own) for cause in CAUSES if (own := [each for each in records if each.cause == cause.name])]
-    total = [counted(each for each in records if each.beside == beside) for beside in (QUIET, LOADED)]
-    body = "\n".join([*HEADER, *rows, f"| **all** | | | {' | '.join(total)} | | | | |"])
+    body = "\n".join([*HEADER, *rows, f"| **all** | | | {' | '.join(columns(records))} | | | | |"])
     return f"{text[: place.end(1)]}\n{body}\n\n{text[place.start(3) :]}"
 
 

@@ -101,16 +101,16 @@ def hogging(mount: str) -> None:
 def moving(mount: str, tasks: str) -> None:
     """Move the tool of each trial, and so all that it starts, into another control group: `tasks` is its file."""
     for trial in trials(mount):
-        run = trial.parent.name.rpartition("-")[0]
-        pause_s = PAUSE_S / 5
+        run, members, moved = trial.parent.name.rpartition("-")[0], list[str](), set[str]()
         while trial.exists():
-            for members in glob.glob(f"{CGROUPS}/*/**/{run}.{trial.name}.*/[ct]*s", recursive=True):
-                if members.endswith(("/cgroup.threads", "/tasks")):
-                    for thread in _lines(members):
+            members = members or glob.glob(f"{CGROUPS}/*/**/{run}.{trial.name}.*/[ct]*s", recursive=True)
+            for path in members:
+                if path.endswith(("/cgroup.threads", "/tasks")):
+                    for thread in set(_lines(path)) - moved:
                         with suppress(OSError):  # it has ended
                             Path(tasks).write_text(thread)
-                        pause_s = 4 * PAUSE_S  # what they start is there already
-            time.sleep(pause_s)
+                        moved.add(thread)
+            time.sleep(PAUSE_S / 5)
 
 
 def _lines(path: str) -> list[str]:

@@ -1,7 +1,8 @@
 """Programs as a user has them, for the tool `command`: they print what they took by their own clock.
 
 `small_files.py create DIRECTORY FILES PROCESSES LENGTH` makes empty files with names of this length; each process has a
-directory of its own. `small_files.py read FILE BYTES` reads a file from its begin to its end, so many bytes at a time.
+directory of its own. `small_files.py read FILE BYTES SECONDS` reads a file from its begin to its end, so many bytes at
+a time, and again without its pages in memory until so many seconds are over.
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ def create(directory: str, files: str, processes: str, length: str) -> None:
     sys.stdout.write(f"each took {(time.perf_counter() - began) / each:.9f} s\n")
 
 
-def read(path: str, size: str) -> None:
+def read(path: str, size: str, seconds: str) -> None:
     file, amount, calls = os.open(path, os.O_RDONLY), int(size), 0
     began = time.perf_counter()
-    while os.read(file, amount):
-        calls += 1
-    sys.stdout.write(f"each took {(time.perf_counter() - began) / calls:.9f} s\n")
+    while (took := time.perf_counter() - began) < float(seconds):
+        if os.read(file, amount):
+            calls += 1
+        else:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.lseek(file, 0, os.SEEK_SET)
+    sys.stdout.write(f"each took {took / calls:.9f} s\n")
 
 
 if __name__ == "__main__":
-    {"create": create, "read": read}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "create":
+        create(*sys.argv[2:])
+    else:
+        read(*sys.argv[2:])

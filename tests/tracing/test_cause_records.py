@@ -20,7 +20,7 @@ def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = 
     return Record(
         cause=cause, beside=beside, run="20261128T101112-cause", verdict=verdict, layer="", through="", share=share,
         low=share, high=share, work="", work_named=named, sentence="", ratio=2.0, parts={}, sums={}, withheld=[],
-        cost={}, took_s=1.0, kernel="6.18",
+        cost={}, took_s=1.0, next_verdict=verdict if verdict != "wrong" else "right", load=1.0, kernel="6.18",
     )  # fmt: skip
 
 
@@ -32,6 +32,10 @@ def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = 
         ("queue", "own", "consequence"),
         ("queue", "writeback", "wrong"),
         ("device", "own", "wrong"),
+        ("", "journal", "right"),
+        ("journal", "", "right"),
+        ("queue", "", "wrong"),
+        ("", "own", "wrong"),
         ("", "", "not shown"),
     ],
 )
@@ -57,9 +61,9 @@ def test_the_table_counts_verdicts_of_each_cause_quiet_and_loaded_apart() -> Non
         record("fragmented file", "not shown"),
     ]
     rows = [line for line in put(put(EMPTY, []), records).splitlines() if line.startswith("| ")]
-    assert rows[1].endswith("| 1 / 1 / 0 / 0 | 1 / 0 / 0 / 0 | 80% | 3 of 3 | 20261128 | 6.18 |")
-    assert rows[2].endswith("| 0 / 0 / 1 / 1 | not run |  | 1 of 2 | 20261128 | 6.18 |")
-    assert rows[3] == "| **all** | | | 1 / 1 / 1 / 1 | 1 / 0 / 0 / 0 | | | | |"
+    assert rows[1].endswith("| 1 / 1 / 0 / 0 | 1 / 0 / 0 / 0 | 2 / 1 / 0 / 0 | 80% | 3 of 3 | 2026-11-28 | 6.18 |")
+    assert rows[2].endswith("| 0 / 0 / 1 / 1 | not run | 1 / 0 / 0 / 1 |  | 1 of 2 | 2026-11-28 | 6.18 |")
+    assert rows[3] == "| **all** | | | 1 / 1 / 1 / 1 | 1 / 0 / 0 / 0 | 3 / 1 / 0 / 1 | | | | |"
     assert put(EMPTY, records).startswith("before\n")
     assert put(EMPTY, records).endswith("<!-- end of causes -->\nafter\n")
 
