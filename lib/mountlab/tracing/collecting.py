@@ -34,11 +34,12 @@ def collected(
     under_way, asks, last = before, False, 0
     for at, change, value in events:
         under_way += change
-        end = end_of(at)
-        if change < 0 and (asks or (not waiting and end > max(at, last))):
-            ends[value], asks, last = end, False, end
-        elif change < 0:
-            waiting.append(value)
+        if change < 0:
+            end = end_of(at)
+            if asks or (not waiting and end > max(at, last)):
+                ends[value], asks, last = end, False, end
+            else:
+                waiting.append(value)
         elif under_way + len(waiting) < depth:
             continue
         elif not waiting:

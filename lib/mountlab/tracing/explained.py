@@ -148,7 +148,8 @@ def explained(
     by_name = {
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
     }
-    judged = tuple(_judged(trace, requests, by_name, tool_latency, said, calls is None or calls.root > 0))
+    weights = {name: _weights(operations, trace) for name, operations in by_name.items()}
+    judged = tuple(_judged(trace, requests, by_name, weights, tool_latency, said, calls is None or calls.root > 0))
     shown = [row.operation for row in judged if not row.withheld]
     if not shown:
         return Explained(trace=judged)
@@ -161,7 +162,7 @@ def explained(
         waits: list[tuple[int, int]] = []
         table = _table(operations, splitter, waits)
         instead += _ran_instead(name, len(operations), processors, waits)
-        layers += _layers(name, operations, table, _weights(operations, trace))
+        layers += _layers(name, operations, table, weights[name])
         slowest += _slowest(name, operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
@@ -231,6 +232,7 @@ def _judged(
     trace: Trace,
     requests: Requests,
     by_name: Mapping[str, list[Operation]],
+    weights: Mapping[str, np.ndarray],
     tool: Mapping[str, float],
     said: str,
     tool_is_known: bool,
@@ -243,7 +245,7 @@ def _judged(
         mean = np.nan
         if operations:
             lengths = [each.end - each.begin for each in operations]
-            mean = float(np.average(lengths, weights=_weights(operations, trace))) / NS_PER_S
+            mean = float(np.average(lengths, weights=weights[name])) / NS_PER_S
         yield TraceRow(
             operation=name,
             operations=len(operations),

@@ -225,10 +225,10 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -
             name = "read" if "R" in each.flags else "write" if "W" in each.flags else "sync"
             found = Operation(name, tid, begin, each.done, submitted, each.done, each.bytes)
             waiting.setdefault(tid, []).append((each, found))
+    if trace.pauses:
+        yield from _collected_one_by_one(trace, requests, wanted, waiting, depth)
+        return
     for tid, done in waiting.items():
-        if trace.pauses:
-            yield from _collected_one_by_one(trace, requests, wanted, tid, done, depth)
-            continue
         ready, first = [operation for _, operation in sorted(done, key=lambda each: each[0].done)], 0
         for at, count in _collected(trace, wanted, tid):
             took = [operation for operation in ready[first : first + count] if operation.done <= at]
@@ -240,22 +240,25 @@ def _collected_one_by_one(
     trace: Trace,
     requests: Requests,
     wanted: frozenset[int],
-    tid: int,
-    waiting: Sequence[tuple[Request, Operation]],
+    waiting: Mapping[int, Sequence[tuple[Request, Operation]]],
     depth: int,
 ) -> Iterator[Operation]:
     """Requests are recorded all the time, also while system calls are not: their number says what was collected."""
     submits = _Calls(trace, "io_submit", wanted)
     waits = [_Calls(trace, call, wanted) for call in COLLECTING if call != "io_uring_enter"]
-    every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
-    submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
-    dones = [each.done for each in every]
-    ends = collected(submitted, dones, 0, lambda at: max(call.end_of(tid, at) for call in waits), depth)
-    by_request = dict(zip(every, ends, strict=True))
-    for request, operation in waiting:
-        end = by_request[request]
-        if end is not None:
-            yield operation._replace(end=end)
+
+    def end_of(tid: int, at: int) -> int:
+        return max(call.end_of(tid, at) for call in waits)
+
+    for tid, operations in waiting.items():
+        every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
+        submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
+        ends = collected(submitted, [each.done for each in every], 0, partial(end_of, tid), depth)
+        by_request = dict(zip(every, ends, strict=True))
+        for request, operation in operations:
+            end = by_request[request]
+            if end is not None:
+                yield operation._replace(end=end)
 
 
 def _collected(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int, int]]:
