@@ -193,6 +193,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "cut": "Why the record ended before the tool did, after window_s; empty where it did not.",
     "traced_mean": "The mean latency by the trace, in seconds.",
     "tool_mean": "The mean latency by the tool itself; empty where it does not say.",
+    "traced_in_flight": "How many operations were under way at a time, by the trace.",
+    "tool_in_flight": "The same by the tool itself, latency times rate (Little's law); empty where it does not say.",
     "withheld": "Why no split of it is shown; empty where one is.",
     "rank": "1: the slowest of its trial.",
     "began_s": "When the operation began, in seconds since the trace did.",

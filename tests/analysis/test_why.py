@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from mountlab.analysis import why
+from mountlab.analysis import why, why_doubts
 from mountlab.analysis.why import LayerPart
 from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
 from mountlab.core.findings import Comparison
@@ -152,25 +152,48 @@ def test_where_noise_hides_which_of_several_parts_is_the_largest_their_sum_is_na
     assert largest.part == LayerPart("", "checkpoint")
 
 
+@every_row(
+    ("waited", "named", "before"),
+    [(0.45, "reclaim", "run_queue"), (0.55, "run_queue", None), (0.2, "device", None)],
+)
+def test_a_wait_for_a_processor_is_named_first_from_half_of_a_difference_on(
+    waited: float, named: str, before: str | None
+) -> None:
+    """It follows from something else. `waited`: its share; a third of the difference is reclaim."""
+    parts = {"run_queue": waited, "reclaim": 1 / 3, "device": 2 / 3 - waited}
+    truth = {
+        "ext4": {"sync": {(layer, "own"): 1e-4 for layer in parts}},
+        "xfs": {"sync": {(layer, "own"): 1e-4 + 1e-2 * share for layer, share in parts.items()}},
+    }
+    (cause,) = (each for each in causes(simulated_why(SWEEP, truth, spread=0.01)) if each.statistic == "mean")
+    assert cause.largest is not None
+    assert cause.largest.part == LayerPart(named, "own")
+    assert (cause.wait_before.part.layer if cause.wait_before else None) == before
+
+
 def test_withheld_trials_show_in_no_figure_and_are_named_with_their_reason() -> None:
     frames = simulated_why(SWEEP, changes={("xfs", 2): {"withheld": "2.0 % of the events were lost"}})
     counts = {split.filesystem: split.whole.n for split in why.splits(frames, SWEEP)}
     assert counts == {"ext4": 5, "xfs": 4}
     assert {each.figure.n for each in why.work(frames, SWEEP) if each.filesystem == "xfs"} == {4}
-    found = why.withheld(frames)
+    found = why_doubts.withheld(frames)
     assert {(each.cell, each.reason, each.trials, each.of) for each in found} == {
         ("xfs/fsync", "2.0 % of the events were lost", 1, 5)
     }
 
 
 def test_parts_that_do_not_add_up_to_what_the_tool_says_are_named() -> None:
-    assert why.off(simulated_why(SWEEP)) == []
+    assert why_doubts.off(simulated_why(SWEEP)) == []
     other = {"traced_mean": 1e-3, "tool_mean": 1.2e-3}
-    found = why.off(simulated_why(SWEEP, changes={("xfs", block): other for block in range(1, 6)}))
+    found = why_doubts.off(simulated_why(SWEEP, changes={("xfs", block): other for block in range(1, 6)}))
     assert {(each.cell, each.operation) for each in found} == {("xfs/fsync", "sync"), ("xfs/fsync", "write")}
     assert found[0].by == pytest.approx(1 / 6)
+    assert not found[0].is_slowed
+    slower = {"traced_mean": 1.2e-3, "tool_mean": 1e-3, "traced_in_flight": 31.5, "tool_in_flight": 32.0}
+    found = why_doubts.off(simulated_why(SWEEP, changes={("xfs", block): slower for block in range(1, 6)}))
+    assert [each.is_slowed for each in found] == [True, True]
     unknown = {"traced_mean": 1e-3, "tool_mean": math.nan}
-    assert why.off(simulated_why(SWEEP, changes={("xfs", block): unknown for block in range(1, 6)})) == []
+    assert why_doubts.off(simulated_why(SWEEP, changes={("xfs", block): unknown for block in range(1, 6)})) == []
 
 
 def test_ratios_of_work_are_paired_with_those_of_the_baseline() -> None:
@@ -220,7 +243,7 @@ def test_what_tracing_costs_is_the_ratio_of_diagnostic_to_counted_trials() -> No
     rows += [(f"t{n}", cell, False, 100.0 + n % 3) for n, cell in enumerate(["ext4/fsync", "xfs/fsync"] * 5)]
     measured = pd.DataFrame(rows, columns=["trial_id", "cell", "warmup", "value"])
     measured = measured.assign(metric="write_iops", label="", unit="1/s", block=1)
-    found = why.costs(frames, measured, {"fsync": ("write_iops",)}, SWEEP)
+    found = why_doubts.costs(frames, measured, {"fsync": ("write_iops",)}, SWEEP)
     assert [each.cell for each in found] == ["ext4/fsync", "xfs/fsync"]
     assert found[0].ratio.low < 0.95 < found[0].ratio.high
     assert found[0].ratio.high < 1
@@ -233,13 +256,13 @@ def test_a_run_without_diagnostic_trials_has_empty_frames_and_no_findings() -> N
     assert {name: list(frame.columns) for name, frame in none.frames.items()} == {
         name: list(columns) for name, columns in COLUMNS.items()
     }
-    assert (why.splits(none, SWEEP), causes(none), why.work(none, SWEEP), why.withheld(none)) == ([], [], [], [])
-    assert why.lost(none) == (0, 0)
+    assert (why.splits(none, SWEEP), causes(none), why.work(none, SWEEP), why_doubts.withheld(none)) == ([], [], [], [])
+    assert why_doubts.lost(none) == (0, 0)
 
 
 def test_lost_events_are_counted_once_a_trial() -> None:
     frames = simulated_why(SWEEP, changes={("xfs", 1): {"lost_events": 7}})
-    assert why.lost(frames) == (7, 10 * 40_000)
+    assert why_doubts.lost(frames) == (7, 10 * 40_000)
 
 
 def test_the_frames_of_the_findings_have_a_row_for_each_part() -> None:

@@ -177,6 +177,19 @@ def test_waiting_for_a_processor_is_called_a_consequence_of_what_ran_instead(ran
     assert whole.endswith(f" Waiting for a processor is a consequence, not a cause: {said}.")
 
 
+def test_beside_a_wait_for_a_processor_below_half_of_a_difference_the_largest_part_is_named() -> None:
+    crowded = {
+        "ext4": {"sync": {("run_queue", "own"): 1e-4, ("reclaim", "own"): 1e-4, ("device", "own"): 1e-4}},
+        "xfs": {"sync": {("run_queue", "own"): 4.3e-3, ("reclaim", "own"): 3.5e-3, ("device", "own"): 2.4e-3}},
+    }
+    said = sentences(run_of("ext4", "xfs", truth=crowded, spread=0.01), {"stress-ng": 4e-3})[0]
+    assert re.search(
+        r"Beside waiting for a processor, 4\d % \[\d+, \d+\], the largest part of the difference is freeing memory: "
+        r"3\d % \[\d+, \d+\]\.", said,
+    )  # fmt: skip
+    assert re.search(r"Next: the device, 2\d % \[\d+, \d+\]\. Waiting for a processor is a consequence", said)
+
+
 def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited() -> None:
     run = run_of("ext4", "xfs", truth=CROWDED)
     trials = run.why.traces[["trial_id", "block", "cell", "filesystem", "workload"]].itertuples(index=False, name=None)
@@ -274,11 +287,13 @@ def test_withheld_trials_and_sums_that_are_off_are_said_beside_the_figures() -> 
     lost = {"withheld": "the kernel had no room for 9 of 99 events", "lost_events": 9}
     wrong = {"traced_mean": 1e-3, "tool_mean": 1.2e-3}
     changes: dict[tuple[str, int], dict[str, Any]] = {("btrfs", 2): lost}
-    changes |= {("xfs", block): wrong for block in range(1, 6)}
+    slowed = {"traced_mean": 1.2e-3, "tool_mean": 1e-3, "traced_in_flight": 16.1, "tool_in_flight": 16.0}
+    changes |= {("xfs", block): wrong for block in range(1, 6)} | {("tmpfs", block): slowed for block in range(1, 6)}
     text = shown(run_of(*NAMES, changes=changes))
     said = "btrfs/fsync: 1 of 5 diagnostic trials is withheld: the kernel had no room for 9 of 99 events."
     assert text.count(said) == 1
     assert "xfs/fsync: the traced mean of sync is 1.00 ms, the tool's own 1.20 ms: 17 % apart." in text
+    assert "1.20 ms, the tool's own 1.00 ms: 20 % apart, since operations are slower while they are traced." in text
 
 
 def test_a_run_without_diagnostic_trials_says_in_one_line_how_to_get_them() -> None:

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from mountlab.core import disk
 from mountlab.core.errors import ParseError
-from mountlab.core.model import Measurement
 from mountlab.publish import publish as publishing
 from mountlab.publish import reproduce
 from mountlab.publish.publish import Wishes, publish
@@ -33,7 +32,7 @@ DEVICE, KERNEL = (7, 0), b"ffffffff81000000 T vfs_read\n"
 FOUND = Explained(
     layers=(LayerRow("read", "mean", "device", "own", 0.1 + 0.2), LayerRow("read", "mean", "processor", "own", 1e-6)),
     work=(WorkRow("", "device_ios_per_op", "", 1.5, "1"),),
-    trace=(TraceRow("read", 512, np.int64(9000), 3, 1.5, 0.300001, 0.31, ""),),
+    trace=(TraceRow("read", 512, np.int64(9000), 3, 1.5, 0.300001, 0.31, "", 0.5, "full", 31.5, 32.0),),
 )
 
 
@@ -164,13 +163,14 @@ def test_a_trace_that_unpacks_to_more_than_a_trace_may_be_is_refused(
 def test_the_tools_own_means_are_those_of_the_trial(
     results_dir: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = store.load_run(traced(results_dir, TRACE))
-    first = str(run.trials["trial_id"].iloc[0])
-    row = run.measurements[run.measurements["trial_id"] == first].iloc[0]
-    added = Measurement(metric="sync_latency_mean", value=0.002, unit="s")
-    own = run.measurements.copy()
-    own.loc[len(own)] = {**row.to_dict(), "metric": added.metric, "label": "", "value": added.value, "unit": "s"}
-    assert why_files._tool_latency(own, first) == {"sync": 0.002}
+    path = traced(results_dir, TRACE)
+    trial, own = read_journal(path)[0], store.load_run(path).measurements
+    row = own[own["trial_id"] == trial.trial_id].iloc[0].to_dict()
+    for metric, value, unit in (("sync_latency_mean", 0.002, "s"), ("sync_rate", 400.0, "1/s")):
+        own.loc[len(own)] = {**row, "metric": metric, "label": "", "value": value, "unit": unit}
+    said = why_files._tool_figures(own, trial)
+    assert said.mean == {"sync": 0.002}
+    assert said.in_flight("sync") == pytest.approx(0.8)
 
 
 def test_disks_of_a_partition_are_found_by_their_names() -> None:
@@ -205,9 +205,14 @@ def test_a_copy_of_an_earlier_version_is_read_without_the_sleeps_that_it_lacks(t
     trial = ok(the_plan().trials[0])
     said = json.loads(why_files.as_json(FOUND))
     del said["sleeps"]
+    said["trace"] = [row[:8] for row in said["trace"]]
     (tmp_path / trial.trial_id).mkdir()
     (tmp_path / trial.trial_id / why_files.EXPLAINED).write_text(json.dumps(said))
-    assert why_files.explained_of(tmp_path, trial, pd.DataFrame()) == FOUND
+    found = why_files.explained_of(tmp_path, trial, pd.DataFrame())
+    assert replace(found, trace=()) == replace(FOUND, trace=())
+    (row,) = found.trace
+    assert row[:10] == (*FOUND.trace[0][:8], 1.0, "")
+    assert np.isnan([row.traced_in_flight, row.tool_in_flight]).all()
 
 
 def test_a_copy_names_no_other_program_of_the_box() -> None:

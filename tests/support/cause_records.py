@@ -16,7 +16,7 @@ from typing import get_args
 
 from cause_parts import EXPECTED, Verdict
 from causes import CAUSES, Cause
-from mountlab.analysis import why
+from mountlab.analysis import why, why_doubts
 from mountlab.core.layers import QUANTITIES
 from mountlab.report import why_sentences
 from mountlab.results.store import Run
@@ -108,10 +108,10 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
             if (split.operation, split.statistic) == (expected.operation, "mean")
         },
         sums={str(side): float(value) for side, value in sums.items() if math.isfinite(value)},
-        withheld=[f"{each.cell} {each.operations}: {each.reason}" for each in why.withheld(run.why)],
+        withheld=[f"{each.cell} {each.operations}: {each.reason}" for each in why_doubts.withheld(run.why)],
         cost={
             f"{each.metric} {each.cell}": each.ratio.ratio
-            for each in why.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
+            for each in why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
         },
         took_s=took_s,
     )

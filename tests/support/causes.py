@@ -22,8 +22,6 @@ import pytest
 import slow_device
 import small_files
 from disks import MIB, Disks
-from mountlab.results import store
-from mountlab.results.store import Run
 from mountlab.runner import workflow
 from sweeps import CLOCK, sweep
 from waiting import wait_until
@@ -66,8 +64,8 @@ class Cause:
     """Whether requests end in an interrupt, which no trace shows where the kernel hides idle processors."""
 
 
-def compared_run(cause: Cause, results: Path, **design: Any) -> Run:
-    """Run a sweep of two file systems that are equal but for the cause."""
+def compared(cause: Cause, results: Path, **design: Any) -> Path:
+    """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept."""
     with ExitStack() as undo:
         place = undo.enter_context(own_place())
         filesystems = {}
@@ -81,7 +79,7 @@ def compared_run(cause: Cause, results: Path, **design: Any) -> Run:
             design={"repeats": 1, **design},
             baseline=PLAIN,
         )
-        return store.load_run(workflow.run(resolved, results=results))
+        return workflow.run(resolved, results=results)
 
 
 # --- what they are made of --------------------------------------------------------------------------------------------
@@ -125,6 +123,18 @@ def set_to(undo: ExitStack, path: Path, value: object, after: object = None) -> 
     path.write_text(str(value))
 
 
+def grouped(undo: ExitStack, controller: str, name: str, values: Mapping[str, object]) -> Path:
+    """Make a control group (version 1) with these values in its files. Gives the file of its threads."""
+    tasks = CGROUPS / controller / name / "tasks"
+    if not (CGROUPS / controller / "tasks").exists():
+        pytest.skip(f"needs {CGROUPS / controller}: the controller of control groups v1, mounted there")
+    tasks.parent.mkdir()
+    undo.callback(tasks.parent.rmdir)
+    for file, value in values.items():
+        tasks.with_name(file).write_text(str(value))
+    return tasks
+
+
 def number_of(device: str) -> str:
     """'7:3', as the kernel's files name a device."""
     status = os.stat(device)
@@ -151,11 +161,22 @@ def beside(undo: ExitStack, work: Callable[..., None], *values: object, words: t
     undo.callback(ended, subprocess.Popen(argv, start_new_session=True))
 
 
-def keep_busy(undo: ExitStack, loops: int, *priority: str) -> None:
-    """Run so many busy loops a processor until the stack is closed. `priority`: the words that give them theirs."""
-    for _ in range(loops * (os.cpu_count() or 1)):
-        words = [*priority, "sh", "-c", "while :; do :; done"]
-        undo.callback(ended, subprocess.Popen(words, start_new_session=True))
+def keep_busy(undo: ExitStack, tasks: Path) -> None:
+    """Run a busy loop on each processor in a control group, whose file of its threads is `tasks`."""
+    for processor in os.sched_getaffinity(0):
+        loop = subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+        undo.callback(ended, loop)
+        os.sched_setaffinity(loop.pid, {processor})
+        tasks.write_text(str(loop.pid))
+
+
+@contextmanager
+def busy_at_idle_priority() -> Iterator[None]:
+    """No processor is idle, and whatever wants one gets it at once. The group is idle, and not only its loops: as a
+    session of its own each would have as much of a processor as a tool in another one (sched_autogroup_enabled)."""
+    with ExitStack() as undo:
+        keep_busy(undo, grouped(undo, "cpu", f"mountlab-idle-{os.getpid()}", {"cpu.idle": 1}))
+        yield
 
 
 @contextmanager
@@ -256,13 +277,8 @@ def confined(controller: str, **limits: object) -> Plant:
         # With data=journal the page cache has no large folios: they would make reclaim cheap.
         _, mount = mounted(undo, place, options="data=journal" if controller == "memory" else "defaults")
         if there:
-            tasks = CGROUPS / controller / place.parent.name / "tasks"
-            if not (CGROUPS / controller / "tasks").exists():
-                pytest.skip(f"needs {CGROUPS / controller}: the controller of control groups v1, mounted there")
-            tasks.parent.mkdir()
-            undo.callback(tasks.parent.rmdir)
-            for name, value in limits.items():
-                tasks.with_name(name.replace("__", ".")).write_text(str(value))
+            values = {name.replace("__", "."): value for name, value in limits.items()}
+            tasks = grouped(undo, controller, place.parent.name, values)
             beside(undo, neighbours.moving, mount, tasks)
         return measured(mount)
 

@@ -115,7 +115,7 @@ def simulated_why(
                 row = {
                     "operations": 2000, "events": 40_000, "lost_events": 0, "window_s": 10.0, "traced_mean": whole,
                     "tool_mean": whole * float(rng.normal(1.01, 0.003)), "withheld": "",
-                    "seen": 1.0, "cut": "",
+                    "seen": 1.0, "cut": "", "traced_in_flight": np.nan, "tool_in_flight": np.nan,
                 } | dict((changes or {}).get((name, block), {}))  # fmt: skip
                 traces.append((*trial, operation, *row.values()))
             figures = {("", quantity, ""): mean for quantity, mean in WORK.get(name, {}).items()}

@@ -11,7 +11,7 @@ import pytest
 from mountlab.core.errors import ParseError
 from mountlab.tracing.calls import NUMBERS, seen_weights, stretches
 from mountlab.tracing.events import CALLS
-from mountlab.tracing.explained import Calls, Explained, explained
+from mountlab.tracing.explained import Calls, Explained, ToolFigures, explained
 from rows import every_row
 from synthetic_trace import DEVICE, PerfData, Timeline
 
@@ -53,13 +53,13 @@ def explain(
     **more: Any,
 ) -> Explained:
     calls = Calls(calls_of(line, **more), windows, root)
-    return beside(line, calls, tool=tool)
+    return beside(line, calls, tool=ToolFigures(tool or {}))
 
 
-def beside(line: Timeline, calls: Calls, said: str = "", tool: Mapping[str, float] | None = None) -> Explained:
+def beside(line: Timeline, calls: Calls, said: str = "", tool: ToolFigures = ToolFigures()) -> Explained:  # noqa: B008
     return explained(
         without_calls(line).perf_data(), calls=calls, said=said, kallsyms=line.kallsyms, tasks="", fds="",
-        directory="trial", devices=[DEVICE], tool_latency=tool or {},
+        directory="trial", devices=[DEVICE], tool=tool,
     )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def test_calls_by_number_explain_what_those_by_name_do(machine: str) -> None:
     line.sleeps(TOOL, 5100, 8000, "jbd2_log_wait_commit")
     by_name = explained(
         line.perf_data(), kallsyms=line.kallsyms, tasks="", fds=f"{TOOL} 3 /srv/trial/f\n", directory="trial",
-        devices=[DEVICE], tool_latency={},
+        devices=[DEVICE], tool=ToolFigures(),
     )  # fmt: skip
     found = explain(line, machine=machine)
     assert found.layers == by_name.layers
@@ -191,6 +191,34 @@ def test_parts_that_are_far_from_what_the_tool_measured_are_no_split(mean_s: flo
     found = explain(writing([1000, 2000]), tool={"write": mean_s})
     assert [row.withheld for row in found.trace] == [withheld]
     assert bool(found.layers) == (not withheld)
+
+
+@every_row(("mean_s", "times_itself", "is_split"), [(300e-6, False, False), (300e-6, True, True), (50e-6, True, False)])
+def test_a_program_that_times_itself_may_take_longer_than_its_calls(
+    mean_s: float, times_itself: bool, is_split: bool
+) -> None:
+    line = writing([1000, 200_000], length=100_000)
+    tool = ToolFigures({"write": mean_s}, times_itself=times_itself)
+    found = beside(line, Calls(calls_of(line), "", SHELL), tool=tool)
+    assert bool(found.layers) == is_split
+
+
+@every_row(("mean_s", "rate", "is_split"), [
+    (60e-6, 10_000, True),  # 0.6 under way at a time, as in the trace: slower while it is traced
+    (60e-6, 3_000, False),
+    (300e-6, 2_000, False),  # faster
+    (40e-6, 15_000, False),  # more than twice as slow
+])  # fmt: skip
+def test_operations_that_are_slower_while_they_are_traced_are_split_where_as_many_are_under_way(
+    mean_s: float, rate: float, is_split: bool
+) -> None:
+    """Each takes 100 us, and they begin 167 us apart."""
+    line = writing([1000 + round(number * 166_667) for number in range(50)], length=100_000)
+    found = beside(line, Calls(calls_of(line), "", SHELL), tool=ToolFigures({"write": mean_s}, {"write": rate}))
+    assert bool(found.layers) == is_split
+    (row,) = found.trace
+    assert row.traced_in_flight == pytest.approx(0.6, rel=0.02)
+    assert row.tool_in_flight == pytest.approx(mean_s * rate)
 
 
 def test_what_a_tool_measured_and_no_call_shows_is_withheld_with_the_reason() -> None:

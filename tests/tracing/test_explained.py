@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.tracing.explained import Explained, explained, names_of
+from mountlab.tracing.explained import Explained, ToolFigures, explained, names_of
 from mountlab.tracing.operations import OpenFiles, operations_of
 from mountlab.tracing.requests import requests_of
 from mountlab.tracing.spent import Processors
@@ -37,7 +37,7 @@ def written(count: int, device_ns: int = 800, each: int = 2000) -> Timeline:
 
 def explain(line: Timeline, tool: Mapping[str, float] | None = None, **more: Any) -> Explained:
     told = {"tasks": "", "fds": "5 3 /srv/trial/f\n", "directory": "trial", "devices": [DEVICE], **more}
-    return explained(line.perf_data(), kallsyms=line.kallsyms, tool_latency=tool or {}, **told)
+    return explained(line.perf_data(), kallsyms=line.kallsyms, tool=ToolFigures(tool or {}), **told)
 
 
 def ns(found: Explained, operation: str, statistic: str = "mean") -> dict[str, float]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mountlab.core.errors import ParseError
-from mountlab.tracing.explained import Explained, explained
+from mountlab.tracing.explained import Explained, ToolFigures, explained
 from mountlab.tracing.perf_data import Trace, read_trace
 from rows import every_row
 from synthetic_trace import (
@@ -60,7 +60,7 @@ FILE = whole().perf_data()
 def explain(data: bytes, line: Timeline | None = None) -> Explained:
     return explained(
         data, kallsyms=(line or whole()).kallsyms, tasks="", fds="5 3 /x/f\n", directory="x", devices=[DEVICE],
-        tool_latency={},
+        tool=ToolFigures(),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.tracing.explained import Explained, explained
+from mountlab.tracing.explained import Explained, ToolFigures, explained
 from mountlab.tracing.operations import OpenFiles, operations_of
 from mountlab.tracing.parts import Splitter
 from mountlab.tracing.perf_data import Trace, read_trace
@@ -41,7 +41,7 @@ def explain(data: bytes, name: str) -> Explained:
         fds=said["fds"],
         directory="trial",
         devices=[tuple(said["device"])] if said["device"] else [],
-        tool_latency=said["fio_mean_s"],
+        tool=ToolFigures(said["fio_mean_s"]),
     )
 
 

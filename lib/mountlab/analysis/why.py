@@ -9,29 +9,29 @@ are each one by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from mountlab.analysis.why_frames import Why
+from mountlab.analysis.why_frames import Why, rows_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
 from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
-from mountlab.stats import DifferenceShare, Ratio, compare, compare_unpaired, estimate, shares_of_parts
+from mountlab.stats import DifferenceShare, Ratio, compare, estimate, shares_of_parts
 from mountlab.stats.histograms import enough
 
 STATISTICS = ("mean", "p99")
-SUM_WITHIN = 0.05
-"""So near to the tool's own mean latency the parts of an operation are to add up."""
 _LEAST_TIME = 0.05
 """Of the time of all operations: one that takes less is not spoken of."""
 _FEW = 0.01
 """Reads of a workload that writes, or the reverse, by which it is none of both."""
+_MOST_OF_IT = 0.5
+"""The share of a difference from which on waits for a processor are its largest part, whatever else is shown."""
 FEWEST = 2
 """Diagnostic trials without which nothing is said about a cell."""
 
@@ -79,6 +79,10 @@ class PartOfDifference:
     """The mean of candidate less baseline."""
     share: DifferenceShare
 
+    @property
+    def is_wait_for_processor(self) -> bool:
+        return self.part.layer == "run_queue"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
@@ -111,13 +115,28 @@ class Cause:
     def largest(self) -> PartOfDifference | None:
         """The largest part; where noise hides which of several that is, what they are together: a layer for all that it
         served, or all that was done on behalf of something else. None where nothing is shown: the latencies may be the
-        same, or all of that may be none of their difference."""
-        if not self.parts or not self.differs:
+        same, or all of that may be none of their difference. A wait for a processor follows from something else: below
+        half of the difference the largest part beside it is meant, where one is shown."""
+        if not self.differs:
             return None
-        first = self.parts[0]
+        largest, beside_waits = self._largest(waits=True), self._largest(waits=False)
+        waiting = sum(each.share.share for each in self.parts if each.is_wait_for_processor)
+        return beside_waits if beside_waits and waiting < _MOST_OF_IT else largest
+
+    @property
+    def wait_before(self) -> PartOfDifference | None:
+        """The wait for a processor that is larger than `largest`; None where there is none."""
+        largest = self.largest
+        waits = (each for each in self.parts if each.share.shown and each.is_wait_for_processor)
+        return next((each for each in waits if largest and each.share.share > largest.share.share), None)
+
+    def _largest(self, *, waits: bool) -> PartOfDifference | None:
+        """Return the largest part, or sum of parts, that is shown: with waits for a processor, or without."""
+        kept = [each for each in self.parts if waits or not each.is_wait_for_processor]
         sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
-        larger = (each for each in sums if each.share.share >= first.share.share)
-        return next((each for each in (first, *larger) if each.share.shown), None)
+        larger = (each for each in sums if waits or not each.is_wait_for_processor)
+        larger = (each for each in larger if each.share.share >= kept[0].share.share)
+        return next((each for each in (*kept[:1], *larger) if each.share.shown), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,69 +159,12 @@ class WorkFigure:
 
 
 @dataclass(frozen=True)
-class Withheld:
-    """Diagnostic trials of a cell whose split is not shown, and why."""
-
-    cell: str
-    operations: str
-    """'' for all of them."""
-    reason: str
-    trials: int
-    of: int
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Diagnostic trials of a cell whose record ended before the tool did."""
-
-    cell: str
-    reason: str
-    trials: int
-    of: int
-    earliest_s: float
-    """How long the shortest of these records is."""
-
-
-@dataclass(frozen=True)
-class PartlySeen:
-    """A cell whose system calls are so many that they were recorded in windows."""
-
-    cell: str
-    share: float
-    """Of the time of its diagnostic trials."""
-
-
-@dataclass(frozen=True)
 class FewOperations:
     """An operation of a cell without a 99th percentile: a diagnostic trial holds too few."""
 
     cell: str
     operation: str
     fewest: int
-
-
-@dataclass(frozen=True)
-class Off:
-    """An operation of a cell whose parts do not add up to what the tool says."""
-
-    cell: str
-    operation: str
-    traced: float
-    tool: float
-
-    @property
-    def by(self) -> float:
-        """How far they are off, as a share of the tool's mean."""
-        return abs(self.traced / self.tool - 1)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A figure of the diagnostic trials of a cell as a ratio to that of its counted ones: what tracing costs."""
-
-    cell: str
-    metric: str
-    ratio: Ratio
 
 
 # ── parts of a latency ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -242,7 +204,7 @@ def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
     few = {Where(each.cell, each.operation, "p99") for each in few_operations(why)}
     rows = shown(why, why.layers)
     columns = ("cell", "operation", "statistic", "block", "layer", "through", "seconds")
-    for cell, operation, statistic, block, layer, through, seconds in _rows(rows, *columns):
+    for cell, operation, statistic, block, layer, through, seconds in rows_of(rows, *columns):
         where = Where(cell, operation, statistic)
         if where in few:
             continue
@@ -261,7 +223,7 @@ def _parts(blocks: Iterable[Mapping[LayerPart, float]]) -> list[LayerPart]:
 def operations(why: Why) -> list[str]:
     """Return the operations that a trace was made for, by the time that they take in all trials, the longest first."""
     taken: dict[str, float] = dict.fromkeys(why.layers["operation"], 0.0)
-    for operation, count, mean in _rows(why.traces, "operation", "operations", "traced_mean"):
+    for operation, count, mean in rows_of(why.traces, "operation", "operations", "traced_mean"):
         taken[operation] = taken.get(operation, 0.0) + (float(count) * mean if math.isfinite(mean) else 0.0)
     return sorted((each for each in taken if each), key=lambda each: -taken[each])
 
@@ -275,7 +237,7 @@ def main_operations(why: Why, cells: Collection[str]) -> set[str]:
 def time_taken(why: Why, cells: Collection[str]) -> dict[str, float]:
     """Return the seconds that each operation takes in all diagnostic trials of some cells together."""
     taken: dict[str, float] = {}
-    for cell, operation, count, mean in _rows(why.traces, "cell", "operation", "operations", "traced_mean"):
+    for cell, operation, count, mean in rows_of(why.traces, "cell", "operation", "operations", "traced_mean"):
         if cell in cells and math.isfinite(mean):
             taken[operation] = taken.get(operation, 0.0) + float(count) * mean
     return taken
@@ -392,7 +354,7 @@ def _moving(why: Why, sweep: Sweep, workload: str) -> str:
 def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
     found: dict[tuple[_WorkKey, str], dict[int, float]] = {}
     columns = ("operation", "quantity", "label", "unit", "cell", "block", "value")
-    for operation, quantity, label, unit, cell, block, value in _rows(shown(why, why.work), *columns):
+    for operation, quantity, label, unit, cell, block, value in rows_of(shown(why, why.work), *columns):
         if math.isfinite(value) and quantity != RAN_INSTEAD:
             found.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
     return found
@@ -448,13 +410,13 @@ def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[
     return None
 
 
-# ── what is to be said beside them ───────────────────────────────────────────────────────────────────────────────────
+# ── what is not shown ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of what is withheld. A row for the whole trial is, where all of the trial's operations are."""
     hidden, kept = set[tuple[str, str]](), set[str]()
-    for trial, operation, reason in _rows(why.traces, "trial_id", "operation", "withheld"):
+    for trial, operation, reason in rows_of(why.traces, "trial_id", "operation", "withheld"):
         if reason:
             hidden.add((trial, operation))
         else:
@@ -462,89 +424,18 @@ def shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
     whole = {trial for trial, _ in hidden} - kept
     own = [
         (trial in whole) or (trial, operation) in hidden or (trial, "") in hidden
-        for trial, operation in _rows(frame, "trial_id", "operation")
+        for trial, operation in rows_of(frame, "trial_id", "operation")
     ]
     return frame[~np.array(own, dtype=bool)]
-
-
-def withheld(why: Why) -> list[Withheld]:
-    """Return the diagnostic trials whose split is not shown, and why; one entry for a cell and a reason, or for some of
-    its operations."""
-    hidden, every = dict[tuple[str, str], dict[str, set[str]]](), dict[str, dict[str, set[str]]]()
-    for cell, operation, trial, reason in _rows(why.traces, "cell", "operation", "trial_id", "withheld"):
-        every.setdefault(cell, {}).setdefault(trial, set()).add(operation)
-        if reason:
-            hidden.setdefault((cell, reason), {}).setdefault(trial, set()).add(operation)
-    found = []
-    for (cell, reason), trials in hidden.items():
-        whole = all(operations == every[cell][trial] for trial, operations in trials.items())
-        names = "" if whole else ", ".join(sorted({each for own in trials.values() for each in own}))
-        found.append(Withheld(cell, names, reason, len(trials), len(every[cell])))
-    return found
-
-
-def cuts(why: Why) -> list[Cut]:
-    """Return the cells with records that ended before the tool did, and how many."""
-    traces = why.traces.drop_duplicates("trial_id")
-    found = []
-    for (cell, reason), rows in traces[traces["cut"] != ""].groupby(["cell", "cut"], sort=False):
-        of = int((traces["cell"] == cell).sum())
-        found.append(Cut(str(cell), str(reason), len(rows), of, float(rows["window_s"].min())))
-    return found
-
-
-def partly_seen(why: Why) -> list[PartlySeen]:
-    """Return the cells whose system calls were recorded in windows, and in which share of the time."""
-    shares = why.traces.drop_duplicates("trial_id").groupby("cell", sort=False)["seen"].mean()
-    return [PartlySeen(str(cell), float(share)) for cell, share in shares.items() if share < 1]
 
 
 def few_operations(why: Why) -> list[FewOperations]:
     """Return the operations of cells that have no 99th percentile, by the rule of all percentiles (`enough`)."""
     fewest: dict[tuple[str, str], int] = {}
-    for cell, operation, count, reason in _rows(why.traces, "cell", "operation", "operations", "withheld"):
+    for cell, operation, count, reason in rows_of(why.traces, "cell", "operation", "operations", "withheld"):
         if not reason:
             fewest[cell, operation] = min(fewest.get((cell, operation), count), count)
     return [FewOperations(*key, count) for key, count in fewest.items() if not enough(count, 99)]
-
-
-def off(why: Why) -> list[Off]:
-    """Return the operations whose parts do not add up to the tool's own mean latency, over the diagnostic trials of a
-    cell, within SUM_WITHIN; those that the tool does not time are not among them."""
-    means: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    columns = ("cell", "operation", "withheld", "traced_mean", "tool_mean")
-    for cell, operation, reason, traced, tool in _rows(why.traces, *columns):
-        if not reason and math.isfinite(traced) and tool > 0:
-            means.setdefault((cell, operation), []).append((traced, tool))
-    found = [Off(*key, *(math.fsum(side) / len(own) for side in zip(*own, strict=True))) for key, own in means.items()]
-    return [each for each in found if each.by > SUM_WITHIN]
-
-
-def lost(why: Why) -> tuple[int, int]:
-    """Return how many events were lost in all traces together, and how many these hold."""
-    trials = why.traces.drop_duplicates("trial_id")
-    return int(trials["lost_events"].sum()), int(trials["events"].sum())
-
-
-def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[str]], sweep: Sweep) -> list[Cost]:
-    """Return what tracing changed of the figures that the answer is about: the diagnostic trials of each cell against
-    its counted ones, as a ratio that is not paired. The intervals of one metric hold together for all cells, so that
-    the one that tracing changed most can be named. `metrics`: of each workload, by its label."""
-    traced = set(why.traces["trial_id"])
-    sides: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
-    for cell in sweep.cells:
-        own = measurements[(measurements["cell"] == cell.id) & (measurements["label"] == "")]
-        for metric in metrics.get(cell.workload.label, ()):
-            rows = own[own["metric"] == metric]
-            diagnostic = rows[rows["trial_id"].isin(traced)]["value"]
-            counted = rows[~rows["warmup"].astype(bool)]["value"]
-            if len(diagnostic) and len(counted) and min(diagnostic.min(), counted.min()) > 0:
-                sides.setdefault(metric, {})[cell.id] = diagnostic.tolist(), counted.tolist()
-    return [
-        Cost(cell, metric, compare_unpaired(*pair, level=1 - (1 - sweep.design.level) / len(own)))
-        for metric, own in sides.items()
-        for cell, pair in own.items()
-    ]
 
 
 # ── as frames ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -586,7 +477,3 @@ def work_frame(found: Iterable[WorkFigure]) -> pd.DataFrame:
         for w in found
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
-
-
-def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(frame[name].tolist() for name in columns), strict=True)

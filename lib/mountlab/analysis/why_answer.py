@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.analysis import answers, verdicts, why
+from mountlab.analysis import answers, verdicts, why, why_doubts
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, Cost, Cut, Off, Withheld
+from mountlab.analysis.why import Cause
+from mountlab.analysis.why_doubts import Cost, Cut, Off, Withheld
 from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Comparison
 
@@ -56,7 +57,7 @@ def answering(run: RunView) -> list[Answer]:
     if not run.why:
         return []
     causes = why.causes(run.why, run.sweep, run.comparisons)
-    costs = why.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
+    costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
     doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
     compared = (each for each in answers.answering(run) if each.verdict != "same" and _is_timed(each.metric))
     found = [
@@ -86,13 +87,13 @@ def _answer(
     own = [each for each in causes if (each.baseline, each.candidate, each.workload) == _pair(comparison)]
     cause = _behind(comparison.metric, own, why.time_taken(run.why, cells))
     if cause is None:
-        return Answer(comparison, None, tuple(each for each in why.withheld(run.why) if each.cell in cells))
+        return Answer(comparison, None, tuple(each for each in why_doubts.withheld(run.why) if each.cell in cells))
     return Answer(
         comparison,
         cause,
         slowed=tuple(each for each in costs if each.metric == comparison.metric and each.cell in cells and _much(each)),
-        cut=tuple(each for each in why.cuts(run.why) if each.cell in cells),
-        off=tuple(each for each in why.off(run.why) if each.cell in cells and each.operation == cause.operation),
+        cut=tuple(each for each in why_doubts.cuts(run.why) if each.cell in cells),
+        off=tuple(each for each in why_doubts.off(run.why) if each.cell in cells and each.operation == cause.operation),
         busy=tuple(each for each in _BUSY if each in doubts),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from mountlab.core.frames import pd
 
@@ -14,7 +15,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "why_work": (*_TRIAL, "operation", "quantity", "label", "value", "unit"),
     "why_traces": (
         *_TRIAL, "operation", "operations", "events", "lost_events", "window_s", "traced_mean", "tool_mean", "withheld",
-        "seen", "cut",
+        "seen", "cut", "traced_in_flight", "tool_in_flight",
     ),
     "why_slowest": (*_TRIAL, "operation", "rank", "began_s", "begin_s", "seconds", "layer", "through"),
     "why_stacks": (*_TRIAL, "stack", "samples"),
@@ -24,7 +25,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 a trace holds, for each piece of the slowest operations, for each stack that was met on a processor, and for each in
 which threads slept."""
 _WHOLE = ("block", "operations", "events", "lost_events", "rank", "samples", "sleeps")
-_FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "seen", "began_s", "begin_s")
+_FRACTIONS = ("seconds", "value", "window_s", "traced_mean", "tool_mean", "seen", "began_s", "begin_s",
+              "traced_in_flight", "tool_in_flight")  # fmt: skip
 
 
 def frame_of(name: str, rows: Sequence[Sequence[object]]) -> pd.DataFrame:
@@ -69,3 +71,8 @@ class Why:
     def frames(self) -> dict[str, pd.DataFrame]:
         """The name of each frame to it."""
         return {name: getattr(self, name.removeprefix("why_")) for name in COLUMNS}
+
+
+def rows_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of some columns, row by row, as Python's own."""
+    return zip(*(frame[name].tolist() for name in columns), strict=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from mountlab.analysis import why as analysis
+from mountlab.analysis import why_doubts
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.why_frames import Why
 
@@ -37,5 +38,5 @@ def why(run: RunView) -> Explanation:
         parts=analysis.split_frame(analysis.splits(run.why, run.sweep)),
         shares=analysis.cause_frame(causes),
         work=analysis.work_frame(analysis.work(run.why, run.sweep)),
-        withheld=[f"{each.cell}: {each.reason}" for each in analysis.withheld(run.why)],
+        withheld=[f"{each.cell}: {each.reason}" for each in why_doubts.withheld(run.why)],
     )

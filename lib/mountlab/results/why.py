@@ -31,7 +31,7 @@ from mountlab.results.stamp import FIGURES, truth_bytes
 from mountlab.results.symbols import symbols_of
 from mountlab.sweep.traced import SYMBOLS
 from mountlab.tools import TOOLS
-from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, TraceRow, explained
+from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, ToolFigures, TraceRow, explained
 from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
 from mountlab.tracing.work import WorkRow
@@ -126,7 +126,7 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
             fds=_text(directory / FDS) or "",
             directory=f"{trial.filesystem}/{trial.trial_id}",
             devices=_devices(raw, trial),
-            tool_latency=_tool_latency(measurements, trial.trial_id),
+            tool=_tool_figures(measurements, trial),
         )
     except (ParseError, FileNotFoundError) as error:
         return _withheld(f"the trace cannot be read: {in_one_line(str(error))}")
@@ -211,14 +211,18 @@ def _pair(number: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-_LATENCY = re.compile(r"(\w+?)_latency_mean\Z")
+_FIGURE = re.compile(r"(\w+?)_(?:(latency_mean)|iops|rate)\Z")
 
 
-def _tool_latency(measurements: pd.DataFrame, trial_id: str) -> dict[str, float]:
-    """Return operation to the mean that the tool measured, from when it was handed over until it was done."""
-    own = measurements[(measurements["trial_id"] == trial_id) & (measurements["label"] == "")]
-    found = ((_LATENCY.match(metric), value) for metric, value in zip(own["metric"], own["value"], strict=True))
-    return {match[1]: float(value) for match, value in found if match}
+def _tool_figures(measurements: pd.DataFrame, trial: Trial) -> ToolFigures:
+    """Return the latency that the tool measured, from when an operation was handed over until it was done, and the
+    rate."""
+    own = measurements[(measurements["trial_id"] == trial.trial_id) & (measurements["label"] == "")]
+    means, rates = dict[str, float](), dict[str, float]()
+    for metric, value in zip(own["metric"], own["value"], strict=True):
+        if match := _FIGURE.match(metric):
+            (means if match[2] else rates)[match[1]] = float(value)
+    return ToolFigures(means, rates, TOOLS[trial.tool].times_itself)
 
 
 def _as_parquet(frame: pd.DataFrame) -> bytes:

@@ -123,6 +123,8 @@ class Tool(Protocol):
     """Options that a sweep may not set, and why."""
     clock_s: float
     """The resolution of the program's own clock."""
+    times_itself: bool = False
+    """Whether a latency that it tells may hold time of its own beside that of its system calls."""
     longer: str = "more work"
     """What of a sweep makes its trials longer."""
     steps: Mapping[str, Step] = {}

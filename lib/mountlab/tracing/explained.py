@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,10 @@ from mountlab.tracing.work import WorkRow, work_of
 MOST_LOST = 0.01
 """Of all events: above it no split is shown."""
 MOST_OFF = 0.2
-"""Of the latency that the tool measured: where the parts of an operation are further from it, no split is shown."""
+"""Of the latency that the tool measured: where the parts of an operation are further from it, no split is shown, unless
+as many operations are under way at a time: then they are slower while they are traced."""
+MOST_SLOWED = 2.0
+"""The factor up to which tracing explains that."""
 _OUTSIDE_S = 5e-6
 """So much of a latency may lie outside of the kernel: the tool's own clock, and entry and exit of a system call."""
 _FULL = re.compile(r"^(calls: )?.*size limit reached", re.MULTILINE)
@@ -86,6 +89,26 @@ class TraceRow(NamedTuple):
     """Share of the time in which the system calls of the tool were recorded."""
     cut: str = ""
     """Why the record ended before the tool did, after `window_s`; '' where it did not."""
+    traced_in_flight: float = np.nan
+    """Operations under way at a time, by the trace; NaN where none was seen."""
+    tool_in_flight: float = np.nan
+    """The same, by what the tool says; NaN where it does not say enough."""
+
+
+@dataclass(frozen=True)
+class ToolFigures:
+    """What the tool itself measured of its operations."""
+
+    mean: Mapping[str, float] = field(default_factory=dict)
+    """Operation to its mean latency, in seconds."""
+    rate: Mapping[str, float] = field(default_factory=dict)
+    """Operation to how many it did by time, 1/s."""
+    times_itself: bool = False
+    """Whether the latency may hold time of its own beside that of its calls."""
+
+    def in_flight(self, name: str) -> float:
+        """Return how many operations were under way at a time, by Little's law; NaN where that is not known."""
+        return self.mean[name] * self.rate[name] if name in self.mean and name in self.rate else np.nan
 
 
 @dataclass(frozen=True)
@@ -123,7 +146,7 @@ def explained(
     fds: str,
     directory: str,
     devices: Collection[tuple[int, int]],
-    tool_latency: Mapping[str, float],
+    tool: ToolFigures,
 ) -> Explained:
     """Return where the time of the operations in a trace went.
 
@@ -132,8 +155,7 @@ def explained(
     is not known; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`: lines of process,
     number and target of the files that the tool has open; `directory`: how the name of that of its files ends;
     `devices`: major and minor number of the device below the file system, and of the disk that it is a part of;
-    `tool_latency`: operation to the mean that the tool measured, in seconds. Raises ParseError where the trace cannot
-    be read.
+    Raises ParseError where the trace cannot be read.
     """
     trace, symbols = read_trace(data), read_symbols(kallsyms)
     if calls is not None:
@@ -144,12 +166,12 @@ def explained(
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
     found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory), depth), trace.parents)
-    found = _measured(found, tool_latency)
+    found = _measured(found, tool.mean)
     by_name = {
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
     }
     weights = {name: _weights(operations, trace) for name, operations in by_name.items()}
-    judged = tuple(_judged(trace, requests, by_name, weights, tool_latency, said, calls is None or calls.root > 0))
+    judged = tuple(_judged(trace, requests, by_name, weights, tool, said, calls is None or calls.root > 0))
     shown = [row.operation for row in judged if not row.withheld]
     if not shown:
         return Explained(trace=judged)
@@ -233,19 +255,21 @@ def _judged(
     requests: Requests,
     by_name: Mapping[str, list[Operation]],
     weights: Mapping[str, np.ndarray],
-    tool: Mapping[str, float],
+    tool: ToolFigures,
     said: str,
     tool_is_known: bool,
 ) -> Iterator[TraceRow]:
     begin, end = trace.span_ns
     withheld = _withheld(trace, requests, len(by_name), tool_is_known)
-    names = [*by_name, *(name for name in tool if name in SYSCALLS and name not in by_name)] if by_name else [""]
+    names = [*by_name, *(name for name in tool.mean if name in SYSCALLS and name not in by_name)] if by_name else [""]
     for name in names:
         operations = by_name.get(name, [])
-        mean = np.nan
+        mean = in_flight = np.nan
         if operations:
-            lengths = [each.end - each.begin for each in operations]
-            mean = float(np.average(lengths, weights=weights[name])) / NS_PER_S
+            mean = float(np.average(_lengths(operations), weights=weights[name])) / NS_PER_S
+            in_flight = _in_flight(operations, trace)
+        own = tool.mean.get(name, np.nan)
+        slowed = own <= mean <= MOST_SLOWED * own and _is_near(in_flight, tool.in_flight(name))
         yield TraceRow(
             operation=name,
             operations=len(operations),
@@ -253,10 +277,12 @@ def _judged(
             lost_events=trace.lost,
             window_s=(end - begin) / NS_PER_S,
             traced_mean=mean,
-            tool_mean=tool.get(name, np.nan),
-            withheld=withheld or _unlike(name, mean, tool.get(name, np.nan)),
+            tool_mean=own,
+            withheld=withheld or ("" if slowed else _unlike(name, mean, tool)),
             seen=seen_share(begin, end, trace.pauses),
             cut=_cut(said),
+            traced_in_flight=in_flight,
+            tool_in_flight=tool.in_flight(name),
         )
 
 
@@ -266,13 +292,19 @@ def _cut(said: str) -> str:
     return f"the record of {'system calls' if full[1] else 'events'} reached its limit of size" if full else ""
 
 
-def _unlike(name: str, traced: float, tool: float) -> str:
+def _unlike(name: str, traced: float, tool: ToolFigures) -> str:
     """Return why the parts of an operation are no split of what the tool measured; '' where they are one."""
+    own = tool.mean.get(name, np.nan)
     if np.isnan(traced):
         return f"no {name} is a system call of the tool: mapped memory, or a thread of the kernel submits it"
-    if np.isnan(tool) or abs(traced - tool) <= _OUTSIDE_S or abs(traced / tool - 1) <= MOST_OFF:
+    holds_more = tool.times_itself and traced < own
+    if np.isnan(own) or holds_more or abs(traced - own) <= _OUTSIDE_S or _is_near(traced, own):
         return ""
-    return f"its parts add up to {traced / tool:.2f} of the latency that the tool measured"
+    return f"its parts add up to {traced / own:.2f} of the latency that the tool measured"
+
+
+def _is_near(traced: float, tool: float) -> bool:
+    return abs(traced / tool - 1) <= MOST_OFF if tool else False
 
 
 def _table(operations: list[Operation], splitter: Splitter, waits: list[tuple[int, int]]) -> np.ndarray:
@@ -299,9 +331,19 @@ def _ran_instead(
         yield WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s")
 
 
+def _lengths(operations: Sequence[Operation]) -> np.ndarray:
+    return np.array([each.end - each.begin for each in operations], np.float64)
+
+
 def _weights(operations: Sequence[Operation], trace: Trace) -> np.ndarray:
-    lengths = np.array([each.end - each.begin for each in operations], np.float64)
-    return seen_weights(lengths, *trace.span_ns, trace.pauses)
+    return seen_weights(_lengths(operations), *trace.span_ns, trace.pauses)
+
+
+def _in_flight(operations: Sequence[Operation], trace: Trace) -> float:
+    """Return how many operations are under way at a time, from when the first of them began until all have ended."""
+    lengths = _lengths(operations)
+    begin, end = min(each.begin for each in operations), max(each.end for each in operations)
+    return float(lengths @ seen_weights(lengths, begin, end, trace.pauses)) / max(end - begin, 1)
 
 
 def _layers(name: str, operations: list[Operation], table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:

@@ -63,9 +63,9 @@ class Processors:
         """Return the name of each thread to the ns that it ran instead: on the processor that a waiting thread, or an
         item of a work queue, came to when its wait ended."""
         found: Counter[str] = Counter()
-        for begin, end in waits:
+        for (begin, end), count in Counter(waits).items():  # operations of a batch wait together
             for name, ns in self._between(begin, end):
-                found[name] += ns
+                found[name] += ns * count
         return found
 
     def _between(self, begin: int, end: int) -> Iterator[tuple[str, int]]:

@@ -57,7 +57,9 @@ class Thread:
         """Yield what it did in this time, cut to it."""
         for at in range(max(0, bisect_right(self.begins, begin) - 1), bisect_left(self.begins, end)):
             span = self.spans[at]
-            if span.end > begin:
+            if begin <= span.begin and span.end <= end:
+                yield span
+            elif span.end > begin:
                 yield span._replace(begin=max(begin, span.begin), end=min(end, span.end))
 
     def at(self, moment: int) -> Span:

@@ -8,6 +8,7 @@ from functools import partial
 
 from mountlab import plots
 from mountlab.analysis import why as causes_of
+from mountlab.analysis import why_doubts
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, Split, WorkFigure
 from mountlab.analysis.why_answer import answering
@@ -209,13 +210,13 @@ def _instead_table(run: RunView, workload: str, operation: str) -> Text:
 
 def _beside(run: RunView) -> Html:
     """What weakens the split, what it costs, and what it cannot know."""
-    costs = causes_of.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
-    doubts = [*map(why_sentences.withheld_sentence, causes_of.withheld(run.why))]
-    doubts += [*map(why_sentences.cut_sentence, causes_of.cuts(run.why))]
+    costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
+    doubts = [*map(why_sentences.withheld_sentence, why_doubts.withheld(run.why))]
+    doubts += [*map(why_sentences.cut_sentence, why_doubts.cuts(run.why))]
     doubts += [*map(why_sentences.few_sentence, _without_p99(run))]
-    doubts += [*map(why_sentences.off_sentence, causes_of.off(run.why))]
-    lost = why_sentences.lost_sentence(*causes_of.lost(run.why))
-    seen = causes_of.partly_seen(run.why)
+    doubts += [*map(why_sentences.off_sentence, why_doubts.off(run.why))]
+    lost = why_sentences.lost_sentence(*why_doubts.lost(run.why))
+    seen = why_doubts.partly_seen(run.why)
     windows = [why_sentences.partly_seen_sentence(seen)] if seen else []
     notes = [*why_sentences.cost_sentences(costs), *windows, lost, why_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))

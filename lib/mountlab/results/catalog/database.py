@@ -22,7 +22,7 @@ from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
 
-VERSION = 5
+VERSION = 6
 """Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
@@ -50,7 +50,8 @@ TABLES = {
         operation VARCHAR, quantity VARCHAR, label VARCHAR, value DOUBLE, unit VARCHAR""",
     "why_traces": """run VARCHAR, trial_id VARCHAR, block BIGINT, cell VARCHAR, filesystem VARCHAR, workload VARCHAR,
         operation VARCHAR, operations BIGINT, events BIGINT, lost_events BIGINT, window_s DOUBLE, traced_mean DOUBLE,
-        tool_mean DOUBLE, withheld VARCHAR, seen DOUBLE, cut VARCHAR""",
+        tool_mean DOUBLE, withheld VARCHAR, seen DOUBLE, cut VARCHAR,
+        traced_in_flight DOUBLE, tool_in_flight DOUBLE""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
         metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, censored INTEGER, mean DOUBLE,
         sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN""",
