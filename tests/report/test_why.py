@@ -145,9 +145,22 @@ def test_the_layer_that_has_more_in_all_that_it_served_is_named() -> None:
         "ext4": {"sync": {("device", "own"): 4e-4, ("device", "journal"): 4e-4, ("flush", "own"): 5e-4}},
         "xfs": {"sync": {("device", "own"): 1e-4, ("device", "journal"): 1e-4, ("flush", "own"): 1e-4}},
     }
-    said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth)) if "mean sync" in each)
+    said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth, spread=0.01)) if "mean sync" in each)
     assert "The largest part of the difference is flushes: " in said
     assert "All in all the device has more: 6" in said
+
+
+def test_parts_that_may_be_larger_than_the_largest_are_named_with_it() -> None:
+    truth = {
+        "ext4": {"sync": {("device", "own"): 4e-4, ("reclaim", "own"): 4.1e-4, ("processor", "own"): 1e-4}},
+        "xfs": {"sync": {("device", "own"): 1e-4, ("reclaim", "own"): 1e-4, ("processor", "own"): 5e-5}},
+    }
+    said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth)) if "mean sync" in each)
+    part = r"(freeing memory|the device), \d+ % \[\d+, \d+\]"
+    assert re.search(
+        rf"The largest parts of the difference are {part} and {part}: which of them is larger is not shown\. .*"
+        r"Next: time on the processor, \d+ %", said,
+    ), said  # fmt: skip
 
 
 CROWDED = {

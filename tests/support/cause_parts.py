@@ -6,11 +6,13 @@ Written from what the kernel does, before any judged run of the cause. A part is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-Verdict = Literal["right", "consequence", "wrong", "not shown"]
+Verdict = Literal["right", "among several", "consequence", "wrong", "not shown"]
+""""among several": the answer names parts of which it does not know the largest, and not all of them are right."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,13 @@ class Expected:
     ratio: str = ""
     """The ratio of work that names the cause by itself."""
 
-    def verdict(self, layer: str, through: str) -> Verdict:
-        """Judge the largest part. '' stands for all: a sum counts where all of its parts do. Both '': none is shown."""
-        if not layer and not through:
-            return "not shown"
+    def verdict(self, named: Sequence[tuple[str, str]]) -> Verdict:
+        """Judge what an answer names as the largest: one part, several, or none."""
+        verdicts = [self.verdict_of(*part) for part in named] or ["not shown"]
+        return "among several" if "right" in verdicts and {*verdicts} != {"right"} else verdicts[0]
+
+    def verdict_of(self, layer: str, through: str) -> Verdict:
+        """Judge one part. '' stands for all: a sum counts where all of its parts do."""
         part = f"{layer or '*'}/{through or '*'}"
         if any(fnmatchcase(part, pattern) for pattern in self.right):
             return "right"

@@ -42,9 +42,8 @@ class Record:
     run: str
     """Its name, which begins with its time."""
     verdict: Verdict
-    layer: str
-    """Of the largest part, as `through`; '' for both where none is shown."""
-    through: str
+    named: Sequence[tuple[str, str]]
+    """Layer and through of the largest part, and of those that may be larger."""
     next_verdict: Verdict
     """The same; of a wait for a processor that is not right, which the answer calls a consequence, of the next part."""
     load: float | None
@@ -78,11 +77,11 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
     found = why.causes(run.why, run.sweep, run.comparisons)
     own = next((each for each in found if (each.operation, each.statistic) == (expected.operation, "mean")), None)
     largest = own.largest if own else None
-    layer, through = largest.part if largest else ("", "")
-    verdict = expected.verdict(layer, through)
+    named = [each.part for each in (largest, *own.as_large)] if own and largest else []
+    verdict = expected.verdict(named)
     share = largest.share if largest else None
-    others = [(*part.part,) for part in own.parts if part.share.shown and part.part.layer != "run_queue"] if own else []
-    waits = layer == "run_queue" and verdict != "right"
+    others = [each.part for each in own.parts if each.share.shown and not each.is_wait_for_processor] if own else []
+    waits = bool(largest and largest.is_wait_for_processor and verdict != "right")
     words = why_sentences.work_words(own, figures) if own else ""
     traces = run.why.traces[(run.why.traces["operation"] == expected.operation) & (run.why.traces["withheld"] == "")]
     sums = (traces["traced_mean"] / traces["tool_mean"]).groupby(traces["filesystem"]).median()
@@ -91,9 +90,8 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
         beside=beside,
         run=run.path.name,
         verdict=verdict,
-        layer=layer,
-        through=through,
-        next_verdict=expected.verdict(*(others[0] if others else ("", ""))) if waits else verdict,
+        named=named,
+        next_verdict=expected.verdict(others[:1]) if waits else verdict,
         load=os.getloadavg()[0],
         share=share.share if share else math.nan,
         low=share.low if share else math.nan,
@@ -138,7 +136,7 @@ def keep(path: Path, record: Record) -> None:
 
 
 def counted(verdicts: Iterable[Verdict]) -> str:
-    """'4 / 1 / 0 / 0': how many of each."""
+    """'4 / 0 / 1 / 0 / 0': how many of each."""
     number = Counter(verdicts)
     return " / ".join(str(number[verdict]) for verdict in VERDICTS) if number else "not run"
 
@@ -180,5 +178,6 @@ def put(text: str, records: Sequence[Record]) -> str:
 def shown(records: Sequence[Record]) -> str:
     """Return what was named, for a test that fails."""
     return "\n".join(
-        f"{each.verdict}: {each.layer}/{each.through} {each.share:.0%} of {each.ratio:.2f}" for each in records
+        f"{each.verdict}: {', '.join(map('/'.join, each.named))} {each.share:.0%} of {each.ratio:.2f}"
+        for each in records
     )

@@ -34,6 +34,9 @@ JOURNAL_MIB = 2
 HOGS = 4
 """A processor."""
 LOAD = 4
+BUSY = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "status=none")
+"""Computes for ever, and enters the kernel all the time. A loop that never does leaves its processor by the next tick
+of the timer, where what it keeps waiting was woken by another processor (PREEMPT_LAZY)."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 BDI = {"strict_limit": 0, "max_ratio_fine": 1_000_000}
 """Limits of dirty pages that a loop device has by itself. They outlive what it is used for."""
@@ -164,7 +167,7 @@ def beside(undo: ExitStack, work: Callable[..., None], *values: object, words: t
 def keep_busy(undo: ExitStack, tasks: Path) -> None:
     """Run a busy loop on each processor in a control group, whose file of its threads is `tasks`."""
     for processor in os.sched_getaffinity(0):
-        loop = subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+        loop = subprocess.Popen(BUSY, start_new_session=True)
         undo.callback(ended, loop)
         os.sched_setaffinity(loop.pid, {processor})
         tasks.write_text(str(loop.pid))
@@ -317,7 +320,7 @@ def limited_writes(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
 
 def fragmented(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
     """Files can be written in single blocks only."""
-    _, mount = mounted(undo, place, size=192)
+    _, mount = mounted(undo, place, size=192, on_disk=True)
     if there:
         scatter_free_space(mount)
     return measured(mount)
@@ -341,7 +344,7 @@ CAUSES = (
     Cause("write limit", limited_writes, {**SYNCS, "runtime": "1s"},
         f"the blkio controller lets the device write {WRITTEN_PER_S // MIB} MiB/s"),
     Cause("few requests", device_with({"/sys/block/{name}/queue/nr_requests": 4}, on_disk=True),
-        {**READS, "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight", interrupts=True),
+        {**READS, "bs": "32KiB", "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight", interrupts=True),
     Cause("tiny journal",
         made({"mkfs": (*SMALL_BLOCKS, "-J", "size=64")}, {"mkfs": (*SMALL_BLOCKS, "-J", "size=1")}, size=512,
             on_disk=True),
@@ -353,7 +356,7 @@ CAUSES = (
     Cause("fragmented file", fragmented,
         own_tool("read", "{directory}/data", 128 * 1024, 0.5, metric="read_latency_mean",
             prepare="dd if=/dev/urandom of={directory}/data bs=1M count=24 conv=fsync"),
-        "a file in pieces of 4 KiB, read from begin to end by a program"),
+        "a file in pieces of 4 KiB, read from begin to end by a program", interrupts=True),
     Cause("mapped without read-ahead", device_with({"/sys/block/{name}/queue/read_ahead_kb": 0}),
         {"tool": "fio", "rw": "read", "bs": "4KiB", "ioengine": "mmap", "size": "128MiB", **CLOCK},
         "read_ahead_kb of 0, a mapped file"),

@@ -18,7 +18,7 @@ JOURNAL = Expected("sync", ("*/journal", "journal/*"), "", consequence=("queue/o
 
 def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = math.nan, named: bool = True) -> Record:
     return Record(
-        cause=cause, beside=beside, run="20261128T101112-cause", verdict=verdict, layer="", through="", share=share,
+        cause=cause, beside=beside, run="20261128T101112-cause", verdict=verdict, named=[], share=share,
         low=share, high=share, work="", work_named=named, sentence="", ratio=2.0, parts={}, sums={}, withheld=[],
         cost={}, took_s=1.0, next_verdict=verdict if verdict != "wrong" else "right", load=1.0, kernel="6.18",
     )  # fmt: skip
@@ -36,17 +36,33 @@ def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = 
         ("journal", "", "right"),
         ("queue", "", "wrong"),
         ("", "own", "wrong"),
-        ("", "", "not shown"),
     ],
 )
 def test_the_largest_part_is_judged_by_layer_and_by_whom_it_was_for(layer: str, through: str, verdict: Verdict) -> None:
-    assert JOURNAL.verdict(layer, through) == verdict
+    assert JOURNAL.verdict([(layer, through)]) == verdict
+
+
+@every_row(
+    ("named", "verdict"),
+    [
+        ([], "not shown"),
+        ([("journal", "own"), ("device", "journal")], "right"),
+        ([("journal", "own"), ("device", "own")], "among several"),
+        ([("device", "own"), ("queue", "own"), ("journal", "own")], "among several"),
+        ([("queue", "own"), ("device", "own")], "consequence"),
+        ([("device", "own"), ("queue", "own")], "wrong"),
+    ],
+)
+def test_where_several_parts_are_named_all_of_them_are_to_be_right(
+    named: list[tuple[str, str]], verdict: Verdict
+) -> None:
+    assert JOURNAL.verdict(named) == verdict
 
 
 def test_each_planted_cause_has_parts_that_exist_and_leaves_some_that_are_wrong() -> None:
     assert [cause.name for cause in CAUSES] == list(EXPECTED)
     for name, expected in EXPECTED.items():
-        verdicts = [expected.verdict(layer, through) for layer in LAYERS for through in THROUGH]
+        verdicts = [expected.verdict_of(layer, through) for layer in LAYERS for through in THROUGH]
         assert "right" in verdicts, name
         assert verdicts.count("wrong") > len(verdicts) / 3, name
         assert expected.ratio in {"", *QUANTITIES}, name
@@ -61,9 +77,11 @@ def test_the_table_counts_verdicts_of_each_cause_quiet_and_loaded_apart() -> Non
         record("fragmented file", "not shown"),
     ]
     rows = [line for line in put(put(EMPTY, []), records).splitlines() if line.startswith("| ")]
-    assert rows[1].endswith("| 1 / 1 / 0 / 0 | 1 / 0 / 0 / 0 | 2 / 1 / 0 / 0 | 80% | 3 of 3 | 2026-11-28 | 6.18 |")
-    assert rows[2].endswith("| 0 / 0 / 1 / 1 | not run | 1 / 0 / 0 / 1 |  | 1 of 2 | 2026-11-28 | 6.18 |")
-    assert rows[3] == "| **all** | | | 1 / 1 / 1 / 1 | 1 / 0 / 0 / 0 | 3 / 1 / 0 / 1 | | | | |"
+    assert rows[1].endswith(
+        "| 1 / 0 / 1 / 0 / 0 | 1 / 0 / 0 / 0 / 0 | 2 / 0 / 1 / 0 / 0 | 80% | 3 of 3 | 2026-11-28 | 6.18 |"
+    )
+    assert rows[2].endswith("| 0 / 0 / 0 / 1 / 1 | not run | 1 / 0 / 0 / 0 / 1 |  | 1 of 2 | 2026-11-28 | 6.18 |")
+    assert rows[3] == "| **all** | | | 1 / 0 / 1 / 1 / 1 | 1 / 0 / 0 / 0 / 0 | 3 / 0 / 1 / 0 / 1 | | | | |"
     assert put(EMPTY, records).startswith("before\n")
     assert put(EMPTY, records).endswith("<!-- end of causes -->\nafter\n")
 

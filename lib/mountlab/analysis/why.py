@@ -124,6 +124,19 @@ class Cause:
         return beside_waits if beside_waits and waiting < _MOST_OF_IT else largest
 
     @property
+    def as_large(self) -> tuple[PartOfDifference, ...]:
+        """Other parts that may be larger than `largest`: their intervals, which hold all together, overlap its own."""
+        largest = self.largest
+        if not largest:
+            return ()
+        return tuple(
+            each
+            for each in self.parts
+            if each.share.shown and each.share.high >= largest.share.low > 0 and not _belongs(each.part, largest.part)
+            and (largest.is_wait_for_processor or not each.is_wait_for_processor)
+        )  # fmt: skip
+
+    @property
     def wait_before(self) -> PartOfDifference | None:
         """The wait for a processor that is larger than `largest`; None where there is none."""
         largest = self.largest

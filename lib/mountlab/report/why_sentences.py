@@ -75,9 +75,13 @@ def _latency(cause: Cause) -> str:
 
 def _largest(cause: Cause, part: PartOfDifference, what: str = "the difference") -> str:
     """'The largest part of the difference is flushes: 80 % [71, 88].'; 'Beside waiting for a processor, 42 % [36, 50],
-    the largest part of ...'"""
+    the largest part of ...'; 'The largest parts of the difference are flushes, 45 % [40, 50], and the device, 41 %
+    [38, 44]: which of them is larger is not shown.'"""
     wait = cause.wait_before
     beside = f"Beside {layer_noun(*wait.part)}, {share_words(wait.share)}, the" if wait else "The"
+    if cause.as_large:
+        several = _parts((part, *cause.as_large))
+        return f"{beside} largest parts of {what} are {several}: which of them is larger is not shown."
     return f"{beside} largest part of {what} is {layer_noun(*part.part)}: {share_words(part.share)}."
 
 
@@ -143,7 +147,8 @@ def _ratio(cause: Cause) -> str:
 
 def _more(cause: Cause, largest: PartOfDifference) -> str:
     """Return what else makes the difference, and what points the other way."""
-    parts = [each for each in cause.parts if each not in (largest, cause.wait_before) and each.share.shown]
+    named = (largest, cause.wait_before, *cause.as_large)
+    parts = [each for each in cause.parts if each not in named and each.share.shown]
     others = [each for each in parts if abs(each.share.share) >= _LEAST_SHARE]
     along = [each for each in others if each.share.share > 0][:_MOST_MORE]
     against = [each for each in reversed(others) if each.share.share < 0][:_MOST_MORE]
