@@ -3,6 +3,7 @@ tool measured."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -30,7 +31,8 @@ OF_THE_MACHINE = re.compile("the kernel had no room|this kernel hides idle proce
 """Why a split is withheld that nothing but the machine is to blame for."""
 QUICK = {"throttled reads", "delayed writes", "lock contention"}
 """Causes that the long test plants, too."""
-BLOCKS = 5
+BLOCKS, TIMES = {QUIET: 5, LOADED: 8}, {QUIET: 1, LOADED: 2}
+"""Diagnostic blocks, and how many times as long a trial is: beside a load figures spread more."""
 RUNS = int(os.environ.get("MOUNTLAB_CAUSE_RUNS", "5"))
 """Of each cause, quiet and beside a load. Records of earlier runs count."""
 RECORDS = ROOT / "results" / "why-causes.jsonl"
@@ -45,14 +47,20 @@ def by_name(cause: Cause) -> str:
 
 
 def explained(cause: Cause, results: Path, *, beside: str = QUIET) -> Record:
-    began = time.monotonic()
-    with ExitStack() as undo:
+    began, load = time.monotonic(), math.nan
+
+    def measured() -> None:
+        nonlocal load
+        load = os.getloadavg()[0]
+        others.close()
+
+    with ExitStack() as others:
         if beside == LOADED:
-            undo.enter_context(busy_machine())
+            others.enter_context(busy_machine())
         elif cause.interrupts and not idle_is_traced(results):
-            undo.enter_context(busy_at_idle_priority())
-        place = compared(cause, results, explain=BLOCKS)
-    return judged(cause, store.load_run(place), beside=beside, took_s=time.monotonic() - began)
+            others.enter_context(busy_at_idle_priority())
+        place = compared(cause, results, measured, times=TIMES[beside], explain=BLOCKS[beside])
+    return judged(cause, store.load_run(place), beside=beside, load=load, took_s=time.monotonic() - began)
 
 
 @pytest.mark.long

@@ -166,7 +166,13 @@ def test_the_tools_own_means_are_those_of_the_trial(
     path = traced(results_dir, TRACE)
     trial, own = read_journal(path)[0], store.load_run(path).measurements
     row = own[own["trial_id"] == trial.trial_id].iloc[0].to_dict()
-    for metric, value, unit in (("sync_latency_mean", 0.002, "s"), ("sync_rate", 400.0, "1/s")):
+    figures = (
+        ("sync_latency_mean", 0.002, "s"),
+        ("sync_ios", 100.0, "1"),
+        ("write_ios", 500.0, "1"),
+        ("write_iops", 2000.0, "1/s"),
+    )
+    for metric, value, unit in figures:
         own.loc[len(own)] = {**row, "metric": metric, "label": "", "value": value, "unit": unit}
     said = why_files._tool_figures(own, trial)
     assert said.mean == {"sync": 0.002}

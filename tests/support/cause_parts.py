@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 Verdict = Literal["right", "among several", "consequence", "wrong", "not shown"]
-""""among several": the answer names parts of which it does not know the largest, and not all of them are right."""
+""""among several": the answer names several parts that may be the largest, and not all of them are right."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
 import re
 from collections import Counter
@@ -46,8 +45,8 @@ class Record:
     """Layer and through of the largest part, and of those that may be larger."""
     next_verdict: Verdict
     """The same; of a wait for a processor that is not right, which the answer calls a consequence, of the next part."""
-    load: float | None
-    """Of the machine over the last minute, when the run had ended; None of early records."""
+    load: float
+    """Of the machine over the last minute, when its trials had ended."""
     share: float
     low: float
     high: float
@@ -71,7 +70,7 @@ class Record:
     kernel: str = platform.release()
 
 
-def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
+def judged(cause: Cause, run: Run, *, beside: str, load: float, took_s: float) -> Record:
     """Return the answer of a run about the mean of the operation that the cause is planted for."""
     expected, figures = EXPECTED[cause.name], why.work(run.why, run.sweep)
     found = why.causes(run.why, run.sweep, run.comparisons)
@@ -92,7 +91,7 @@ def judged(cause: Cause, run: Run, *, beside: str, took_s: float) -> Record:
         verdict=verdict,
         named=named,
         next_verdict=expected.verdict(others[:1]) if waits else verdict,
-        load=os.getloadavg()[0],
+        load=load,
         share=share.share if share else math.nan,
         low=share.low if share else math.nan,
         high=share.high if share else math.nan,

@@ -22,8 +22,9 @@ import pytest
 import slow_device
 import small_files
 from disks import MIB, Disks
+from mountlab.core.units import parse_seconds
 from mountlab.runner import workflow
-from sweeps import CLOCK, sweep
+from sweeps import CLOCK, as_is
 from waiting import wait_until
 
 CGROUPS = Path(neighbours.CGROUPS)
@@ -67,22 +68,27 @@ class Cause:
     """Whether requests end in an interrupt, which no trace shows where the kernel hides idle processors."""
 
 
-def compared(cause: Cause, results: Path, **design: Any) -> Path:
-    """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept."""
+def compared(cause: Cause, results: Path, measured: Callable[[], None], *, times: int, **design: Any) -> Path:
+    """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept. `measured` is called
+    when its last trial has ended, before its traces are read; `times`: how many times as long a trial of fio is as on a
+    quiet machine."""
     with ExitStack() as undo:
         place = undo.enter_context(own_place())
         filesystems = {}
         for name in (PLAIN, PLANTED):
             (place / name).mkdir()
             filesystems[name] = cause.plant(undo, place / name, name == PLANTED)
-        resolved = sweep(
+        job = cause.job if "tool" in cause.job else {**JOB, **cause.job}
+        if "runtime" in job:
+            job = {**job, "runtime": f"{times * parse_seconds(job['runtime']):g}s"}
+        resolved = as_is(
             name="cause",
             filesystems=filesystems,
-            workloads={WORKLOAD: cause.job if "tool" in cause.job else {**JOB, **cause.job}},
+            workloads={WORKLOAD: job},
             design={"repeats": 1, **design},
             baseline=PLAIN,
         )
-        return workflow.run(resolved, results=results)
+        return workflow.run(resolved, results=results, measured=measured)
 
 
 # --- what they are made of --------------------------------------------------------------------------------------------
@@ -114,7 +120,7 @@ def mounted(
     return device, disks.mount(device, "-o", options)
 
 
-def measured(mount: Path) -> dict[str, Any]:
+def directory(mount: Path) -> dict[str, Any]:
     return {"type": "dir", "path": str(mount)}
 
 
@@ -244,7 +250,7 @@ def made(without: Mapping[str, Any], planted: Mapping[str, Any], **both: Any) ->
     """A file system that mkfs makes, or mount mounts, in another way where the cause is there."""
 
     def plant(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
-        return measured(mounted(undo, place, **both, **(planted if there else without))[1])
+        return directory(mounted(undo, place, **both, **(planted if there else without))[1])
 
     return plant
 
@@ -256,7 +262,7 @@ def neighbour(work: Callable[..., None], *values: object, copies: int = 1, words
         _, mount = mounted(undo, place)
         for _ in range(copies * there):
             beside(undo, work, mount, *values, words=words)
-        return measured(mount)
+        return directory(mount)
 
     return plant
 
@@ -268,7 +274,7 @@ def device_with(settings: Mapping[str, object], **both: Any) -> Plant:
         device, mount = mounted(undo, place, **both)
         for path, value in settings.items() if there else ():
             set_to(undo, Path(path.format(name=Path(device).name, number=number_of(device))), value)
-        return measured(mount)
+        return directory(mount)
 
     return plant
 
@@ -283,7 +289,7 @@ def confined(controller: str, **limits: object) -> Plant:
             values = {name.replace("__", "."): value for name, value in limits.items()}
             tasks = grouped(undo, controller, place.parent.name, values)
             beside(undo, neighbours.moving, mount, tasks)
-        return measured(mount)
+        return directory(mount)
 
     return plant
 
@@ -296,7 +302,7 @@ def slow(**delay_s: float) -> Plant:
             pytest.skip("needs /dev/fuse")
         read, write, flush = (delay_s.get(what, 0.0) * there for what in ("read", "write", "flush"))
         _, mount = mounted(undo, place, backing=undo.enter_context(slow_image(place, (read, write, flush))))
-        return measured(mount)
+        return directory(mount)
 
     return plant
 
@@ -310,7 +316,7 @@ def limited(undo: ExitStack, place: Path, limit: Path, per_s: int) -> dict[str, 
     """A file system whose device may read (or write) no more than so many times, or bytes, a second; 0: as it likes."""
     device, mount = mounted(undo, place)
     held_back(undo, device, limit, per_s)
-    return measured(mount)
+    return directory(mount)
 
 
 def limited_writes(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
@@ -323,7 +329,7 @@ def fragmented(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
     _, mount = mounted(undo, place, size=192, on_disk=True)
     if there:
         scatter_free_space(mount)
-    return measured(mount)
+    return directory(mount)
 
 
 def slow_checkpoints(undo: ExitStack, place: Path, there: bool) -> dict[str, Any]:
@@ -334,7 +340,7 @@ def slow_checkpoints(undo: ExitStack, place: Path, there: bool) -> dict[str, Any
     home.mkdir()
     device, mount = mounted(undo, home, mkfs=(*SMALL_BLOCKS, "-J", f"device={journal}"))
     held_back(undo, device, THROTTLE.with_name("blkio.throttle.write_iops_device"), HOME_WRITES_PER_S * there)
-    return measured(mount)
+    return directory(mount)
 
 
 CACHED = {"rw": "read", "size": "64MiB", "cache": "warm"}
@@ -344,7 +350,8 @@ CAUSES = (
     Cause("write limit", limited_writes, {**SYNCS, "runtime": "1s"},
         f"the blkio controller lets the device write {WRITTEN_PER_S // MIB} MiB/s"),
     Cause("few requests", device_with({"/sys/block/{name}/queue/nr_requests": 4}, on_disk=True),
-        {**READS, "bs": "32KiB", "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight", interrupts=True),
+        {**READS, "bs": "32KiB", "ioengine": "libaio", "iodepth": 32}, "a queue of 4 requests, 32 reads in flight",
+        interrupts=True),
     Cause("tiny journal",
         made({"mkfs": (*SMALL_BLOCKS, "-J", "size=64")}, {"mkfs": (*SMALL_BLOCKS, "-J", "size=1")}, size=512,
             on_disk=True),

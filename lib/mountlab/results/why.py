@@ -211,18 +211,21 @@ def _pair(number: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-_FIGURE = re.compile(r"(\w+?)_(?:(latency_mean)|iops|rate)\Z")
+_FIGURE = re.compile(r"(\w+?)_(latency_mean|iops|rate|ios)\Z")
 
 
 def _tool_figures(measurements: pd.DataFrame, trial: Trial) -> ToolFigures:
     """Return the latency that the tool measured, from when an operation was handed over until it was done, and the
-    rate."""
+    rate. fio has no rate of syncs: it is that of the reads or writes, by how many of each it did."""
     own = measurements[(measurements["trial_id"] == trial.trial_id) & (measurements["label"] == "")]
-    means, rates = dict[str, float](), dict[str, float]()
+    figures: dict[str, dict[str, float]] = {"latency_mean": {}, "iops": {}, "rate": {}, "ios": {}}
     for metric, value in zip(own["metric"], own["value"], strict=True):
         if match := _FIGURE.match(metric):
-            (means if match[2] else rates)[match[1]] = float(value)
-    return ToolFigures(means, rates, TOOLS[trial.tool].times_itself)
+            figures[match[2]][match[1]] = float(value)
+    counts, rates = figures["ios"], figures["iops"] | figures["rate"]
+    per_s = next((rate / counts[name] for name, rate in rates.items() if counts.get(name)), math.nan)
+    by_count = {name: count * per_s for name, count in counts.items()}
+    return ToolFigures(figures["latency_mean"], by_count | rates, TOOLS[trial.tool].times_itself)
 
 
 def _as_parquet(frame: pd.DataFrame) -> bytes:
