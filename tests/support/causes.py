@@ -69,9 +69,9 @@ class Cause:
 
 
 def compared(cause: Cause, results: Path, measured: Callable[[], None], *, times: int, **design: Any) -> Path:
-    """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept. `measured` is called
-    when its last trial has ended, before its traces are read; `times`: how many times as long a trial of fio is as on a
-    quiet machine."""
+    """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept. `measured` is
+    called when its last trial has ended, before its traces are read; `times`: how many times as long a trial of fio is
+    as on a quiet machine."""
     with ExitStack() as undo:
         place = undo.enter_context(own_place())
         filesystems = {}
