@@ -153,18 +153,24 @@ def test_where_noise_hides_which_of_several_parts_is_the_largest_their_sum_is_na
 
 
 @every_row(
-    ("waited", "named", "before"),
-    [(0.45, "reclaim", "run_queue"), (0.55, "run_queue", None), (0.2, "device", None)],
+    ("waited", "before_s", "named", "before"),
+    [
+        (0.45, 1e-4, "freeze", "run_queue"),
+        (0.55, 1e-4, "run_queue", None),
+        (0.55, 3e-3, "freeze", "run_queue"),
+        (0.2, 1e-4, "device", None),
+    ],
 )
-def test_a_wait_for_a_processor_is_named_first_from_half_of_a_difference_on(
-    waited: float, named: str, before: str | None
+def test_a_wait_for_a_processor_is_named_first_where_it_is_half_of_a_difference_and_does_not_follow_from_running(
+    waited: float, before_s: float, named: str, before: str | None
 ) -> None:
-    """It follows from something else. `waited`: its share; a third of the difference is reclaim."""
-    parts = {"run_queue": waited, "reclaim": 1 / 3, "device": 2 / 3 - waited}
+    """`waited`: its share; `before_s`: how long the faster side waits. That runs for 0.1 ms, the slower one for 0.2."""
+    parts = {"run_queue": waited, "processor": 0.01, "freeze": 0.32, "device": 0.67 - waited}
     truth = {
-        "ext4": {"sync": {(layer, "own"): 1e-4 for layer in parts}},
-        "xfs": {"sync": {(layer, "own"): 1e-4 + 1e-2 * share for layer, share in parts.items()}},
-    }
+        "ext4": {"sync": {(layer, "own"): before_s if layer == "run_queue" else 1e-4 for layer in parts}},
+        "xfs": {"sync": {(layer, "own"): (before_s if layer == "run_queue" else 1e-4) + 1e-2 * share
+                         for layer, share in parts.items()}},
+    }  # fmt: skip
     (cause,) = (each for each in causes(simulated_why(SWEEP, truth, spread=0.01)) if each.statistic == "mean")
     assert cause.largest is not None
     assert cause.largest.part == LayerPart(named, "own")

@@ -23,6 +23,7 @@ from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
 from mountlab.stats import DifferenceShare, Ratio, compare, estimate, shares_of_parts
+from mountlab.stats.estimates import Floats
 from mountlab.stats.histograms import enough
 
 STATISTICS = ("mean", "p99")
@@ -30,8 +31,11 @@ _LEAST_TIME = 0.05
 """Of the time of all operations: one that takes less is not spoken of."""
 _FEW = 0.01
 """Reads of a workload that writes, or the reverse, by which it is none of both."""
-_MOST_OF_IT = 0.5
-"""The share of a difference from which on waits for a processor are its largest part, whatever else is shown."""
+_MOST_OF_IT, _MORE_WAITING = 0.5, 2.0
+"""Waits for a processor are the largest part of a difference, whatever else is shown, from this share on, if the slower
+side also waits so many times as long for each second that it runs: else it waits longer since it runs longer."""
+_RUNNING = ("processor", "reclaim")
+"""Layers of an operation that runs on a processor."""
 FEWEST = 2
 """Diagnostic trials without which nothing is said about a cell."""
 
@@ -105,6 +109,8 @@ class Cause:
     """Layers, for all that they served."""
     by_through: tuple[PartOfDifference, ...]
     """On whose behalf the operation waited, in all layers."""
+    waits_more: bool
+    """Whether the slower side waits much longer for a processor for each second that it runs."""
 
     @property
     def differs(self) -> bool:
@@ -115,13 +121,14 @@ class Cause:
     def largest(self) -> PartOfDifference | None:
         """The largest part; where noise hides which of several that is, what they are together: a layer for all that it
         served, or all that was done on behalf of something else. None where nothing is shown: the latencies may be the
-        same, or all of that may be none of their difference. A wait for a processor follows from something else: below
-        half of the difference the largest part beside it is meant, where one is shown."""
+        same, or all of that may be none of their difference. A wait for a processor mostly follows from something else:
+        then the largest part beside it is meant, where one is shown."""
         if not self.differs:
             return None
         largest, beside_waits = self._largest(waits=True), self._largest(waits=False)
         waiting = sum(each.share.share for each in self.parts if each.is_wait_for_processor)
-        return beside_waits if beside_waits and waiting < _MOST_OF_IT else largest
+        is_cause = waiting >= _MOST_OF_IT and self.waits_more
+        return largest if is_cause or not beside_waits else beside_waits
 
     @property
     def as_large(self) -> tuple[PartOfDifference, ...]:
@@ -319,7 +326,16 @@ def _cause(
         parts=_by_share(taken[part] for part in parts),
         by_layer=_by_share(taken[layer] for layer in layers),
         by_through=_by_share(taken[through] for through in behalf),
+        waits_more=_waits_more(parts, *sorted((ours.sum(axis=1), theirs.sum(axis=1)), key=np.sum)),
     )
+
+
+def _waits_more(parts: Sequence[LayerPart], faster: Floats, slower: Floats) -> bool:
+    """Return whether the slower side waits much longer for a processor for each second that it runs. `faster`,
+    `slower`: the seconds of each part."""
+    waits, runs = (np.array([part.layer in layers for part in parts]) for layers in (("run_queue",), _RUNNING))
+    one, other = float(slower[waits].sum() * faster[runs].sum()), float(faster[waits].sum() * slower[runs].sum())
+    return one >= _MORE_WAITING * other
 
 
 def _belongs(part: LayerPart, group: LayerPart) -> bool:

@@ -19,6 +19,8 @@ from mountlab.stats.capacity import RateTrial, capacity, steps_of
 from mountlab.stats.comparisons import Flags, Ratios
 from mountlab.stats.estimates import Floats
 
+SEEM_APART = 1.5
+"""Half widths between two capacities from which on they seem to differ: equal ones are rarely so far apart."""
 Searched = tuple[Sequence[RateTrial], Sequence[RateTrial]]
 """The trials of the candidate, and of the baseline."""
 
@@ -83,6 +85,13 @@ def ratio(one: Sequence[RateTrial], other: Sequence[RateTrial], level: float = 0
     first, last = pairs.interval(1 - level)
     quotient = capacity(one, level).estimate / capacity(other, level).estimate
     return CapacityRatio(min(max(quotient, first), last), first, last, pairs.p_equal())
+
+
+def is_undecided(one: Sequence[RateTrial], other: Sequence[RateTrial], half_width: float, level: float) -> bool:
+    """Return whether two capacities that are known within `half_width` seem to differ, and the interval of their ratio
+    holds 1."""
+    found = ratio(one, other, level)
+    return found.low <= 1 <= found.high and abs(math.log(found.ratio)) > SEEM_APART * half_width
 
 
 @dataclass(frozen=True)
