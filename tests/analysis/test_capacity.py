@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
-from mountlab.analysis.capacity import BACK, Searching, decide, searches
-from mountlab.core.model import Objective, Search, Sweep
+from mountlab.analysis.capacity import BACK, Searching
+from mountlab.core.model import Objective, Search
 from mountlab.stats.capacity import RateTrial, capacity
-from mountlab.sweep.sweep_file import resolve
-from rows import every_row
-from sweeps import RAMFS, TMPFS
 
 SEARCH = Search(objective=Objective(limits={"p99": 0.005}, of=("read",)), start=800.0)
 
@@ -65,45 +61,3 @@ def test_a_search_whose_objective_holds_at_every_rate_says_so() -> None:
         found = replace(found, trials=(*found.trials, RateTrial(100_000.0, holds=True)))
     why = "the objective still holds at 100,000 requests/s, the highest rate that a trial can have"
     assert found.ended == ("could not", why)
-
-
-def of_two() -> Sweep:
-    """Two file systems whose capacities are compared, within 10 %."""
-    mail = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "16MiB", "runtime": "1s",
-            "capacity": {"objective": {"p99": "5ms"}, "half_width": "10%", "max_trials": 40}}  # fmt: skip
-    raw = {"name": "two", "question": "Which?", "filesystems": {"old": TMPFS, "new": RAMFS}, "baseline": "old",
-           "workloads": {"mail": mail}, "design": {"warmup": 0}}  # fmt: skip
-    return resolve(raw, where="tests").sweep
-
-
-def answered(answers: dict[str, tuple[float, float]], times: int = 9) -> pd.DataFrame:
-    """Nine trials that held at the lower rate of each cell, and nine that failed at the higher one."""
-    rows = [
-        (f"{name}/mail", block, metric, value)
-        for name, rates in answers.items()
-        for block in range(1, 2 * times + 1)
-        for metric, value in (("asked_rate", rates[block % 2]), ("objective_used", 0.5 + block % 2))
-    ]
-    return pd.DataFrame(rows, columns=["cell", "block", "metric", "value"]).assign(warmup=False)
-
-
-@every_row(
-    ("new", "goes_on"),
-    [
-        ((820.0, 1000.0), True),  # 1.18 times, and both may be 830
-        ((850.0, 1030.0), False),  # larger for sure
-        ((720.0, 870.0), False),  # 1.03 times: they may be the same
-        ((820.0, 1100.0), False),  # not yet precise itself: the other one is
-    ],
-)
-def test_precise_searches_go_on_to_half_the_width_while_it_is_not_known_which_is_larger(
-    new: tuple[float, float], goes_on: bool
-) -> None:
-    measured, compared = answered({"old": (700.0, 840.0), "new": new}), of_two()
-    found = searches(compared, measured)
-    assert [each.undecided for each in found.values()] == [goes_on, goes_on]
-    stops = decide(compared, [], measured, before=19)
-    assert ("old/mail" in stops) == (not goes_on)
-    if goes_on:
-        assert 700 < found["old/mail"].next_rate < 840
-        assert decide(compared, [], measured, before=41)["old/mail"].reason == "precise", "as it was asked for"

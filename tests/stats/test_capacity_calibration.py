@@ -11,6 +11,7 @@ import pytest
 from mountlab.core import disk
 from mountlab.stats.calibration import FULL, read
 from mountlab.stats.capacity import RateTrial, capacity
+from mountlab.stats.capacity_ratios import level_at_end
 from mountlab_dev.calibration import capacities as made
 from mountlab_dev.calibration.servers import SERVERS, Server
 from repetition import others_long
@@ -96,8 +97,8 @@ def test_a_bisection_of_a_sharp_capacity_ends_beside_it() -> None:
 
 @pytest.mark.slow
 def test_a_stricter_search_goes_on_where_the_other_ended() -> None:
-    level = made.stricter(2)
-    assert level == pytest.approx(0.9875)
+    level = level_at_end(0.95, 2)
+    assert level == pytest.approx(0.99)
     for begun, more in zip(made.searches(SERVERS[1], 2), made.searches(SERVERS[1], 2, level), strict=True):
         assert more[: len(begun)] == begun
         assert len(more) >= len(begun)

@@ -7,15 +7,14 @@ holds one trial of each cell that still searches; its rate follows from the tria
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Search, Stop, StopReason, Sweep, Trial
-from mountlab.core.names import cell_id
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
 from mountlab.stats.capacity_order import searched_capacity
-from mountlab.stats.capacity_ratios import is_undecided
+from mountlab.stats.capacity_ratios import level_at_end
 from mountlab.tools import TOOLS
 
 METRIC = "capacity"
@@ -44,18 +43,6 @@ class Searching:
     """Of the interval that is printed."""
     compared: int
     """How many capacities the sweep compares with that of its baseline."""
-    undecided: bool = False
-    """Whether it is precise, as one that it is compared with, and which of them is larger is not known although they
-    seem to differ: then it goes on to half the width."""
-
-    @property
-    def goal(self) -> float:
-        """The half width at which it ends."""
-        return self.search.half_width / 2 if self.undecided else self.search.half_width
-
-    @property
-    def is_precise(self) -> bool:
-        return searched_capacity(self.trials, self.looked).half_width <= self.search.half_width
 
     @property
     def found(self) -> Capacity:
@@ -72,29 +59,29 @@ class Searching:
     @property
     def next_rate(self) -> float:
         """The rate of its next trial: a whole number of requests per second."""
-        search = self.search
+        goal = self.search
         return next_rate(
             self.trials,
-            half_width=self.goal,
-            start=search.start,
+            half_width=goal.half_width,
+            start=goal.start,
             floor=self.least,
             ceiling=self.ceiling,
             level=self.looked,
             fallback=self.level,
             step=1.0,
-            left=search.max_trials - len(self.trials) - len(self.unsure),
+            left=goal.max_trials - len(self.trials) - len(self.unsure),
         )
 
     @property
     def looked(self) -> float:
         """The level at which it ends."""
-        return self.search.level_at_end(self.level, self.compared)
+        return level_at_end(self.level, self.compared)
 
     @property
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
         found = searched_capacity(self.trials, self.looked)
-        if found.half_width <= self.goal:
+        if found.half_width <= self.search.half_width:
             return "precise", ""
         if 0 < found.high <= self.least:
             return "could not", f"the objective already fails at the floor of {self.least:,.0f} requests/s"
@@ -111,22 +98,7 @@ def searches(sweep: Sweep, measurements: pd.DataFrame, *, before: float = math.i
     columns of cells.measurement_frame."""
     rows = measurements[~measurements["warmup"].astype(bool) & (measurements["block"] < before)]
     asked, used = (_by_cell(rows, metric) for metric in ("asked_rate", "objective_used"))
-    found = {cell.id: _searching(sweep, cell, asked.get(cell.id, {}), used.get(cell.id, {})) for cell in sweep.cells}
-    pairs = [pair for pair in _compared(sweep) if all(found[cell].is_precise for cell in pair)]
-    open_ones = {cell for pair in pairs if _is_undecided(*(found[cell] for cell in pair)) for cell in pair}
-    return {cell: replace(own, undecided=cell in open_ones) for cell, own in found.items()}
-
-
-def _compared(sweep: Sweep) -> Iterator[tuple[str, str]]:
-    """Yield the cells that are compared with each other."""
-    for cell in sweep.cells if sweep.baseline else ():
-        if cell.filesystem.name != sweep.baseline:
-            yield cell.id, cell_id(sweep.baseline, cell.workload.label)
-
-
-def _is_undecided(one: Searching, other: Searching) -> bool:
-    level = 1 - (1 - one.level) / one.compared
-    return is_undecided(one.trials, other.trials, one.search.half_width, level)
+    return {cell.id: _searching(sweep, cell, asked.get(cell.id, {}), used.get(cell.id, {})) for cell in sweep.cells}
 
 
 def _by_cell(rows: pd.DataFrame, metric: str) -> dict[str, dict[int, float]]:
@@ -166,7 +138,7 @@ def _stop(cell: str, own: Searching, done: int, aside: str | None) -> Stop | Non
     if not ended and aside is not None:
         ended = "could not", aside
     if not ended and done >= own.search.max_trials:
-        ended = ("precise" if own.is_precise else "max reached"), ""
+        ended = "max reached", ""
     return stop(cell, own, done, *ended) if ended else None
 
 

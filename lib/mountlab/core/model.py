@@ -189,13 +189,6 @@ class Search:
     floor: float = 0.0
     """The lowest rate that is of interest. A tool's own floor may be higher."""
 
-    @staticmethod
-    def level_at_end(level: float, compared: int) -> float:
-        """Return the level at which searches end whose intervals have this one. It is stricter where so many ratios of
-        capacities are compared: two searches that end as soon as each is precise seldom show that they differ
-        (docs/calibration.md)."""
-        return 1 - (1 - level) / (2 * compared) if compared else level
-
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:

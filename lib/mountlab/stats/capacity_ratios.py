@@ -1,9 +1,10 @@
 """Ratios of capacities that were searched for: of two searches, and as rows of a set of comparisons.
 
-Against a pair of capacities one wins the product of what one wins against each (stats.capacity), half of the money on
-each side, since the bets are on different trials. It reaches 1/a with a chance of a at most (Ville 1939), whichever
-rates were tried, and whenever the searches ended: no correction for looking is needed. A ratio is contradicted as much
-as the least contradicted of the pairs that have it.
+Against a pair of capacities one bets (stats.capacity) with a share of the money on the trials of either search alone,
+and with the rest on both, which wins the product of what one wins on each. The product alone would lose where one
+search has lost its bets, as those near the capacity do, whatever the other one has won. The sum reaches 1/a with a
+chance of a at most (Ville 1939), whichever rates were tried, and whenever the searches ended: no correction for looking
+is needed. A ratio is contradicted as much as the least contradicted of the pairs that have it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from mountlab.stats.capacity import RateTrial, capacity, steps_of
 from mountlab.stats.comparisons import Flags, Ratios
 from mountlab.stats.estimates import Floats
 
-SEEM_APART = 1.5
-"""Half widths between two capacities from which on they seem to differ: equal ones are rarely so far apart."""
+ALONE = 0.4
+"""The share of the money that is bet on the trials of either search alone."""
 Searched = tuple[Sequence[RateTrial], Sequence[RateTrial]]
 """The trials of the candidate, and of the baseline."""
 
@@ -50,7 +51,8 @@ class _Pairs:
         low = np.divide.outer(ours[0], theirs[1])
         with np.errstate(divide="ignore"):
             high = np.divide.outer(ours[1], theirs[0])
-        wealth = np.add.outer(ours[2], theirs[2])
+        alone = math.log(ALONE) + np.logaddexp.outer(ours[2], theirs[2])
+        wealth = np.logaddexp(alone, math.log1p(-2 * ALONE) + np.add.outer(ours[2], theirs[2]))
         return cls(low, high, wealth - max(0.0, float(wealth.min())))
 
     def interval(self, error: float) -> tuple[float, float]:
@@ -87,11 +89,10 @@ def ratio(one: Sequence[RateTrial], other: Sequence[RateTrial], level: float = 0
     return CapacityRatio(min(max(quotient, first), last), first, last, pairs.p_equal())
 
 
-def is_undecided(one: Sequence[RateTrial], other: Sequence[RateTrial], half_width: float, level: float) -> bool:
-    """Return whether two capacities that are known within `half_width` seem to differ, and the interval of their ratio
-    holds 1."""
-    found = ratio(one, other, level)
-    return found.low <= 1 <= found.high and abs(math.log(found.ratio)) > SEEM_APART * half_width
+def level_at_end(level: float, compared: int) -> float:
+    """Return the level at which searches end whose intervals have this one. It is stricter where so many ratios of
+    capacities are compared, for all of them together: in a ratio ALONE of what one search has won counts."""
+    return 1 - ALONE * (1 - level) / compared if compared else level
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def _log_estimate(trials: Sequence[RateTrial]) -> float:
 
 
 def _sides(trials: Sequence[RateTrial]) -> tuple[Floats, Floats, Floats]:
-    """Return the ends of each piece, and the log of what is won against it: half of the money is on each side."""
+    """Return the ends of each piece, and the log of what is won against it."""
     if not trials:
         return np.array([0.0]), np.array([math.inf]), np.array([0.0])
     steps = steps_of(trials)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mountlab.core.model import Search, Workload
+from mountlab.core.model import Workload
 from mountlab.stats.capacity import RateTrial, capacity
+from mountlab.stats.capacity_ratios import level_at_end
 from mountlab.sweep.plan import Plan
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
@@ -30,7 +31,7 @@ class SearchTime:
     @classmethod
     def of(cls, plan: Plan) -> SearchTime:
         sweep, most = plan.sweep, plan.sweep.design.repeats
-        fewest = min(fewest_trials(Search.level_at_end(sweep.design.level, sweep.compared_searches)), most)
+        fewest = min(fewest_trials(level_at_end(sweep.design.level, sweep.compared_searches)), most)
         lengths = [_trial_s(workload, rate) for workload in sweep.workloads for rate in (_largest, _least)]
         return cls(fewest, most, min(lengths), max(lengths), _run_s(plan, fewest, _largest), _run_s(plan, most, _least))
 

@@ -13,7 +13,7 @@ from mountlab.stats.calibration.processes import Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
 from mountlab.stats.capacity_order import change, searched_capacity
-from mountlab.stats.capacity_ratios import is_undecided, ratio
+from mountlab.stats.capacity_ratios import level_at_end, ratio
 from scipy import stats
 
 from mountlab_dev.calibration.servers import LATE, REQUESTS, SERVERS, Server
@@ -71,7 +71,7 @@ def ratios_of_capacities(effort: Effort) -> Table:
         f"{TIMES:g} or 2 times the other. *Interval holds*: that of the ratio, of all comparisons together at 95 %."
     )
     header = ("servers", "equal: differ", "interval holds", f"{TIMES:g} times: differ", "2 times: differ")
-    cases = [(LEVEL, 1), *((stricter(comparisons), comparisons) for comparisons in COMPARISONS)]
+    cases = [(LEVEL, 1), *((level_at_end(LEVEL, comparisons), comparisons) for comparisons in COMPARISONS)]
     rows = tuple(
         (f"{one.name} and {other.name}, searched at {100 * level:g} %, {_counted(comparisons)}",
          _compared(one, other, level, comparisons, effort.sweeps))
@@ -120,47 +120,23 @@ def ratios_with_few_trials(effort: Effort) -> Table:
     """Return how often searches with few trials tell capacities apart."""
     says = (
         f"**Ratios with few trials**: two searches for ± {100 * FEW_HALF_WIDTH:g} %, of capacities that are {APART:g} "
-        "times each other, or equal. They end at 97.5 %, at half the width where the ratio is undecided although it "
-        f"seems to differ from 1, or after {COMPARED_MOST} trials. *Differ*: p of at most 5 %. *Interval holds*: that "
-        "of the ratio, at 95 %."
+        f"times each other, which end at {100 * level_at_end(LEVEL, 1):g} % or after {COMPARED_MOST} trials. "
+        "*Differ*: p of at most 5 %. "
+        "*Interval holds*: that of the ratio, at 95 %."
     )
-    header = ("servers", "differ", "interval holds", "trials", "equal: differ", "equal: trials")
     rows = tuple((server.name, _distinguished(server, effort.series)) for server in SERVERS)
-    return Table("capacity-few-ratios", says, effort.series, header, rows)
+    return Table("capacity-few-ratios", says, effort.series, ("servers", "differ", "interval holds", "trials"), rows)
 
 
 def _distinguished(server: Server, count: int) -> tuple[Share | Trials, ...]:
     rng = generator("few ratios", server.name)
-    ended = [_compared_pair(server, rng, times) for times in (1.0, APART) for _ in range(count)]
-    (equal, apart) = ([ratio(*pair) for pair in own] for own in (ended[:count], ended[count:]))
+    ended = [_few(server, Trouble(), rng, level_at_end(LEVEL, 1), COMPARED_MOST) for _ in range(2 * count)]
+    pairs = [ratio(_scaled(tuple(one), APART), other) for one, other in zip(ended[::2], ended[1::2], strict=True)]
     return (
-        Share(sum(each.p <= 1 - LEVEL for each in apart), count, True),
-        Share(sum(each.low <= APART <= each.high for each in apart), count),
-        Trials(float(np.median([len(trials) for pair in ended[count:] for trials in pair]))),
-        Share(sum(each.p <= 1 - LEVEL for each in equal), count),
-        Trials(float(np.median([len(trials) for pair in ended[:count] for trials in pair]))),
+        Share(sum(each.p <= 1 - LEVEL for each in pairs), count, True),
+        Share(sum(each.low <= APART <= each.high for each in pairs), count),
+        Trials(float(np.median([len(trials) for trials in ended]))),
     )
-
-
-def _compared_pair(server: Server, rng: Generator, times: float) -> list[list[RateTrial]]:
-    """Return the trials of two searches, block by block, of capacities that are so many times each other. Which is
-    precise goes on to half the width where the other is precise, too, and which is larger is not known."""
-    pair, level, left = [list[RateTrial](), list[RateTrial]()], stricter(1), [True, True]
-    starts, capacities = _middles(rng.random(2)).tolist(), (times, 1.0)
-    while any(left):
-        precise = [bool(trials) and ends(trials, level, FEW_HALF_WIDTH) for trials in pair]
-        undecided = all(precise) and is_undecided(pair[0], pair[1], FEW_HALF_WIDTH, LEVEL)
-        goal = FEW_HALF_WIDTH / 2 if undecided else FEW_HALF_WIDTH
-        left = [
-            stays and len(trials) < COMPARED_MOST and not (trials and ends(trials, level, goal))
-            for stays, trials in zip(left, pair, strict=True)
-        ]
-        for trials, start, own, stays in zip(pair, starts, capacities, left, strict=True):
-            if stays:
-                more = COMPARED_MOST - len(trials)
-                rate = next_rate(trials, half_width=goal, start=start * own, level=level, left=more)
-                trials.append(RateTrial(rate, server.holds(rate / own * server.capacity, rng)))
-    return pair
 
 
 def _with_few(server: Server, trouble: Trouble, count: int) -> tuple[Share | Trials, ...]:
@@ -190,12 +166,6 @@ def _few(server: Server, trouble: Trouble, rng: Generator, level: float, most: i
 def ends(trials: Sequence[RateTrial], level: float, half_width: float) -> bool:
     """Return whether the interval that reports print is as narrow. It is never narrower than that of the bets alone."""
     return capacity(trials, level).half_width <= half_width >= searched_capacity(trials, level).half_width
-
-
-def stricter(comparisons: int) -> float:
-    """Return the level at which a search that is compared should end: each of so many ratios needs evidence on both
-    sides, for all of them together."""
-    return 1 - (1 - LEVEL) / (2 * comparisons)
 
 
 def _counted(comparisons: int) -> str:
