@@ -55,10 +55,10 @@ def explained(cause: Cause, results: Path, *, beside: str = QUIET) -> Record:
         others.close()
 
     with ExitStack() as others:
+        if cause.interrupts and not idle_is_traced(results):
+            others.enter_context(busy_at_idle_priority())
         if beside == LOADED:
             others.enter_context(busy_machine())
-        elif cause.interrupts and not idle_is_traced(results):
-            others.enter_context(busy_at_idle_priority())
         place = compared(cause, results, measured, times=TIMES[beside], explain=BLOCKS[beside])
     return judged(cause, store.load_run(place), beside=beside, load=load, took_s=time.monotonic() - began)
 
