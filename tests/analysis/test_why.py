@@ -177,6 +177,17 @@ def test_a_wait_for_a_processor_is_named_first_where_it_is_half_of_a_difference_
     assert (cause.wait_before.part.layer if cause.wait_before else None) == before
 
 
+def test_where_there_is_nothing_but_waits_for_a_processor_these_are_named() -> None:
+    """Those of the operation, and those of the journal that it waits for. The slower side waits as long by time."""
+    truth = {
+        name: {"sync": {("run_queue", "own"): 6e-4 * times, ("run_queue", "journal"): 4e-4 * times}}
+        for name, times in (("ext4", 1), ("xfs", 3))
+    }
+    cause = causes(simulated_why(SWEEP, truth, spread=0.01))[0]
+    assert cause.largest is not None
+    assert cause.largest.part == LayerPart("run_queue", "own")
+
+
 def test_withheld_trials_show_in_no_figure_and_are_named_with_their_reason() -> None:
     frames = simulated_why(SWEEP, changes={("xfs", 2): {"withheld": "2.0 % of the events were lost"}})
     counts = {split.filesystem: split.whole.n for split in why.splits(frames, SWEEP)}

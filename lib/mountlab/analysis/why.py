@@ -152,11 +152,13 @@ class Cause:
 
     def _largest(self, *, waits: bool) -> PartOfDifference | None:
         """Return the largest part, or sum of parts, that is shown: with waits for a processor, or without."""
-        kept = [each for each in self.parts if waits or not each.is_wait_for_processor]
+        first = next((each for each in self.parts if waits or not each.is_wait_for_processor), None)
+        if first is None:
+            return None
         sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
-        larger = (each for each in sums if waits or not each.is_wait_for_processor)
-        larger = (each for each in larger if each.share.share >= kept[0].share.share)
-        return next((each for each in (*kept[:1], *larger) if each.share.shown), None)
+        larger = (each for each in sums if each.share.share >= first.share.share)
+        named = (each for each in (first, *larger) if waits or not each.is_wait_for_processor)
+        return next((each for each in named if each.share.shown), None)
 
 
 @dataclass(frozen=True, kw_only=True)
