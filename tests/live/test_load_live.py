@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from causes import READS_PER_S, THROTTLE, measured, mounted, throttled
+from causes import READS_PER_S, THROTTLE, directory, mounted, throttled
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
@@ -97,7 +97,7 @@ def with_credits(undo: ExitStack, reads: int) -> dict[str, Any]:
     undo.callback(watcher.join)
     undo.callback(ended.set)
     watcher.start()
-    return measured(mount)
+    return directory(mount)
 
 
 @pytest.mark.soak

@@ -74,11 +74,11 @@ def ratios_of_capacities(effort: Effort) -> Table:
     cases = [(LEVEL, 1), *((level_at_end(LEVEL, comparisons), comparisons) for comparisons in COMPARISONS)]
     rows = tuple(
         (f"{one.name} and {other.name}, searched at {100 * level:g} %, {_counted(comparisons)}",
-         _compared(one, other, level, comparisons, effort.sweeps))
+         _compared(one, other, level, comparisons, effort.series))
         for one, other in zip(SERVERS[::2], SERVERS[1::2], strict=True)
         for level, comparisons in cases
     )  # fmt: skip
-    return Table("capacity-ratios", says, effort.sweeps, header, rows)
+    return Table("capacity-ratios", says, effort.series, header, rows)
 
 
 @dataclass(frozen=True)
