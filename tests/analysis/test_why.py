@@ -131,25 +131,36 @@ def test_the_shares_of_all_parts_of_a_difference_hold_together() -> None:
         assert {each.share.level for each in (*cause.parts, *cause.by_layer, *cause.by_through)} == {1 - 0.05 / 9}
 
 
+def of_parts(*blocks: dict[tuple[str, str], float]) -> Why:
+    """ext4 has these parts in each block, xfs nothing but 20 µs on a processor."""
+    rows = [
+        (f"x{block}{name}", block, f"{name}/fsync", name, "fsync", "sync", "mean", *part, seconds)
+        for block, own in enumerate(blocks, start=1)
+        for name, parts in {"ext4": own, "xfs": {("processor", "own"): 2e-5 + 1e-7 * block}}.items()
+        for part, seconds in parts.items()
+    ]
+    return replace(simulated_why(SWEEP), layers=frame_of("why_layers", rows))
+
+
 def test_where_noise_hides_which_of_several_parts_is_the_largest_their_sum_is_named() -> None:
     """What was done for a checkpoint moves between the device and its flushes from block to block."""
-    rows = []
-    for block in range(1, 6):
-        device = (4e-4, 1e-5)[block % 2]
-        for name, parts in {
-            "ext4": {
-                ("device", "checkpoint"): device,
-                ("flush", "checkpoint"): 4.1e-4 - device,
-                ("processor", "own"): 2e-5,
-            },
-            "xfs": {("processor", "own"): 2e-5 + 1e-7 * block},
-        }.items():
-            trial = (f"x{block}{name}", block, f"{name}/fsync", name, "fsync")
-            rows += [(*trial, "sync", "mean", *part, seconds) for part, seconds in parts.items()]
-    frames = replace(simulated_why(SWEEP), layers=frame_of("why_layers", rows))
-    largest = causes(frames)[0].largest
+    blocks = [
+        {("device", "checkpoint"): device, ("flush", "checkpoint"): 4.1e-4 - device, ("processor", "own"): 2e-5}
+        for device in (1e-5, 4e-4, 1e-5, 4e-4, 1e-5)
+    ]
+    largest = causes(of_parts(*blocks))[0].largest
     assert largest is not None
     assert largest.part == LayerPart("", "checkpoint")
+
+
+def test_where_the_largest_part_may_be_none_of_the_difference_what_may_be_as_large_is_named_with_it() -> None:
+    """Memory was short in three blocks of five."""
+    blocks = [{("reclaim", "own"): reclaim, ("processor", "own"): 1.2e-4} for reclaim in (3e-4, 1e-6, 2e-4, 3e-4, 1e-6)]
+    cause = causes(of_parts(*blocks))[0]
+    assert not cause.parts[0].share.shown
+    assert cause.largest is not None
+    assert (cause.parts[0].part, cause.largest.part) == (LayerPart("reclaim", "own"), LayerPart("processor", "own"))
+    assert cause.as_large == (cause.parts[0],)
 
 
 @every_row(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from mountlab.core.errors import ParameterError
-from mountlab.stats import shares_of_parts
+from mountlab.stats import not_smaller, shares_of_parts
 from mountlab.stats.shares import parts_of_log_ratio, share_of_difference, shares_of_rows
 from scipy import stats
 
@@ -28,15 +28,45 @@ def test_a_part_that_never_differs_has_none_of_it() -> None:
     assert not found.shown
 
 
-def test_a_share_of_a_difference_that_is_nearly_noise_has_an_interval_and_is_not_shown() -> None:
-    """The t interval of the whole leaves out 0 by a hair: shares of thousands of per cent are not rejected."""
+def test_a_share_of_a_difference_that_is_nearly_noise_has_a_wide_interval_and_is_shown() -> None:
+    """The t interval of the whole leaves out 0 by a hair: shares of thousands of per cent are not rejected; 0 is."""
     whole = [0.1, 1.0, 2.0, 2.9, 1.4]
     low, _ = stats.t.interval(0.95, 4, loc=np.mean(whole), scale=stats.sem(whole))
     barely = [each - low + 1e-3 for each in whole]
     found = share_of_difference([0.5 * each for each in whole], barely)
     assert found.known
     assert found.high > 10
-    assert not found.shown
+    assert 0 < found.low < 1
+    assert found.shown
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_share_of_a_difference_whose_sign_is_known_at_its_own_level_has_the_end_that_is_next_to_zero(
+    sign: int,
+) -> None:
+    """The t test of the whole rejects at 5 %, and not at the level of the share."""
+    part, whole = [0.8, 1.1, 0.9, 1.2, 1.0], [0.4, 2.2, 1.9, 0.6, 1.3]
+    assert 0.005 < stats.ttest_1samp(whole, 0).pvalue < 0.05
+    found = share_of_difference([sign * each for each in part], whole, level=0.995, gate=0.95)
+    near, far = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    assert far == math.inf
+    assert 0 < near < sign * found.share
+    assert stats.ttest_1samp(np.array(part) - near * np.array(whole), 0).pvalue == pytest.approx(0.005)
+    assert found.shown
+    assert not found.known
+    closed = share_of_difference(part, whole, level=0.995, gate=0.999)
+    assert (closed.low, closed.high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_share_is_shown_where_the_whole_differs_and_the_part_does(seed: int) -> None:
+    """By the t test of the whole at its level, and by that of the part at the level of all parts together."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(0.8, 0.8, 6)
+    part = 0.6 * common + rng.normal(0, rng.choice([0.05, 0.5]), 6)
+    found = share_of_difference(part, common, level=0.99, gate=0.95)
+    differ = stats.ttest_1samp(common, 0).pvalue < 0.05 and stats.ttest_1samp(part, 0).pvalue < 0.01
+    assert found.shown == differ
 
 
 def test_shares_of_the_parts_add_up_to_one() -> None:
@@ -184,6 +214,22 @@ def test_the_intervals_of_all_candidates_share_the_error() -> None:
     assert found[5] == found[2]
 
 
+def test_a_part_is_smaller_where_the_paired_t_test_says_so_in_the_direction_of_the_whole() -> None:
+    """Three parts, each against a group, at half of the error each: a part has two others. The fourth is minor."""
+    rng = np.random.default_rng(5)
+    theirs, ours = gamma(rng, [3, 2.6, 2.3, 0.02], 0.1, 5), gamma(rng, [1, 1, 1, 0.02], 0.1, 5)
+    parts, groups = -parts_of_log_ratio(ours, theirs), [[0], [1], [2], [0, 1]]
+    found = not_smaller(ours, theirs, groups, level=0.9)
+    for group, rows in zip(groups, found, strict=True):
+        own = parts[group].sum(axis=0)
+        p = {
+            row: stats.ttest_rel(own, parts[row], alternative="greater").pvalue for row in range(3) if row not in group
+        }
+        assert rows == [row for row, value in p.items() if value >= 0.05]
+    assert {len(rows) for rows in found} >= {0, 1}, "the test has both"
+    assert not_smaller(theirs, ours, groups, level=0.9) == found, "whichever side is the slower one"
+
+
 FAMILIES = 500
 TEN = [[row] for row in range(10)]
 
@@ -198,6 +244,18 @@ def test_the_interval_of_the_part_that_is_named_covers_although_it_was_picked(bl
         named = max(found, key=lambda share: share.share)
         held += named.low <= 0.1 <= named.high
     assert stats.binomtest(held, FAMILIES, 0.95, alternative="less").pvalue > 0.001, held / FAMILIES
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 10])
+def test_the_largest_part_is_the_one_that_is_named_or_not_shown_to_be_smaller(blocks: int) -> None:
+    """Ten parts that are the same, so that chance picks the largest: the worst case."""
+    rng = np.random.default_rng(blocks)
+    among = 0
+    for _ in range(FAMILIES):
+        sides = gamma(rng, [2] * 10, 0.1, blocks), gamma(rng, [1] * 10, 0.1, blocks)
+        named = int(np.argmax(parts_of_log_ratio(*sides).mean(axis=1)))
+        among += named == 0 or 0 in not_smaller(*sides, TEN)[named]
+    assert stats.binomtest(among, FAMILIES, 0.95, alternative="less").pvalue > 0.001, among / FAMILIES
 
 
 @pytest.mark.parametrize("blocks", [5, 10])

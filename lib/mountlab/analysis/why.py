@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from mountlab.core.frames import pd
 from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
-from mountlab.stats import DifferenceShare, Ratio, compare, estimate, shares_of_parts
+from mountlab.stats import DifferenceShare, Ratio, compare, estimate, not_smaller, shares_of_parts
 from mountlab.stats.estimates import Floats
 from mountlab.stats.histograms import enough
 
@@ -82,6 +82,8 @@ class PartOfDifference:
     seconds: float
     """The mean of candidate less baseline."""
     share: DifferenceShare
+    not_smaller: tuple[LayerPart, ...]
+    """Other parts that are not shown to have a smaller share."""
 
     @property
     def is_wait_for_processor(self) -> bool:
@@ -117,12 +119,12 @@ class Cause:
         """Whether the interval of the ratio leaves out 1."""
         return self.ratio.low > 1 or self.ratio.high < 1
 
-    @property
+    @cached_property
     def largest(self) -> PartOfDifference | None:
-        """The largest part; where noise hides which of several that is, what they are together: a layer for all that it
-        served, or all that was done on behalf of something else. None where nothing is shown: the latencies may be the
-        same, or all of that may be none of their difference. A wait for a processor mostly follows from something else:
-        then the largest part beside it is meant, where one is shown."""
+        """The largest part; where that may be 0, what several are together, a layer for all that it served, or all that
+        was done on behalf of something else; or another that may be the largest. None where nothing is shown: the
+        latencies may be the same, or all of that may be none of their difference. A wait for a processor mostly follows
+        from something else: then the largest part beside it is meant, where one is shown."""
         if not self.differs:
             return None
         largest, beside_waits = self._largest(waits=True), self._largest(waits=False)
@@ -132,16 +134,13 @@ class Cause:
 
     @property
     def as_large(self) -> tuple[PartOfDifference, ...]:
-        """Other parts that may be larger than `largest`: their intervals, which hold all together, overlap its own."""
+        """Other parts that may be larger than `largest`, without waits for a processor beside which it is named."""
         largest = self.largest
         if not largest:
             return ()
-        return tuple(
-            each
-            for each in self.parts
-            if each.share.shown and each.share.high >= largest.share.low > 0 and not _belongs(each.part, largest.part)
-            and (largest.is_wait_for_processor or not each.is_wait_for_processor)
-        )  # fmt: skip
+        with_waits = largest.is_wait_for_processor
+        rivals = (each for each in self.parts if each.part in largest.not_smaller)
+        return tuple(each for each in rivals if with_waits or not each.is_wait_for_processor)
 
     @property
     def wait_before(self) -> PartOfDifference | None:
@@ -151,13 +150,16 @@ class Cause:
         return next((each for each in waits if largest and each.share.share > largest.share.share), None)
 
     def _largest(self, *, waits: bool) -> PartOfDifference | None:
-        """Return the largest part, or sum of parts, that is shown: with waits for a processor, or without."""
-        first = next((each for each in self.parts if waits or not each.is_wait_for_processor), None)
-        if first is None:
+        """Return the largest part that is shown, or sum of parts, or part that may be the largest: with waits for a
+        processor, or without."""
+        parts = [each for each in self.parts if waits or not each.is_wait_for_processor]
+        if not parts:
             return None
+        first = parts[0]
         sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
         larger = (each for each in sums if each.share.share >= first.share.share)
-        named = (each for each in (first, *larger) if waits or not each.is_wait_for_processor)
+        as_large = (each for each in parts if each.part in first.not_smaller)
+        named = (each for each in (first, *larger, *as_large) if waits or not each.is_wait_for_processor)
         return next((each for each in named if each.share.shown), None)
 
 
@@ -311,9 +313,10 @@ def _cause(
     groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in names]
     level, means = sweep.design.level, (ours - theirs).mean(axis=1)
     shares = shares_of_parts(ours, theirs, groups, level=level)
+    rivals = not_smaller(ours, theirs, groups, level=level)
     taken = {
-        name: PartOfDifference(name, float(means[group].sum()), share)
-        for name, group, share in zip(names, groups, shares, strict=True)
+        name: PartOfDifference(name, float(means[group].sum()), share, tuple(parts[row] for row in rows))
+        for name, group, share, rows in zip(names, groups, shares, rivals, strict=True)
     }
     wholes = [side.sum(axis=0).tolist() for side in (ours, theirs)]
     return Cause(

@@ -96,7 +96,7 @@ def share_words(share: DifferenceShare) -> str:
     if not math.isfinite(share.share):
         return MISSING
     value = "more than all of it" if share.share > 1 else _percent(share.share)
-    if not (share.known and 0 < share.low <= 1):
+    if not 0 < share.low <= 1:
         return value
     if share.high > 1:
         return f"{value}, at least {_percent(share.low)}"
@@ -110,7 +110,7 @@ def share_cells(share: DifferenceShare) -> tuple[str, str]:
         return MISSING, ""
     against = " against" if share.share < 0 else ""
     size = "more than all" if abs(share.share) > 1 else _percent(abs(share.share))
-    says = share.known and min(abs(share.low), abs(share.high)) <= 1
+    says = min(abs(share.low), abs(share.high)) <= 1
     return f"{size}{against}", f"[{_end(share.low)}, {_end(share.high)}]" if says else ""
 
 
@@ -336,7 +336,7 @@ def _doubts(answer: Answer) -> str:
     if answer.cut:
         doubts.append(f"the record of {listed([each.cell for each in answer.cut])} ended early")
     if answer.off:
-        sizes = listed([f"{percent(each.by)} on {each.cell}{_SLOWED * each.is_slowed}" for each in answer.off])
+        sizes = listed([f"{percent(each.by)} on {each.cell}{_slowed(each)}" for each in answer.off])
         doubts.append(f"the parts are off the tool's own mean by {sizes}")
     if answer.busy:
         doubts.append(f"other programs were at work on the box ({listed(list(map(spoken_code, answer.busy)))})")
@@ -378,11 +378,11 @@ def off_sentence(off: Off) -> str:
     """'xfs/fsync: the traced mean of sync is 1.00 ms, the tool's own 1.20 ms: 17 % apart.'; with the reason where
     as many operations are under way at a time."""
     sides = f"{quantity(off.traced, 's')}, the tool's own {quantity(off.tool, 's')}"
-    reason = _SLOWED if off.is_slowed else ""
-    return f"{off.cell}: the traced mean of {off.operation} is {sides}: {percent(off.by)} apart{reason}."
+    return f"{off.cell}: the traced mean of {off.operation} is {sides}: {percent(off.by)} apart{_slowed(off)}."
 
 
-_SLOWED = ", since operations are slower while they are traced"
+def _slowed(off: Off) -> str:
+    return ", since operations are slower while they are traced" if off.is_slowed else ""
 
 
 def cost_sentences(costs: Sequence[Cost]) -> Iterator[str]:

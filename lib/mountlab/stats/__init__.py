@@ -14,7 +14,7 @@ from mountlab.stats.comparisons import (
 )
 from mountlab.stats.estimates import STATISTICS, T_METHOD, estimate, estimate_of_moments, estimate_samples
 from mountlab.stats.over_boxes import OVER_BOXES_METHOD
-from mountlab.stats.shares import DifferenceShare, shares_of_parts
+from mountlab.stats.shares import DifferenceShare, not_smaller, shares_of_parts
 
 __all__ = [
     "OVER_BOXES_METHOD",
@@ -35,6 +35,7 @@ __all__ = [
     "family",
     "holm",
     "look_level",
+    "not_smaller",
     "p_equivalent",
     "shares_of_parts",
     "variance_table",

@@ -170,8 +170,13 @@ def explained(
     by_name = {
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
     }
-    weights = {name: _weights(operations, trace) for name, operations in by_name.items()}
-    judged = tuple(_judged(trace, requests, by_name, weights, tool, said, calls is None or calls.root > 0))
+    lengths = {name: _lengths(operations) for name, operations in by_name.items()}
+    weights = {name: seen_weights(own, *trace.span_ns, trace.pauses) for name, own in lengths.items()}
+    seen = {
+        name: (float(np.average(own, weights=weights[name])) / NS_PER_S, _in_flight(by_name[name], own, trace))
+        for name, own in lengths.items()
+    }
+    judged = tuple(_judged(trace, requests, by_name, seen, tool, said, calls is None or calls.root > 0))
     shown = [row.operation for row in judged if not row.withheld]
     if not shown:
         return Explained(trace=judged)
@@ -254,25 +259,23 @@ def _judged(
     trace: Trace,
     requests: Requests,
     by_name: Mapping[str, list[Operation]],
-    weights: Mapping[str, np.ndarray],
+    seen: Mapping[str, tuple[float, float]],
     tool: ToolFigures,
     said: str,
     tool_is_known: bool,
 ) -> Iterator[TraceRow]:
+    """Yield how each operation is to be judged. `seen`: its mean latency in the trace, in seconds, and how many are
+    under way at a time."""
     begin, end = trace.span_ns
     withheld = _withheld(trace, requests, len(by_name), tool_is_known)
     names = [*by_name, *(name for name in tool.mean if name in SYSCALLS and name not in by_name)] if by_name else [""]
     for name in names:
-        operations = by_name.get(name, [])
-        mean = in_flight = np.nan
-        if operations:
-            mean = float(np.average(_lengths(operations), weights=weights[name])) / NS_PER_S
-            in_flight = _in_flight(operations, trace)
+        mean, in_flight = seen.get(name, (np.nan, np.nan))
         own = tool.mean.get(name, np.nan)
         slowed = own <= mean <= MOST_SLOWED * own and _is_near(in_flight, tool.in_flight(name))
         yield TraceRow(
             operation=name,
-            operations=len(operations),
+            operations=len(by_name.get(name, ())),
             events=trace.total,
             lost_events=trace.lost,
             window_s=(end - begin) / NS_PER_S,
@@ -335,13 +338,8 @@ def _lengths(operations: Sequence[Operation]) -> np.ndarray:
     return np.array([each.end - each.begin for each in operations], np.float64)
 
 
-def _weights(operations: Sequence[Operation], trace: Trace) -> np.ndarray:
-    return seen_weights(_lengths(operations), *trace.span_ns, trace.pauses)
-
-
-def _in_flight(operations: Sequence[Operation], trace: Trace) -> float:
+def _in_flight(operations: Sequence[Operation], lengths: np.ndarray, trace: Trace) -> float:
     """Return how many operations are under way at a time, from when the first of them began until all have ended."""
-    lengths = _lengths(operations)
     begin, end = min(each.begin for each in operations), max(each.end for each in operations)
     return float(lengths @ seen_weights(lengths, begin, end, trace.pauses)) / max(end - begin, 1)
 
