@@ -50,11 +50,6 @@ class DifferenceShare:
     """Of this interval by itself: it is higher than that at which all parts hold together."""
 
     @property
-    def known(self) -> bool:
-        """Whether its interval has two ends."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    @property
     def shown(self) -> bool:
         """Whether it is known not to be 0."""
         return self.low > 0 or self.high < 0
@@ -74,8 +69,7 @@ def shares_of_parts(
     rows. Two groups that are the same parts, or all parts between them, are one candidate; all parts together are none.
     MINOR parts make no difference to this.
     """
-    parts, sizes = parts_of_log_ratio(ours, theirs), (ours + theirs).sum(axis=1)
-    major = frozenset(np.flatnonzero(sizes >= MINOR * sizes.sum()).tolist())
+    parts, major = parts_of_log_ratio(ours, theirs), frozenset(_major(ours, theirs))
     sides = [major & frozenset(group) for group in groups]
     candidates = {frozenset((side, major - side)) for side in sides if side and side != major}
     joint, whole = 1 - (1 - level) / max(len(candidates), 1), parts.sum(axis=0)
@@ -91,22 +85,29 @@ def not_smaller(
     The largest of all parts is the one with the largest share, or one of those that are not shown to be smaller, with
     the probability `level` at least. MINOR parts are left out. Raises as `t_quantile`.
     """
-    parts, sizes = parts_of_log_ratio(ours, theirs), (ours + theirs).sum(axis=1)
-    parts = parts * np.sign(parts.sum())
-    major = np.flatnonzero(sizes >= MINOR * sizes.sum()).tolist()
-    rows, n = len(major), parts.shape[1]
-    if n < 2 or rows < 2:
-        return [[row for row in major if row not in group] for group in groups]
-    quantile = t_quantile(1 - 2 * (1 - level) / (rows - 1), n - 1)
-    found = []
-    for group in groups:
-        others = [row for row in major if row not in group]
-        larger_by = parts[list(group)].sum(axis=0) - parts[others]
-        error = larger_by.std(axis=1, ddof=1) / math.sqrt(n)
-        found.append(
-            [row for row, by, e in zip(others, larger_by.mean(axis=1), error, strict=True) if by <= quantile * e]
-        )
-    return found
+    parts, major = parts_of_log_ratio(ours, theirs), _major(ours, theirs)
+    parts, two_sided = parts * np.sign(parts.sum()), 1 - 2 * (1 - level) / max(len(major) - 1, 1)
+    return [
+        [
+            row
+            for row in major
+            if row not in group and not _is_larger(parts[list(group)].sum(axis=0), parts[row], two_sided)
+        ]
+        for group in groups
+    ]
+
+
+def _major(ours: Floats, theirs: Floats) -> list[int]:
+    sizes = (ours + theirs).sum(axis=1)
+    return np.flatnonzero(sizes >= MINOR * sizes.sum()).tolist()
+
+
+def _is_larger(one: Floats, other: Floats, level: float) -> bool:
+    """Return whether the t interval of their difference lies above 0; False of one block."""
+    by = one - other
+    return len(by) > 1 and float(by.mean()) > t_quantile(level, len(by) - 1) * float(by.std(ddof=1)) / math.sqrt(
+        len(by)
+    )
 
 
 def parts_of_log_ratio(ours: Floats, theirs: Floats) -> Floats:
