@@ -32,7 +32,8 @@ def calls_of(line: Timeline, machine: str = "x86_64", clock: int | None = 1000) 
         way, _, call = name.partition("_")
         if group == "syscalls":
             number = NUMBERS[machine][call]
-            arguments = struct.pack("<6Q", each.values.get("fd", 0), 0, 0, 0, 0, 0)
+            first = each.values.get("dfd", each.values.get("fd", 0))
+            arguments = struct.pack("<6Q", first, 0, each.values.get("flags", 0), 0, 0, 0)
             values = {"id": number, "args": arguments, "ret": each.values.get("ret", 0)}
             file.sample(type(each)(f"raw_syscalls:sys_{way}", each.at, each.tid, each.pid, each.cpu, values))
     for child, parent in line.forks.items():
@@ -56,9 +57,11 @@ def explain(
     return beside(line, calls, tool=ToolFigures(tool or {}))
 
 
-def beside(line: Timeline, calls: Calls, said: str = "", tool: ToolFigures = ToolFigures()) -> Explained:  # noqa: B008
+def beside(
+    line: Timeline, calls: Calls, said: str = "", fds: str = "", tool: ToolFigures = ToolFigures()  # noqa: B008
+) -> Explained:  # fmt: skip
     return explained(
-        without_calls(line).perf_data(), calls=calls, said=said, kallsyms=line.kallsyms, tasks="", fds="",
+        without_calls(line).perf_data(), calls=calls, said=said, kallsyms=line.kallsyms, tasks="", fds=fds,
         directory="trial", devices=[DEVICE], tool=tool,
     )  # fmt: skip
 
@@ -97,6 +100,23 @@ def test_each_call_has_its_own_number(machine: str, numbers: Mapping[str, int]) 
     assert len(set(numbers.values())) == len(numbers)
     old = {"open", "creat", "unlink", "rename", "mkdir"}
     assert set(CALLS) - set(numbers) == (set() if machine == "x86_64" else old), "those that arm never had"
+
+
+@every_row("fds", ["", f"{TOOL} 4 /srv/trial/f\n"])
+def test_the_directory_that_a_call_starts_from_is_not_the_file_that_it_is_about(fds: str) -> None:
+    """A program opens a directory as it opens its libraries, and works below that: its number comes first. sync() has
+    no argument at all: what its register holds says nothing."""
+    line = writing([1000])
+    line.call("openat", TOOL, 2000, 2100, ret=3, dfd=(1 << 64) - 100, flags=0o2200000)  # O_CLOEXEC and O_DIRECTORY
+    for at in (3000, 4000):
+        line.call("openat", TOOL, at, at + 100, ret=4, dfd=3, flags=0o2000301)  # O_CREAT and O_EXCL as well
+    for at, call in enumerate(("mkdirat", "unlinkat", "renameat")):
+        line.call(call, TOOL, 5000 + 1000 * at, 5100 + 1000 * at, dfd=3)
+    line.call("sync", TOOL, 9000, 9500, fd=3)
+    found = operations(beside(line, Calls(calls_of(line), "", SHELL), fds=fds))
+    assert {name: found.get(name) for name in ("open", "mkdir", "unlink", "rename", "sync")} == {
+        "open": 2, "mkdir": 1, "unlink": 1, "rename": 1, "sync": 1,
+    }  # fmt: skip
 
 
 def test_an_operation_that_overlaps_a_pause_is_none() -> None:

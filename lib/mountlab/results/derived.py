@@ -19,9 +19,10 @@ from mountlab.core.frames import pd
 from mountlab.results.stamp import FIGURES, LARGEST, figures_in, truth_bytes
 
 FILE = "derived.json"
-TABLES = 3
+TABLES = 4
 """Raised whenever the same figures give other tables, or more of them: those of before are derived again before a
-report. 1: intervals of means reached below zero; no latency_comparisons.csv. 2: no why_sleeps."""
+report. 1: intervals of means reached below zero; no latency_comparisons.csv. 2: no why_sleeps. 3: sync(),
+and calls below a directory that was open, were no operations where the tool's calls alone were recorded."""
 _TRIES = 5
 """Another process may write these files while they are read."""
 DAMAGE = (ValueError, RecursionError, OSError, StoreError)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from mountlab.core.errors import ParseError
+from mountlab.tracing.events import SYSCALLS
 from mountlab.tracing.perf_data import Columns, Trace
 
 _X86_64: Mapping[str, int] = {
@@ -31,6 +32,9 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
 include/uapi/asm-generic/unistd.h of the kernel."""
 _FLAGS_AT = {"open": 1, "openat": 2}
 """Which argument of a call is its flags."""
+_OF_A_FILE = frozenset((*SYSCALLS["read"], *SYSCALLS["write"], "fsync", "fdatasync", "sync_file_range", "syncfs"))
+"""Calls whose first argument is the number of the file that they are about. Of others it is an address, the directory
+from which a path leads to the file, or there is none."""
 _ARGUMENTS_SIZE = 48
 """Six arguments of 8 bytes."""
 _WINDOW = re.compile(r"^(enable|disable) ([0-9]{1,20})$", re.MULTILINE)
@@ -67,18 +71,19 @@ def with_calls(trace: Trace, calls: Trace, windows: str) -> Trace:
 
 
 def _entered(rows: Columns, call: str) -> Columns:
-    """Return the beginnings of one call with the number of its file and its flags."""
+    """Return the beginnings of one call with its flags, and the number of its file, if it is about one."""
     size = rows.dtype["args"].itemsize
     if size != _ARGUMENTS_SIZE:
         raise ParseError("system calls have other arguments than Linux has", got=f"{size} bytes", allowed="48 bytes")
     arguments = np.ascontiguousarray(rows["args"]).view("<u8").reshape(-1, size // 8)
-    found = np.zeros(len(rows), [*((name, rows.dtype[name]) for name in ("TIME", "CPU", "PID", "TID", "STACK")),
-                                 ("fd", "<i8"), ("flags", "<i8")])  # fmt: skip
-    for name in ("TIME", "CPU", "PID", "TID", "STACK"):
+    same, own = ("TIME", "CPU", "PID", "TID", "STACK"), ("fd", "flags") if call in _OF_A_FILE else ("flags",)
+    found = np.zeros(len(rows), [*((name, rows.dtype[name]) for name in same), *((name, "<i8") for name in own)])
+    for name in same:
         found[name] = rows[name]
     if len(rows):
-        found["fd"] = arguments[:, 0].view("<i8")
         found["flags"] = arguments[:, _FLAGS_AT[call]].view("<i8") if call in _FLAGS_AT else 0
+        if call in _OF_A_FILE:
+            found["fd"] = arguments[:, 0].view("<i8")
     return found
 
 
