@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from mountlab.analysis.why_frames import Why, frame_of
+from mountlab.core.layers import WAITS
 from mountlab.core.model import Design, Filesystem, Sweep, Workload
 
 Parts = Mapping[tuple[str, str], float]
@@ -87,12 +88,13 @@ def simulated_why(
     seed: int = 1,
     spread: float = 0.06,
     tail: float = 3.5,
+    often: Mapping[str, float] | None = None,
     changes: Mapping[tuple[str, int], Mapping[str, Any]] | None = None,
 ) -> Why:
     """Return the frames of so many diagnostic blocks of each cell whose file system `truth` knows.
 
     Each part of a trial is gamma-distributed about its mean with this relative spread; that of a slow operation (p99)
-    about `tail` times as much. `changes`: (file system, block) to columns of why_traces that are others.
+    about `tail` times as much. `often`: file system to how often a sync waits for a processor; `changes`: (file system, block) to columns of why_traces that are others.
     """
     rng = np.random.default_rng(seed)
     layers, work, traces = [], [], []
@@ -121,6 +123,8 @@ def simulated_why(
             figures = {("", quantity, ""): mean for quantity, mean in WORK.get(name, {}).items()}
             figures |= {("", "share_of_ios", label): share for label, share in SHARES.get(name, {}).items()}
             figures |= {("sync", "context_switches_per_op", ""): 2.0, ("sync", "processor_s_per_op", ""): 5e-5}
+            if name in (often or {}):
+                figures["sync", WAITS, ""] = often[name]
             for (operation, quantity, label), mean in figures.items():
                 value = float(rng.normal(mean, 0.01 * mean))
                 work.append((*trial, operation, quantity, label, value, UNITS.get(quantity, "1")))

@@ -356,3 +356,14 @@ def test_what_ran_instead_is_together_as_long_as_operations_waited_for_a_process
     waited = {each.operation: each.seconds for each in found.layers if each.layer == "run_queue"}
     ran = {each.operation: each.value for each in found.work if each.quantity == "ran_instead_s_per_op"}
     assert ran == pytest.approx(waited)
+
+
+def test_how_often_an_operation_waits_for_a_processor() -> None:
+    """Twice in each of two writes of three; a thread that another one wakes is ready before it comes to a processor."""
+    line = one_write()
+    for at in (10_000, 20_000):
+        line.call("pwrite64", 5, at, at + 5000, ret=4096, fd=3)
+        line.waits_for_processor(5, at + 100, at + 200, to=99)
+        line.sleeps(5, at + 1000, at + 2000, "schedule", back=at + 2100)
+    often = {each.operation: each.value for each in explain(line).work if each.quantity == "processor_waits_per_op"}
+    assert often == {"write": pytest.approx(4 / 3)}

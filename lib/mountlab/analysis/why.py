@@ -19,7 +19,7 @@ import numpy as np
 from mountlab.analysis.why_frames import Why, rows_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
-from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH
+from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
 from mountlab.stats import DifferenceShare, Ratio, compare, estimate, not_smaller, shares_of_parts
@@ -33,7 +33,8 @@ _FEW = 0.01
 """Reads of a workload that writes, or the reverse, by which it is none of both."""
 _MOST_OF_IT, _MORE_WAITING = 0.5, 2.0
 """Waits for a processor are the largest part of a difference, whatever else is shown, from this share on, if the slower
-side also waits so many times as long for each second that it runs: else it waits longer since it runs longer."""
+side also waits so many times as long each time, and for each second that it runs: else it waits longer since it waits
+more often, as who sleeps and wakes up more often does, or since it runs longer."""
 _RUNNING = ("processor", "reclaim")
 """Layers of an operation that runs on a processor."""
 FEWEST = 2
@@ -112,7 +113,7 @@ class Cause:
     by_through: tuple[PartOfDifference, ...]
     """On whose behalf the operation waited, in all layers."""
     waits_more: bool
-    """Whether the slower side waits much longer for a processor for each second that it runs."""
+    """Whether the slower side waits much longer for a processor each time, and for each second that it runs."""
 
     @property
     def differs(self) -> bool:
@@ -273,14 +274,14 @@ def time_taken(why: Why, cells: Collection[str]) -> dict[str, float]:
 def causes(why: Why, sweep: Sweep, comparisons: Iterable[Comparison]) -> list[Cause]:
     """Return what lies between each candidate and its baseline, of the main operations, for each pair that the run
     compares: the largest relative difference first, and what is not shown to differ last."""
-    known, ordered = _by_block(why), operations(why)
+    known, ordered, waits = _by_block(why), operations(why), _waits(why)
     found = [
         cause
         for baseline, candidate, workload in dict.fromkeys(map(_pair, comparisons))
         for main in [main_operations(why, {cell_id(baseline, workload), cell_id(candidate, workload)})]
         for operation in (each for each in ordered if each in main)
         for statistic in STATISTICS
-        if (cause := _cause(known, sweep, baseline, candidate, workload, operation, statistic))
+        if (cause := _cause(known, waits, sweep, baseline, candidate, workload, operation, statistic))
     ]
     return sorted(found, key=lambda each: (each.largest is None, not each.differs, -_relative(each)))
 
@@ -295,10 +296,12 @@ def _relative(cause: Cause) -> float:
 
 
 def _cause(
-    known: Mapping[Where, Blocks], sweep: Sweep, baseline: str, candidate: str, workload: str, operation: str,
-    statistic: str,
+    known: Mapping[Where, Blocks], waits: Mapping[tuple[str, str], float], sweep: Sweep, baseline: str, candidate: str,
+    workload: str, operation: str, statistic: str,
 ) -> Cause | None:  # fmt: skip
-    """Return one difference taken apart; None where no two blocks hold both sides."""
+    """Return one difference taken apart; None where no two blocks hold both sides. `waits`: cell and operation to how
+    often that waits for a processor."""
+    times = [waits.get((cell_id(name, workload), operation), math.nan) for name in (candidate, baseline)]
     sides = [known.get(Where(cell_id(name, workload), operation, statistic), {}) for name in (candidate, baseline)]
     blocks = sorted(
         block for block in sides[0].keys() & sides[1].keys() if all(any(own[block].values()) for own in sides)
@@ -331,16 +334,27 @@ def _cause(
         parts=_by_share(taken[part] for part in parts),
         by_layer=_by_share(taken[layer] for layer in layers),
         by_through=_by_share(taken[through] for through in behalf),
-        waits_more=_waits_more(parts, *sorted((ours.sum(axis=1), theirs.sum(axis=1)), key=np.sum)),
+        waits_more=_waits_more(parts, *sorted(zip((ours, theirs), times, strict=True), key=lambda side: side[0].sum())),
     )
 
 
-def _waits_more(parts: Sequence[LayerPart], faster: Floats, slower: Floats) -> bool:
-    """Return whether the slower side waits much longer for a processor for each second that it runs. `faster`,
-    `slower`: the seconds of each part."""
+def _waits(why: Why) -> dict[tuple[str, str], float]:
+    """Return cell and operation to how often that waits for a processor, the mean over diagnostic trials."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for cell, operation, quantity, value in rows_of(shown(why, why.work), "cell", "operation", "quantity", "value"):
+        if quantity == WAITS:
+            found.setdefault((cell, operation), []).append(float(value))
+    return {key: sum(values) / len(values) for key, values in found.items()}
+
+
+def _waits_more(parts: Sequence[LayerPart], faster: tuple[Floats, float], slower: tuple[Floats, float]) -> bool:
+    """Return whether the slower side waits for a processor much longer than it would as one that waits more often, or
+    runs longer. `faster`, `slower`: the seconds of each part in each block, and how often an operation waits."""
     waits, runs = (np.array([part.layer in layers for part in parts]) for layers in (("run_queue",), _RUNNING))
-    one, other = float(slower[waits].sum() * faster[runs].sum()), float(faster[waits].sum() * slower[runs].sum())
-    return one >= _MORE_WAITING * other
+    (before, often_before), (after, often) = faster, slower
+    waited, expected = float(after[waits].sum()), _MORE_WAITING * float(before[waits].sum())
+    by_running = waited * float(before[runs].sum()) >= expected * float(after[runs].sum())
+    return by_running and not waited * often_before < expected * often
 
 
 def _belongs(part: LayerPart, group: LayerPart) -> bool:

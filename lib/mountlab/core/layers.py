@@ -17,10 +17,12 @@ class Layer:
     """The work that makes most of it."""
 
 
+WAITS = "processor_waits_per_op"
+"""How often, per operation, it or a thread that it waits for was ready to run and had no processor."""
 LAYERS: dict[str, Layer] = {
     "tool": Layer("time in the tool itself", "tool"),
     "processor": Layer("time on the processor", "processor"),
-    "run_queue": Layer("waiting for a processor", "wait for a processor", "context_switches_per_op"),
+    "run_queue": Layer("waiting for a processor", "wait for a processor", WAITS),
     "lock": Layer("waiting for locks", "locks", "context_switches_per_op"),
     "freeze": Layer("waiting for a frozen file system", "frozen"),
     "reclaim": Layer("freeing memory", "memory"),
@@ -57,6 +59,7 @@ QUANTITIES: dict[str, Quantity] = {
     "fua_per_sync": Quantity("FUA writes per sync", "FUA writes per sync"),
     "commits_per_sync": Quantity("journal or log commits per sync", "commits per sync"),
     "context_switches_per_op": Quantity("context switches per operation", "context switches per {operation}"),
+    WAITS: Quantity("waits for a processor per operation", "waits for a processor per {operation}"),
     "processor_s_per_op": Quantity("processor time per operation", "of processor time per {operation}"),
     "share_of_ios": Quantity("share of device I/Os", "of the device I/Os"),
 }

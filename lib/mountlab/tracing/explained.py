@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mountlab.core.layers import RAN_INSTEAD
+from mountlab.core.layers import RAN_INSTEAD, WAITS
 from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
 from mountlab.tracing.calls import seen_share, seen_weights, with_calls
@@ -183,17 +183,17 @@ def explained(
     splitter, names = Splitter(trace, threads, requests, symbols), names_of(trace, tasks)
     layers: list[LayerRow] = []
     slowest: list[SlowRow] = []
-    instead: list[WorkRow] = []
+    waited: list[WorkRow] = []
     processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
     for name, operations in ((name, by_name[name]) for name in shown):
         waits: list[tuple[int, int]] = []
         table = _table(operations, splitter, waits)
-        instead += _ran_instead(name, len(operations), processors, waits)
+        waited += _waited(name, len(operations), processors, waits)
         layers += _layers(name, operations, table, weights[name])
         slowest += _slowest(name, operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
-        work=(*work_of(trace, found, requests, threads, processes, names, numbers), *instead),
+        work=(*work_of(trace, found, requests, threads, processes, names, numbers), *waited),
         slowest=tuple(slowest),
         stacks=tuple(stacks_of(trace, symbols, processes, names)),
         sleeps=tuple(sleeps_of(trace, symbols, found, threads, names)),
@@ -326,10 +326,9 @@ def _table(operations: list[Operation], splitter: Splitter, waits: list[tuple[in
     return table / NS_PER_S
 
 
-def _ran_instead(
-    name: str, count: int, processors: Processors, waits: Collection[tuple[int, int]]
-) -> Iterator[WorkRow]:
-    """Yield what ran while operations waited for a processor: together as long as they waited."""
+def _waited(name: str, count: int, processors: Processors, waits: Collection[tuple[int, int]]) -> Iterator[WorkRow]:
+    """Yield how often operations waited for a processor, and what ran meanwhile: together as long as they waited."""
+    yield WorkRow(name, WAITS, "", len(waits) / count, "1")
     for thread, ns in processors.ran(waits).most_common():
         yield WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s")
 
