@@ -94,7 +94,8 @@ def simulated_why(
     """Return the frames of so many diagnostic blocks of each cell whose file system `truth` knows.
 
     Each part of a trial is gamma-distributed about its mean with this relative spread; that of a slow operation (p99)
-    about `tail` times as much. `often`: file system to how often a sync waits for a processor; `changes`: (file system, block) to columns of why_traces that are others.
+    about `tail` times as much. `often`: file system to how often a sync waits for a processor. `changes`: (file system,
+    block) to columns of why_traces that are others.
     """
     rng = np.random.default_rng(seed)
     layers, work, traces = [], [], []
