@@ -390,7 +390,7 @@ CAUSES = (
     Cause("delayed flushes", slow(flush=0.02), {"rw": "randwrite", "fsync": 1},
         "the device takes 20 ms for a flush (FUSE)"),
     Cause("neighbour's syncs", neighbour(neighbours.syncing, 4, MIB // 4), SYNCS, "4 others append 256 KiB and sync"),
-    Cause("checkpoint stalls", slow_checkpoints, created(4000, 4, 100),
+    Cause("checkpoint stalls", slow_checkpoints, created(12000, 4, 100),
         f"a journal of {JOURNAL_MIB} MiB, {HOME_WRITES_PER_S} writes a second to the places of its blocks"),
     Cause("throttled reads", throttled, READS,
         f"the blkio controller lets the device read {READS_PER_S} times a second"),
