@@ -244,15 +244,18 @@ def test_an_operation_that_takes_almost_no_time_is_not_spoken_of() -> None:
 
 
 @every_row(
-    ("reads", "writes", "per"),
-    [(5000, 0, "read"), (0, 5000, "write"), (5000, 9, "read"), (400, 5000, "read or write"), (0, 0, "read or write")],
-)
-def test_work_of_a_whole_trial_is_for_each_of_what_the_trial_does(reads: int, writes: int, per: str) -> None:
-    frames = simulated_why(SWEEP)
-    two = pd.concat(
-        [frames.traces.assign(operation=name, operations=n) for name, n in (("read", reads), ("write", writes))]
-    )
-    found = why.work(replace(frames, traces=two), SWEEP)
+    ("reads", "writes", "opens", "per"),
+    [
+        (5000, 0, 0, "read"), (0, 5000, 9, "write"), (5000, 9, 0, "read"), (400, 5000, 5000, "read or write"),
+        (0, 1, 5000, "operation"), (0, 0, 8, "operation"), (0, 60, 5000, "write"), (0, 0, 0, "read or write"),
+    ],
+)  # fmt: skip
+def test_work_of_a_whole_trial_is_for_each_of_what_the_trial_does(
+    reads: int, writes: int, opens: int, per: str
+) -> None:
+    frames, counts = simulated_why(SWEEP), {"read": reads, "write": writes, "open": opens}
+    each = [frames.traces.assign(operation=name, operations=n) for name, n in counts.items()]
+    found = why.work(replace(frames, traces=pd.concat(each)), SWEEP)
     assert {each.per for each in found if not each.operation} == {per}
     assert {each.per for each in found if each.operation == "sync"} == {"sync"}
 

@@ -114,6 +114,18 @@ def test_the_work_that_was_done_for_an_operation() -> None:
     assert shares == {"tool": 10 / 21, "journal": 10 / 21, "writeback": 1 / 21, "other": 0}
 
 
+def test_work_of_a_tool_that_hardly_reads_or_writes_is_for_each_operation() -> None:
+    """It removes 200 files with a request each, and prints a line."""
+    line = Timeline(names={5: "rm"})
+    line.comes(5, 0)
+    for at in range(1000, 401_000, 2000):
+        line.call("unlink", 5, at, at + 1000, ret=0)
+        line.request(5, at + 100, at + 110, at + 500, "WM")
+    line.call("pwrite64", 5, 401_000, 401_100, ret=20, fd=3)
+    line.leaves(99, 500_000, to=98)
+    assert work(explain(line))["device_ios_per_op"] == pytest.approx(200 / 201)
+
+
 def test_work_is_counted_in_the_windows_in_which_operations_were_seen() -> None:
     """Ten syncs, of which three and two were recorded: between them goes on what belongs to the others."""
     line = written(10)

@@ -19,7 +19,7 @@ import numpy as np
 from mountlab.analysis.why_frames import Why, rows_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
-from mountlab.core.layers import LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
+from mountlab.core.layers import FEW, LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
 from mountlab.stats import DifferenceShare, Ratio, compare, estimate, not_smaller, shares_of_parts
@@ -29,8 +29,6 @@ from mountlab.stats.histograms import enough
 STATISTICS = ("mean", "p99")
 _LEAST_TIME = 0.05
 """Of the time of all operations: one that takes less is not spoken of."""
-_FEW = 0.01
-"""Reads of a workload that writes, or the reverse, by which it is none of both."""
 _MOST_OF_IT, _MORE_WAITING = 0.5, 2.0
 """Waits for a processor are the largest part of a difference, whatever else is shown, from this share on, if the slower
 side also waits so many times as long each time, and for each second that it runs: else it waits longer since it waits
@@ -391,11 +389,14 @@ def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
 
 
 def _moving(why: Why, sweep: Sweep, workload: str) -> str:
-    """Return 'read' or 'write' of a workload that does hardly anything else of the two, else 'read or write'."""
+    """Return 'read' or 'write' of a workload that does hardly anything else of the two, else 'read or write';
+    'operation' of one that does hardly any of both."""
     cells = [cell.id for cell in sweep.cells if cell.workload.label == workload]
     counts = why.traces[why.traces["cell"].isin(cells)].groupby("operation")["operations"].sum()
     reads, writes = (int(counts.get(name, 0)) for name in ("read", "write"))
-    alone = min(reads, writes) < _FEW * max(reads, writes)
+    if reads + writes < FEW * int(counts.sum()):
+        return "operation"
+    alone = min(reads, writes) < FEW * max(reads, writes)
     return ("read" if reads > writes else "write") if alone else "read or write"
 
 

@@ -17,11 +17,13 @@ class Layer:
     """The work that makes most of it."""
 
 
+FEW = 0.01
+"""Of the operations of a workload: if fewer of them read or write, its ratios of work are to all operations."""
 WAITS = "processor_waits_per_op"
 """How often, per operation, it or a thread that it waits for was ready to run and had no processor."""
 LAYERS: dict[str, Layer] = {
     "tool": Layer("time in the tool itself", "tool"),
-    "processor": Layer("time on the processor", "processor"),
+    "processor": Layer("time on the processor", "processor", "processor_s_per_op"),
     "run_queue": Layer("waiting for a processor", "wait for a processor", WAITS),
     "lock": Layer("waiting for locks", "locks", "context_switches_per_op"),
     "freeze": Layer("waiting for a frozen file system", "frozen"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.core.layers import FEW
 from mountlab.core.units import NS_PER_S
 from mountlab.tracing.operations import Operation
 from mountlab.tracing.perf_data import Columns, Trace
@@ -23,7 +24,7 @@ class WorkRow(NamedTuple):
     were recorded in windows, of those in each."""
 
     operation: str
-    """That it is a ratio to; '' of all that read or write."""
+    """That it is a ratio to; '' of all that read or write, and of all operations where hardly any does."""
     quantity: str
     label: str
     """Who, of a share; else ''."""
@@ -44,7 +45,9 @@ def work_of(
     seen = _spans(operations, trace.pauses)
     finished = _inside(np.array([each.done for each in requests.all], np.int64), seen)
     done = [each for each, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
-    moving = [each for each in operations if each.name in ("read", "write")] or operations
+    moving = [each for each in operations if each.name in ("read", "write")]
+    if len(moving) < FEW * len(operations):
+        moving = operations
     threads = {each.tid for each in operations}
     syncs = [each for each in operations if each.name == "sync"]
     merged = int(_inside(requests.merged, seen).sum())
