@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mountlab.analysis.why_frames import Why, rows_of
+from mountlab.analysis.why_frames import Why, moving, rows_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
 from mountlab.core.layers import FEW, LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
@@ -392,10 +392,10 @@ def _moving(why: Why, sweep: Sweep, workload: str) -> str:
     """Return 'read' or 'write' of a workload that does hardly anything else of the two, else 'read or write';
     'operation' of one that does hardly any of both."""
     cells = [cell.id for cell in sweep.cells if cell.workload.label == workload]
-    counts = why.traces[why.traces["cell"].isin(cells)].groupby("operation")["operations"].sum()
-    reads, writes = (int(counts.get(name, 0)) for name in ("read", "write"))
-    if reads + writes < FEW * int(counts.sum()):
+    counts = moving(why.traces[why.traces["cell"].isin(cells)]).groupby("operation")["operations"].sum()
+    if not set(counts.index) <= {"read", "write"}:
         return "operation"
+    reads, writes = (int(counts.get(name, 0)) for name in ("read", "write"))
     alone = min(reads, writes) < FEW * max(reads, writes)
     return ("read" if reads > writes else "write") if alone else "read or write"
 

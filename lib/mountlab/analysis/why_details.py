@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from mountlab.analysis.why import shown
-from mountlab.analysis.why_frames import Why
+from mountlab.analysis.why_frames import Why, moving
 from mountlab.core.frames import pd
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.tracing.events import SAMPLES_PER_S
@@ -57,9 +57,9 @@ def _pieces(own: pd.DataFrame) -> Iterator[SlowPiece]:
 
 def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to its processor time in seconds for each operation that
-    reads or writes (of a cell without such: for each operation); {} where too few samples were taken. Samples are of
+    reads or writes (where hardly any does: for each operation); {} where too few samples were taken. Samples are of
     all the time, also of that in which no system calls were recorded."""
-    rows, traces = why.stacks[why.stacks["cell"] == cell], _main(why, cell)
+    rows, traces = why.stacks[why.stacks["cell"] == cell], moving(why.traces[why.traces["cell"] == cell])
     seconds, seen = rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum())
     return _per_operation(rows["stack"], seconds, seen, float((traces["operations"] / traces["seen"]).sum()))
 
@@ -68,15 +68,8 @@ def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to the seconds that threads slept in it for each such
     operation; {} where too few sleeps were seen."""
     rows = why.sleeps[why.sleeps["cell"] == cell]
-    operations = float(_main(why, cell)["operations"].sum())
+    operations = float(moving(why.traces[why.traces["cell"] == cell])["operations"].sum())
     return _per_operation(rows["stack"], rows["seconds"], int(rows["sleeps"].sum()), operations)
-
-
-def _main(why: Why, cell: str) -> pd.DataFrame:
-    """Return the rows of the reads and writes of a cell; of one without such, of all its operations."""
-    traces = why.traces[why.traces["cell"] == cell]
-    moving = traces[traces["operation"].isin(("read", "write"))]
-    return moving if len(moving) else traces
 
 
 def _per_operation(stacks: pd.Series, seconds: pd.Series, seen: int, operations: float) -> Mapping[str, float]:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from mountlab.core.frames import pd
+from mountlab.core.layers import FEW
 
 _TRIAL = ("trial_id", "block", "cell", "filesystem", "workload")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -76,3 +77,9 @@ class Why:
 def rows_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
     """Yield the values of some columns, row by row, as Python's own."""
     return zip(*(frame[name].tolist() for name in columns), strict=True)
+
+
+def moving(traces: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of reads and writes; all rows, where hardly any operation is one of these (FEW)."""
+    own = traces[traces["operation"].isin(("read", "write"))]
+    return traces if own["operations"].sum() < FEW * traces["operations"].sum() else own
