@@ -23,7 +23,7 @@ WAITS = "processor_waits_per_op"
 """How often, per operation, it or a thread that it waits for was ready to run and had no processor."""
 LAYERS: dict[str, Layer] = {
     "tool": Layer("time in the tool itself", "tool"),
-    "processor": Layer("time on the processor", "processor", "processor_s_per_op"),
+    "processor": Layer("time on the processor", "processor"),
     "run_queue": Layer("waiting for a processor", "wait for a processor", WAITS),
     "lock": Layer("waiting for locks", "locks", "context_switches_per_op"),
     "freeze": Layer("waiting for a frozen file system", "frozen"),
