@@ -192,7 +192,10 @@ def _ran(filesystem: str, ran: Mapping[str, float]) -> str:
         if shares.get(name, 0.0) >= _HALF:
             return f"on {filesystem} the processor was idle for {percent(round(shares[name], 2))} of the wait: {reason}"
     named = {name: share for name, share in shares.items() if name not in _IDLE and share >= _LEAST_SHARE}
-    sized = [f"{name} ({percent(round(share, 2))})" for name, share in list(named.items())[:_MOST_RAN]]
+    sized = [
+        f"{'what is not known' if name == _UNKNOWN else name} ({percent(round(share, 2))})"
+        for name, share in list(named.items())[:_MOST_RAN]
+    ]
     many = "many programs, none for long" if not sized else listed(sized)
     return f"on {filesystem} the processor meanwhile ran {many}"
 
@@ -202,12 +205,14 @@ _IDLE: Mapping[str, str] = {
     "idle": "it wakes up late, as in a virtual machine, or got the thread from another processor late",
 }
 """What had the processor where no thread did, and what that means."""
+_UNKNOWN = "?"
+"""What had it where that is not known."""
 
 
 def program_noun(program: str) -> str:
     """'none: a CPU quota, ...'; the name of a program."""
     nouns = {"idle": "none: it woke up or got the thread late", "held back": f"none: {_IDLE['held back']}"}
-    return {**nouns, "?": "unknown"}.get(program, program)
+    return {**nouns, _UNKNOWN: "unknown"}.get(program, program)
 
 
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
