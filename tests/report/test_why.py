@@ -181,7 +181,8 @@ CROWDED = {
          "thread from another processor late"),
         ({f"program-{number}": 1e-4 for number in range(30)},
          "on xfs the processor meanwhile ran many programs, none for long"),
-        ({"?": 2e-3, "kworker": 1e-3}, "on xfs the processor meanwhile ran what is not known (67 %) and kworker (33 %)"),
+        ({"?": 2e-3, "kworker": 1e-3},
+         "on xfs the processor meanwhile ran what is not known (67 %) and kworker (33 %)"),
         ({}, "what ran meanwhile is not known"),
     ],
 )  # fmt: skip
