@@ -275,17 +275,32 @@ def causes(why: Why, sweep: Sweep, comparisons: Iterable[Comparison]) -> list[Ca
     known, ordered, waits = _by_block(why), operations(why), _waits(why)
     found = [
         cause
-        for baseline, candidate, workload in dict.fromkeys(map(_pair, comparisons))
-        for main in [main_operations(why, {cell_id(baseline, workload), cell_id(candidate, workload)})]
+        for pair in dict.fromkeys(map(_pair, comparisons))
+        for main in [main_operations(why, pair.cells)]
         for operation in (each for each in ordered if each in main)
         for statistic in STATISTICS
-        if (cause := _cause(known, waits, sweep, baseline, candidate, workload, operation, statistic))
+        if (cause := _cause(known, waits, pair, operation, statistic, sweep.design.level))
     ]
     return sorted(found, key=lambda each: (each.largest is None, not each.differs, -_relative(each)))
 
 
-def _pair(comparison: Comparison) -> tuple[str, str, str]:
-    return comparison.baseline, comparison.candidate, workload_label(comparison.workload, comparison.factors)
+class _Pair(NamedTuple):
+    """What is compared."""
+
+    baseline: str
+    candidate: str
+    workload: str
+    """Its label."""
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        """Candidate and baseline."""
+        return cell_id(self.candidate, self.workload), cell_id(self.baseline, self.workload)
+
+
+def _pair(comparison: Comparison) -> _Pair:
+    label = workload_label(comparison.workload, comparison.factors)
+    return _Pair(comparison.baseline, comparison.candidate, label)
 
 
 def _relative(cause: Cause) -> float:
@@ -294,13 +309,16 @@ def _relative(cause: Cause) -> float:
 
 
 def _cause(
-    known: Mapping[Where, Blocks], waits: Mapping[tuple[str, str], float], sweep: Sweep, baseline: str, candidate: str,
-    workload: str, operation: str, statistic: str,
-) -> Cause | None:  # fmt: skip
+    known: Mapping[Where, Blocks],
+    waits: Mapping[tuple[str, str], float],
+    pair: _Pair,
+    operation: str,
+    statistic: str,
+    level: float,
+) -> Cause | None:
     """Return one difference taken apart; None where no two blocks hold both sides. `waits`: cell and operation to how
     often that waits for a processor."""
-    times = [waits.get((cell_id(name, workload), operation), math.nan) for name in (candidate, baseline)]
-    sides = [known.get(Where(cell_id(name, workload), operation, statistic), {}) for name in (candidate, baseline)]
+    sides = [known.get(Where(cell, operation, statistic), {}) for cell in pair.cells]
     blocks = sorted(
         block for block in sides[0].keys() & sides[1].keys() if all(any(own[block].values()) for own in sides)
     )
@@ -310,20 +328,12 @@ def _cause(
     ours, theirs = (np.array([[own[block].get(part, 0.0) for block in blocks] for part in parts]) for own in sides)
     layers = [LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]
     behalf = [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
-    names = (*parts, *layers, *behalf)
-    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in names]
-    level, means = sweep.design.level, (ours - theirs).mean(axis=1)
-    shares = shares_of_parts(ours, theirs, groups, level=level)
-    rivals = not_smaller(ours, theirs, groups, level=level)
-    taken = {
-        name: PartOfDifference(name, float(means[group].sum()), share, tuple(parts[row] for row in rows))
-        for name, group, share, rows in zip(names, groups, shares, rivals, strict=True)
-    }
+    taken = _taken_apart(parts, (*parts, *layers, *behalf), ours, theirs, level)
+    often = [waits.get((cell, operation), math.nan) for cell in pair.cells]
+    slower_last = sorted(zip((ours, theirs), often, strict=True), key=lambda side: float(side[0].sum()))
     wholes = [side.sum(axis=0).tolist() for side in (ours, theirs)]
     return Cause(
-        baseline=baseline,
-        candidate=candidate,
-        workload=workload,
+        **pair._asdict(),
         operation=operation,
         statistic=statistic,
         ours=estimate(wholes[0], level=level, unit="s"),
@@ -332,8 +342,22 @@ def _cause(
         parts=_by_share(taken[part] for part in parts),
         by_layer=_by_share(taken[layer] for layer in layers),
         by_through=_by_share(taken[through] for through in behalf),
-        waits_more=_waits_more(parts, *sorted(zip((ours, theirs), times, strict=True), key=lambda side: side[0].sum())),
+        waits_more=_waits_more(parts, *slower_last),
     )
+
+
+def _taken_apart(
+    parts: Sequence[LayerPart], names: Sequence[LayerPart], ours: Floats, theirs: Floats, level: float
+) -> dict[LayerPart, PartOfDifference]:
+    """Return how each of `names`, a part or a sum of parts, differs. `ours`, `theirs`: seconds, (parts, blocks)."""
+    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in names]
+    means = (ours - theirs).mean(axis=1)
+    shares = shares_of_parts(ours, theirs, groups, level=level)
+    rivals = not_smaller(ours, theirs, groups, level=level)
+    return {
+        name: PartOfDifference(name, float(means[group].sum()), share, tuple(parts[row] for row in rows))
+        for name, group, share, rows in zip(names, groups, shares, rivals, strict=True)
+    }
 
 
 def _waits(why: Why) -> dict[tuple[str, str], float]:
