@@ -284,7 +284,7 @@ def causes(why: Why, sweep: Sweep, comparisons: Iterable[Comparison]) -> list[Ca
     return sorted(found, key=lambda each: (each.largest is None, not each.differs, -_relative(each)))
 
 
-class _Pair(NamedTuple):
+class _ComparedCells(NamedTuple):
     """What is compared."""
 
     baseline: str
@@ -298,9 +298,9 @@ class _Pair(NamedTuple):
         return cell_id(self.candidate, self.workload), cell_id(self.baseline, self.workload)
 
 
-def _pair(comparison: Comparison) -> _Pair:
+def _pair(comparison: Comparison) -> _ComparedCells:
     label = workload_label(comparison.workload, comparison.factors)
-    return _Pair(comparison.baseline, comparison.candidate, label)
+    return _ComparedCells(comparison.baseline, comparison.candidate, label)
 
 
 def _relative(cause: Cause) -> float:
@@ -311,7 +311,7 @@ def _relative(cause: Cause) -> float:
 def _cause(
     known: Mapping[Where, Blocks],
     waits: Mapping[tuple[str, str], float],
-    pair: _Pair,
+    pair: _ComparedCells,
     operation: str,
     statistic: str,
     level: float,
