@@ -157,9 +157,9 @@ class Cause:
         first = parts[0]
         sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
         larger = (each for each in sums if each.share.share >= first.share.share)
+        larger = (each for each in larger if waits or not each.is_wait_for_processor)
         as_large = (each for each in parts if each.part in first.not_smaller)
-        named = (each for each in (first, *larger, *as_large) if waits or not each.is_wait_for_processor)
-        return next((each for each in named if each.share.shown), None)
+        return next((each for each in (first, *larger, *as_large) if each.share.shown), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,12 +371,14 @@ def _waits(why: Why) -> dict[tuple[str, str], float]:
 
 def _waits_more(parts: Sequence[LayerPart], faster: tuple[Floats, float], slower: tuple[Floats, float]) -> bool:
     """Return whether the slower side waits for a processor much longer than it would as one that waits more often, or
-    runs longer. `faster`, `slower`: the seconds of each part in each block, and how often an operation waits."""
+    runs longer. `faster`, `slower`: the seconds of each part in each block, and how often an operation waits, NaN where
+    that is not known: then by how long it runs alone."""
     waits, runs = (np.array([part.layer in layers for part in parts]) for layers in (("run_queue",), _RUNNING))
     (before, often_before), (after, often) = faster, slower
     waited, expected = float(after[waits].sum()), _MORE_WAITING * float(before[waits].sum())
     by_running = waited * float(before[runs].sum()) >= expected * float(after[runs].sum())
-    return by_running and not waited * often_before < expected * often
+    by_times = math.isnan(often + often_before) or waited * often_before >= expected * often
+    return by_running and by_times
 
 
 def _belongs(part: LayerPart, group: LayerPart) -> bool:
