@@ -12,7 +12,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
-from cause_records import LOADED, PAGE, QUIET, ROOT, Record, judged, keep, kept, put, shown
+from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, judged, keep, kept, put, shown
 from causes import CAUSES, Cause, busy_at_idle_priority, busy_machine, compared
 from mountlab.results import store
 from mountlab.runner import workflow
@@ -35,7 +35,6 @@ BLOCKS, TIMES = {QUIET: 5, LOADED: 8}, {QUIET: 1, LOADED: 2}
 """Diagnostic blocks, and how many times as long a trial is: beside a load figures spread more."""
 RUNS = int(os.environ.get("MOUNTLAB_CAUSE_RUNS", "5"))
 """Of each cause, quiet and beside a load. Records of earlier runs count."""
-RECORDS = ROOT / "results" / "why-causes.jsonl"
 ALONE = ("unshare", "-m", "--propagation", "slave")
 """perf mounts tracefs where it is not mounted, and leaves it."""
 NO_CACHE = ("--no-buildid", "--no-buildid-cache")

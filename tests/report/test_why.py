@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 from mountlab.analysis import why as analysis
 from mountlab.analysis.why_frames import Why, frame_of
@@ -88,6 +89,7 @@ def test_of_the_work_what_differs_is_named_and_what_is_alike_where_nothing_does(
     assert unlike[0].startswith("2.0 device I/Os per sync on ext4, 6.0 on btrfs (2.99")
     none = work_of(device_ios_per_op=(0.0, 3.0))
     assert none[0] == "No device I/Os per sync on ext4, 3.0 on btrfs"
+    assert work_of(device_ios_per_op=(4e-5, 3.0))[0].startswith("Fewer than 0.001 device I/Os per sync on ext4, 3.0 on")
     assert work_of()[0] == "The largest part of the difference is waiting for a journal or log commit: 100 % [100, 100]"
 
 
@@ -97,6 +99,22 @@ def test_the_work_of_syncs_does_not_explain_writes_that_wait_for_no_device() -> 
     assert said.startswith(
         "xfs and ext4, mean write latency under fsync: The largest part of the difference is time on "
     )
+
+
+def test_the_work_of_reads_explains_reads_that_wait_for_no_device_where_nothing_else_is_at_work() -> None:
+    """As where a memory cgroup frees what was read, and read-ahead reads it again in time."""
+    truth = {name: {"read": {("processor", "own"): us * 1e-6}} for name, us in (("ext4", 20), ("xfs", 90))}
+    (said,) = (each for each in sentences(run_of("ext4", "xfs", truth=truth)) if "mean read" in each)
+    assert re.search(r"mean read latency under fsync: 3\.1 device I/Os per read on ext4, 2\.0 on xfs \(", said), said
+
+
+def test_work_of_operations_that_take_hardly_any_time_has_no_row() -> None:
+    run = run_of("ext4", "xfs")
+    work = run.why.work
+    of_writes = work[work["operation"] == "sync"].assign(operation="write")
+    said = shown(replace(run, why=replace(run.why, work=pd.concat([work, of_writes], ignore_index=True))))
+    assert "context switches per sync" in said
+    assert "context switches per write" not in said
 
 
 def test_a_part_that_points_the_other_way_is_named_as_such() -> None:

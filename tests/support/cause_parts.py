@@ -42,6 +42,8 @@ class Expected:
 
 
 FOR_THE_JOURNAL = ("*/journal", "journal/*")
+READ_AGAIN = ("device/*", "queue/*", "processor/*")
+"""The reader reads again what it freed. Its time on the processor was forgotten until a run was called wrong for it."""
 
 EXPECTED = {
     "write limit": Expected(
@@ -60,11 +62,10 @@ EXPECTED = {
     "memory limit, buffered reads": Expected(
         "read", ("reclaim/*",),
         "each new page of the cache is charged to a memory cgroup that is full: the reader frees others first",
-        consequence=("device/*", "queue/*"), ratio="device_ios_per_op",
+        consequence=READ_AGAIN, ratio="device_ios_per_op",
     ),
     "memory limit, mapped reads": Expected(
-        "read", ("reclaim/*",), "as above, in a page fault", consequence=("device/*", "queue/*"),
-        ratio="device_ios_per_op",
+        "read", ("reclaim/*",), "as above, in a page fault", consequence=READ_AGAIN, ratio="device_ios_per_op",
     ),
     "fragmented file": Expected(
         "read", ("device/*", "queue/*"),

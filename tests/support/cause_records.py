@@ -22,6 +22,7 @@ from mountlab.results.store import Run
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "why.md"
+RECORDS = ROOT / "results" / "why-causes.jsonl"
 PLACE = re.compile(r"(<!-- causes -->\n)(.*?)(<!-- end of causes -->)", re.DOTALL)
 QUIET, LOADED = "quiet", "loaded"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

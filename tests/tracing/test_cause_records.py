@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cause_parts import EXPECTED, Expected, Verdict
-from cause_records import LOADED, PAGE, QUIET, Record, keep, kept, put
+from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, keep, kept, put
 from causes import CAUSES
 from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
 from rows import every_row
@@ -95,7 +95,12 @@ def test_records_are_kept_line_by_line_and_read_again(tmp_path: Path) -> None:
     assert kept(path)[0].share == 0.5
 
 
-def test_the_page_has_a_place_for_the_table() -> None:
-    assert put(PAGE.read_text(), [])
+def test_the_table_of_the_page_is_that_of_the_records() -> None:
+    records, page = kept(RECORDS), PAGE.read_text()
+    assert records
+    assert put(page, records) == page
+
+
+def test_a_page_without_a_place_for_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="no line '<!-- causes -->'"):
         put("", [])

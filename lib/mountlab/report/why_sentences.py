@@ -40,8 +40,9 @@ _LEAST_WAIT, _HALF, _MOST_RAN = 0.2, 0.5, 3
 processor explains it; programs that are named."""
 _WORK, _MOST_WORK = ("device_ios_per_op", "flushes_per_sync", "commits_per_sync"), 2
 """Ratios of work that are looked at, and how many of them are named."""
-_WORK_APART, _LEAST_WORK = 1.1, 0.01
-"""The factor, and the amount per operation, by which ratios of work differ that may explain something."""
+_WORK_APART, _LEAST_WORK, _HARDLY_ANY = 1.1, 0.01, 0.001
+"""The factor, and the amount per operation, by which ratios of work differ that may explain something; a count per
+operation that tells no more than that it is smaller."""
 
 
 Instead = Callable[[str, str], Mapping[str, float]]
@@ -223,7 +224,7 @@ def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool =
     xfs': the work that differs, that behind the largest part first; else 'the same work on both: 2.0 device I/Os per
     sync', or '' with `differing`. '' also where none is known, and of an operation that waits for nothing below it."""
     main = LAYERS[cause.largest.part.layer].quantity if cause.largest and cause.largest.part.layer else ""
-    names = dict.fromkeys((main, *_WORK)) if _reaches_device(cause) else {main} - {*_WORK}
+    names = dict.fromkeys((main, *_own_work(cause, figures)))
     known = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
     unlike = [each for each in known if _apart(*each[1])]
     unlike.sort(key=lambda each: (each[0] != main, -_times(*each[1])))
@@ -233,11 +234,17 @@ def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool =
     return f"the same work on both: {alike[0]}" if alike else ""
 
 
-def _reaches_device(cause: Cause) -> bool:
-    """Return whether what lies below the file system makes a good part of a latency: else its work was done for other
-    operations."""
+def _own_work(cause: Cause, figures: Sequence[WorkFigure]) -> Sequence[str]:
+    """Return the ratios of work that was done for this operation, and not for others: all where what lies below the
+    file system makes a good part of its latency. Read-ahead reads before an operation waits: device I/Os are those of
+    the reads where nothing is written."""
     below = sum(abs(each.seconds) for each in cause.parts if each.part.layer in _BELOW)
-    return below >= _LEAST_SHARE * abs(cause.ours.mean - cause.theirs.mean)
+    if below >= _LEAST_SHARE * abs(cause.ours.mean - cause.theirs.mean):
+        return _WORK
+    only_reads = cause.operation == "read" and any(
+        each.per == "read" for each in behind(cause, figures, _WORK[0]) or ()
+    )
+    return _WORK[:1] if only_reads else ()
 
 
 def _times(theirs: WorkFigure, ours: WorkFigure) -> float:
@@ -272,7 +279,10 @@ _NONE = "no"
 
 
 def _amount(figure: WorkFigure) -> str:
-    return work_value(figure.figure.mean, figure.unit) if figure.figure.mean else _NONE
+    mean = figure.figure.mean
+    if 0 < mean < _HARDLY_ANY and figure.unit == "1":
+        return f"fewer than {_HARDLY_ANY}"
+    return work_value(mean, figure.unit) if mean else _NONE
 
 
 def work_value(value: float, unit: str) -> str:

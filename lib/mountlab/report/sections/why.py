@@ -69,11 +69,14 @@ def layer_plots(run: RunView) -> Iterator[Plot]:
     for split in causes_of.splits(run.why, run.sweep):
         groups.setdefault((split.workload, split.operation), []).append(split)
     for (workload, operation), own in groups.items():
-        cells = {cell.id for cell in run.sweep.cells if cell.workload.label == workload}
-        if operation in causes_of.main_operations(run.why, cells) and any(each.parts for each in own):
+        if operation in _main_operations(run, workload) and any(each.parts for each in own):
             compared = [s for s in own if sum(s.statistic == each.statistic for each in own) > 1] or own
             bars = [LayerBar(s.filesystem, s.statistic, s.whole, _means(s)) for s in compared]
             yield plots.plot_layers(bars, operation, workload)
+
+
+def _main_operations(run: RunView, workload: str) -> set[str]:
+    return causes_of.main_operations(run.why, {cell.id for cell in run.sweep.cells if cell.workload.label == workload})
 
 
 def _means(split: Split) -> dict[tuple[str, str], float]:
@@ -129,10 +132,12 @@ def _seconds(seconds: float) -> str:
 
 
 def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
-    """A table for each workload: a row a ratio of work, a column a file system, its ratio to the baseline below it."""
+    """A table for each workload: a row a ratio of work of the whole trial or of a main operation, a column a file
+    system, its ratio to the baseline below it."""
     tables = []
     for workload in dict.fromkeys(each.workload for each in figures):
-        own = [each for each in figures if each.workload == workload]
+        main = {"", *_main_operations(run, workload)}
+        own = [each for each in figures if each.workload == workload and each.operation in main]
         names = [name for name in names_of(run) if any(each.filesystem == name for each in own)]
         rows = {(each.operation, each.quantity, each.label): each for each in own}
         known = {(each.operation, each.quantity, each.label, each.filesystem): each for each in own}
