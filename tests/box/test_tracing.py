@@ -65,18 +65,27 @@ file.with_suffix(".words").write_text("\\n".join([os.environ["PERF_CONFIG"], *wo
 file.write_text("recorded")
 with subprocess.Popen(words[words.index("--") + 1 :]) as command:
     signal.signal(signal.SIGINT, lambda *_: command.kill())
+    if "--control" in words:
+        {obeys}
 """
+OBEYS = 'os.write(int(words[words.index("--control") + 1].partition(",")[2]), b"ack\\n")'
+ENDS = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+def perf_shell(place: Path, obeys: str, *events: str) -> subprocess.Popen[bytes]:
+    """perf.sh with a perf that writes down how it was called, and starts its command."""
+    (place / "perf").write_text(FAKE_PERF.format(python=sys.executable, obeys=obeys))
+    (place / "perf").chmod(0o755)
+    text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"
+    command = ["sh", "-c", text, "perf.sh", str(place), "70", "5", "4711", "0,74", *events]
+    return subprocess.Popen(
+        command, env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}, stderr=subprocess.DEVNULL
+    )
 
 
 def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
-    """Run with a perf that writes down how it was called, and starts its command."""
-    (tmp_path / "perf").write_text(FAKE_PERF.format(python=sys.executable))
-    (tmp_path / "perf").chmod(0o755)
-    text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"
     event = "sched:sched_switch/call-graph=fp/"
-    command = ["sh", "-c", text, "perf.sh", str(tmp_path), "70", "5", "4711", "0,74", event]
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    with subprocess.Popen(command, env={**os.environ, "PATH": path}, stderr=subprocess.DEVNULL) as shell:
+    with perf_shell(tmp_path, OBEYS, event) as shell:
         wait_until("both record", (tmp_path / "ready").exists)
         shell.terminate()
         assert shell.wait() == 0
@@ -90,6 +99,13 @@ def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     assert [calls[at + 1] for at, word in enumerate(calls) if word == "--filter"] == ["id == 0 || id == 74"] * 2
     assert all("--no-buildid-cache" in words and words[-1] == "70" for words in (whole, calls))
     assert (tmp_path / "windows").read_text().startswith("enable 1")
+    assert processes_with(str(tmp_path)) == []
+
+
+def test_a_perf_that_ends_before_it_does_what_it_is_told_ends_the_record(tmp_path: Path) -> None:
+    with perf_shell(tmp_path, ENDS) as shell:
+        assert shell.wait(30) == 0
+    assert (tmp_path / "data").read_text() == "recorded"
     assert processes_with(str(tmp_path)) == []
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from mountlab.tracing.calls import Pause
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of
 from mountlab.tracing.parts import Piece, Splitter
 from mountlab.tracing.perf_data import Trace
@@ -411,8 +412,10 @@ def plain_parts(parts: Iterable[Piece]) -> list[tuple[int, str, str]]:
     return [(each.end - each.begin, each.layer, each.through) for each in parts]
 
 
-def seen(line: Timeline, threads: Iterable[int] = (), files: OpenFiles | None = None) -> Seen:
-    trace, symbols = line.trace(), read_symbols(line.kallsyms + "ffffffff80000000 T _text\n")
+def seen(
+    line: Timeline, threads: Iterable[int] = (), files: OpenFiles | None = None, pauses: tuple[Pause, ...] = ()
+) -> Seen:
+    trace, symbols = replace(line.trace(), pauses=pauses), read_symbols(line.kallsyms + "ffffffff80000000 T _text\n")
     requests, tasks = requests_of(trace, [DEV]), Tasks(trace)
     operations = operations_of(trace, requests, tuple(threads), files or OpenFiles())
     return Seen(trace, requests, tasks, operations, Splitter(trace, tasks, requests, symbols))

@@ -337,3 +337,17 @@ def test_what_libaio_submitted_and_did_not_collect_is_no_operation() -> None:
     line.request(5, 150, 160, 5000, "R")
     line.call("io_getevents", 5, 900, 1100, ret=1)
     assert operations(line) == [("read", 5, 100, 1100, 4096)]
+
+
+@every_row(("pauses", "ends"), [((), [5010, 6300, 9000]), (((9500, 1 << 62),), [5010, 6300, 9000])])
+def test_what_is_done_before_a_thread_asks_for_it_is_collected_by_the_call_that_follows(
+    pauses: tuple[tuple[int, int], ...], ends: list[int]
+) -> None:
+    """Its processor was taken from the thread between the two calls."""
+    line = Timeline()
+    for begin, done, asks, end in ((100, 300, 5000, 5010), (5100, 6200, 5300, 6300), (6400, 6600, 8900, 9000)):
+        line.call("io_submit", 5, begin, begin + 100, ret=1)
+        line.request(5, begin + 50, begin + 60, done, "R")
+        line.call("io_getevents", 5, asks, end, ret=1)
+    line.leaves(99, 20_000, to=98)
+    assert [each.end for each in seen(line, pauses=pauses).operations] == ends

@@ -2,8 +2,8 @@
 # threads and devices do, all the time; and the system calls of one process and of all that it starts from now on. These
 # cost a tool two events an operation. Where that is more than LIMIT thousandths of the time they are recorded in windows.
 # perf.sh DIRECTORY SECONDS DELAY_MS PID CALLS EVENT...
-# DIRECTORY gets `ready` when all events are open; `data` and `calls`; and `windows`, with the time (ns since 1970) from which
-# on the recording of system calls was switched on and off. At SIGTERM both records are completed. SECONDS: after them both end by
+# DIRECTORY gets `ready` when all events are open; `data` and `calls`; and `windows`, with times (ns since 1970) between which
+# system calls were recorded on all processors. At SIGTERM both records are completed. SECONDS: after them both end by
 # themselves. CALLS: numbers of system calls, separated by commas. EVENT: as perf has it.
 place=$1 seconds=$2 delay=$3 pid=$4 filter="id == $(echo "$5" | sed 's/,/ || id == /g')"
 shift 5
@@ -23,7 +23,7 @@ record() {
     shift
     # shellcheck disable=SC2016 # for the shell that perf starts
     exec perf record --no-buildid --no-buildid-cache -k CLOCK_MONOTONIC "$@" -o "$place/$name" \
-        -- sh -c 'echo $$ > "$0.began" && mv "$0.began" "$0.ready" && exec sleep "$1"' "$place/$name" "$seconds"
+        -- sh -c 'echo $$ > "$0.began" && mv "$0.began" "$0.ready" && exec sleep "$1" 9>&-' "$place/$name" "$seconds"
 }
 
 # Whether a perf still runs: a process that has ended and was not waited for is there as well.
@@ -63,20 +63,25 @@ finish() {
 record data -a -m 2048 --max-size 48M -D "$delay" "$@" &
 whole=$!
 trap finish TERM
-mkfifo "$place/control" && exec 8<> "$place/control" || finish
-record calls -p "$pid" -m 1024 --max-size 24M -D -1 --control fd:8 \
+mkfifo "$place/control" "$place/done" && exec 8<> "$place/control" 9<> "$place/done" || finish
+record calls -p "$pid" -m 1024 --max-size 24M -D -1 --control fd:8,9 \
     -e raw_syscalls:sys_enter --filter "$filter" -e raw_syscalls:sys_exit --filter "$filter" 2> "$place/calls_said" &
 calls=$!
+# perf alone writes there: whoever reads is told where it has ended.
+exec 7< "$place/done" 9>&-
 echo "$whole $calls" > "$place/perfs"
 await data "$whole"
 await calls "$calls"
 # Where this shell came late, windows would be longer than they should be.
 renice -n -15 -p $$ > /dev/null 2>&1
 
-switch() { # enable|disable
-    date "+$1 %s%N" >> "$place/windows"
+# $1: enable|disable. Returns when perf has done that, which on a busy machine takes it milliseconds.
+order() {
     echo "$1" >&8
+    read -r _ <&7
 }
+
+note() { date "+$1 %s%N" >> "$place/windows"; }
 
 # now: since boot, in hundredths of a second. Without a process.
 clock() {
@@ -86,7 +91,8 @@ clock() {
 
 size_of_calls() { size=$(wc -c < "$place/calls"); }
 
-switch enable
+order enable
+note enable
 ln "$place/data.ready" "$place/ready"
 size_of_calls
 clock
@@ -94,7 +100,7 @@ window=2 # hundredths of a second, at least
 while runs "$whole" && runs "$calls"; do
     before=$size since=$now
     sleep "0.$((window / 10))$((window % 10))"
-    echo enable >&8 # changes nothing, and perf writes down what it has
+    order enable # changes nothing, and perf writes down what it has
     sleep 0.01
     size_of_calls
     clock
@@ -102,12 +108,14 @@ while runs "$whole" && runs "$calls"; do
     took=$((now > since ? now - since : 1))
     cost=$(((size - before) / 3200 / took))
     if [ "$cost" -gt "$limit" ]; then
-        switch disable
+        note disable
+        order disable
         pause=$((took * (cost - limit) / limit))
         [ "$pause" -ge 5 ] || pause=5
         [ "$pause" -le 99 ] || pause=99
         sleep "0.$((pause / 10))$((pause % 10))"
-        switch enable
+        order enable
+        note enable
         size_of_calls
         clock
         if [ "$cost" -gt 300 ]; then window=2; else window=10; fi

@@ -247,18 +247,25 @@ def _collected_one_by_one(
     submits = _Calls(trace, "io_submit", wanted)
     waits = [_Calls(trace, call, wanted) for call in COLLECTING if call != "io_uring_enter"]
 
-    def end_of(tid: int, at: int) -> int:
-        return max(call.end_of(tid, at) for call in waits)
-
     for tid, operations in waiting.items():
         every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
         submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
-        ends = collected(submitted, [each.done for each in every], 0, partial(end_of, tid), depth)
+        end_of = partial(_wait_end, waits, [*(at for at, _ in submitted), trace.span_ns[1] + 1], tid)
+        ends = collected(submitted, [each.done for each in every], 0, end_of, depth)
         by_request = dict(zip(every, ends, strict=True))
         for request, operation in operations:
             end = by_request[request]
             if end is not None:
                 yield operation._replace(end=end)
+
+
+def _wait_end(waits: Sequence[_Calls], submitted: Sequence[int], tid: int, at: int) -> int:
+    """Return when the call ends by which a thread collects what is done at a moment: the one that it is in, or the next
+    before it submits again, as where it lost its processor after it had submitted. The moment, where there is none.
+    `submitted`: when it did so; the last is behind the trace."""
+    before = submitted[bisect_right(submitted, at)]
+    ends = (call.next_end(tid, at, before) for call in waits)
+    return min((end for end in ends if end > at), default=at)
 
 
 def _collected(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int, int]]:
@@ -317,8 +324,13 @@ class _Calls:
 
     def end_of(self, tid: int, at: int) -> int:
         """Return the end of the call that a thread is in at a moment; the moment, where it is in none."""
+        return self.next_end(tid, at, at)
+
+    def next_end(self, tid: int, at: int, before: int) -> int:
+        """Return the end of the call that a thread is in at a moment, else of the next that it begins before another;
+        the moment, where there is none."""
         if tid not in self._of:
             return at
         begins, ends = self._of[tid]
-        position = int(np.searchsorted(begins, at, side="right")) - 1
-        return int(ends[position]) if position >= 0 and ends[position] >= at else at
+        position = int(np.searchsorted(ends, at))
+        return int(ends[position]) if position < len(ends) and begins[position] <= before else at
