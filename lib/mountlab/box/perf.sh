@@ -67,7 +67,7 @@ mkfifo "$place/control" "$place/done" && exec 8<> "$place/control" 9<> "$place/d
 record calls -p "$pid" -m 1024 --max-size 24M -D -1 --control fd:8,9 \
     -e raw_syscalls:sys_enter --filter "$filter" -e raw_syscalls:sys_exit --filter "$filter" 2> "$place/calls_said" &
 calls=$!
-# perf alone writes there: whoever reads is told where it has ended.
+# Only perf writes there: where it has ended a read meets the end of the file.
 exec 7< "$place/done" 9>&-
 echo "$whole $calls" > "$place/perfs"
 await data "$whole"
