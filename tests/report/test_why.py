@@ -210,17 +210,53 @@ def test_waiting_for_a_processor_is_called_a_consequence_of_what_ran_instead(ran
     assert whole.endswith(f" Waiting for a processor is a consequence, not a cause: {said}.")
 
 
+MIXED = {
+    "ext4": {"sync": {("run_queue", "own"): 1e-4, ("reclaim", "own"): 1e-4, ("device", "own"): 1e-4}},
+    "xfs": {"sync": {("run_queue", "own"): 4.3e-3, ("reclaim", "own"): 3.5e-3, ("device", "own"): 2.4e-3}},
+}
+
+
 def test_beside_a_wait_for_a_processor_below_half_of_a_difference_the_largest_part_is_named() -> None:
-    crowded = {
-        "ext4": {"sync": {("run_queue", "own"): 1e-4, ("reclaim", "own"): 1e-4, ("device", "own"): 1e-4}},
-        "xfs": {"sync": {("run_queue", "own"): 4.3e-3, ("reclaim", "own"): 3.5e-3, ("device", "own"): 2.4e-3}},
-    }
-    said = sentences(run_of("ext4", "xfs", truth=crowded, spread=0.01), {"stress-ng": 4e-3})[0]
+    said = sentences(run_of("ext4", "xfs", truth=MIXED, spread=0.01), {"stress-ng": 4e-3})[0]
     assert re.search(
         r"Beside waiting for a processor, 4\d % \[\d+, \d+\], the largest part of the difference is freeing memory: "
         r"3\d % \[\d+, \d+\]\.", said,
     )  # fmt: skip
     assert re.search(r"Next: the device, 2\d % \[\d+, \d+\]\. Waiting for a processor is a consequence", said)
+
+
+def test_a_wait_for_a_processor_that_is_larger_is_named_also_where_it_may_be_0() -> None:
+    """Else what is named as the largest part would not be it."""
+    run = run_of("ext4", "xfs", truth=MIXED, spread=0.01)
+    cause = analysis.causes(run.why, run.sweep, run.comparisons)[0]
+    parts, layers = (
+        tuple(
+            replace(each, share=replace(each.share, low=-0.1)) if each.is_wait_for_processor else each for each in own
+        )
+        for own in (cause.parts, cause.by_layer)
+    )
+    said = cause_sentence(replace(cause, parts=parts, by_layer=layers), [], lambda *_: {}).replace("\u00a0", " ")
+    assert re.match(
+        r"Beside waiting for a processor, 4\d %, which may be 0, the largest part .* freeing memory: 3", said
+    )
+    assert said.count("waiting for a processor") == 1, "a wait that may be 0 is explained by nothing"
+
+
+def test_a_part_of_the_sum_that_is_named_is_not_named_again() -> None:
+    """The wait of the operation itself stands out alone, that of the journal only together with it."""
+    waits = {
+        name: {"sync": {("run_queue", "own"): 4e-4 * times, ("run_queue", "journal"): 6e-4 * times}}
+        for name, times in (("ext4", 1), ("xfs", 3))
+    }
+    run = run_of("ext4", "xfs", truth=waits, spread=0.01)
+    cause = analysis.causes(run.why, run.sweep, run.comparisons)[0]
+    journal, own = cause.parts
+    parts = (replace(journal, share=replace(journal.share, low=-0.1)), own)
+    said = cause_sentence(replace(cause, parts=parts), [], lambda *_: {"sh": 1.0}).replace("\u00a0", " ")
+    assert re.match(r"The largest part of the difference is waiting for a processor: \d+ %", said), said
+    assert "Next" not in said
+    assert said.endswith("Waiting for a processor is a consequence, not a cause: on xfs the processor meanwhile ran sh "
+                         "(100 %).")  # fmt: skip
 
 
 def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited() -> None:

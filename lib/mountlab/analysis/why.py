@@ -45,6 +45,10 @@ class LayerPart(NamedTuple):
     layer: str
     through: str
 
+    def holds(self, other: LayerPart) -> bool:
+        """Whether another part is this one, or one of all that share its layer, or its through."""
+        return self.layer in ("", other.layer) and self.through in ("", other.through)
+
 
 class Where(NamedTuple):
     """Which latency it is."""
@@ -143,10 +147,12 @@ class Cause:
 
     @property
     def wait_before(self) -> PartOfDifference | None:
-        """The wait for a processor that is larger than `largest`; None where there is none."""
+        """All waits for a processor, shown or not, where `largest` is another part and smaller; else None."""
         largest = self.largest
-        waits = (each for each in self.parts if each.share.shown and each.is_wait_for_processor)
-        return next((each for each in waits if largest and each.share.share > largest.share.share), None)
+        if not largest or largest.is_wait_for_processor:
+            return None
+        waits = (each for each in self.by_layer if each.is_wait_for_processor)
+        return next((each for each in waits if each.share.share > largest.share.share), None)
 
     def _largest(self, *, waits: bool) -> PartOfDifference | None:
         """Return the largest part that is shown, or sum of parts, or part that may be the largest: with waits for a
@@ -350,7 +356,7 @@ def _taken_apart(
     parts: Sequence[LayerPart], names: Sequence[LayerPart], ours: Floats, theirs: Floats, level: float
 ) -> dict[LayerPart, PartOfDifference]:
     """Return how each of `names`, a part or a sum of parts, differs. `ours`, `theirs`: seconds, (parts, blocks)."""
-    groups = [[row for row, part in enumerate(parts) if _belongs(part, name)] for name in names]
+    groups = [[row for row, part in enumerate(parts) if name.holds(part)] for name in names]
     means = (ours - theirs).mean(axis=1)
     shares = shares_of_parts(ours, theirs, groups, level=level)
     rivals = not_smaller(ours, theirs, groups, level=level)
@@ -379,11 +385,6 @@ def _waits_more(parts: Sequence[LayerPart], faster: tuple[Floats, float], slower
     by_running = waited * float(before[runs].sum()) >= expected * float(after[runs].sum())
     by_times = math.isnan(often + often_before) or waited * often_before >= expected * often
     return by_running and by_times
-
-
-def _belongs(part: LayerPart, group: LayerPart) -> bool:
-    """Return whether a part is this one, or one of all that share its layer, or its through."""
-    return all(not wanted or wanted == own for wanted, own in zip(group, part, strict=True))
 
 
 def _by_share(parts: Iterable[PartOfDifference]) -> tuple[PartOfDifference, ...]:

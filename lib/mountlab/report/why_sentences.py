@@ -79,7 +79,7 @@ def _largest(cause: Cause, part: PartOfDifference, what: str = "the difference")
     the largest part of ...'; 'The largest parts of the difference are flushes, 45 % [40, 50], and the device, 41 %
     [38, 44]: which of them is larger is not shown.'"""
     wait = cause.wait_before
-    beside = f"Beside {layer_noun(*wait.part)}, {share_words(wait.share)}, the" if wait else "The"
+    beside = f"Beside {layer_noun(*wait.part)}, {_may_be_none(wait.share)}, the" if wait else "The"
     if cause.as_large:
         several = _parts((part, *cause.as_large))
         return f"{beside} largest parts of {what} are {several}: which of them is larger is not shown."
@@ -102,6 +102,10 @@ def share_words(share: DifferenceShare) -> str:
     if share.high > 1:
         return f"{value}, at least {_percent(share.low)}"
     return f"{value} [{number(100 * share.low, 0)}, {number(100 * share.high, 0)}]"
+
+
+def _may_be_none(share: DifferenceShare) -> str:
+    return share_words(share) + ("" if share.shown else ", which may be 0")
 
 
 def share_cells(share: DifferenceShare) -> tuple[str, str]:
@@ -148,9 +152,9 @@ def _ratio(cause: Cause) -> str:
 
 def _more(cause: Cause, largest: PartOfDifference) -> str:
     """Return what else makes the difference, and what points the other way."""
-    named = (largest, cause.wait_before, *cause.as_large)
-    parts = [each for each in cause.parts if each not in named and each.share.shown]
-    others = [each for each in parts if abs(each.share.share) >= _LEAST_SHARE]
+    named = [each.part for each in (largest, cause.wait_before, *cause.as_large) if each]
+    parts = [each for each in cause.parts if not any(part.holds(each.part) for part in named)]
+    others = [each for each in parts if each.share.shown and abs(each.share.share) >= _LEAST_SHARE]
     along = [each for each in others if each.share.share > 0][:_MOST_MORE]
     against = [each for each in reversed(others) if each.share.share < 0][:_MOST_MORE]
     said = f" Next: {_parts(along)}." if along else ""
@@ -174,11 +178,10 @@ def _parts(parts: Sequence[PartOfDifference]) -> str:
 
 def _consequence(cause: Cause, instead: Instead) -> str:
     """Return what made operations wait for a processor, where that is a good part of a difference; else ''."""
-    waits = [each for each in cause.parts if each.part.layer == "run_queue" and each.share.shown]
-    share = sum(each.share.share for each in waits)
-    if share < _LEAST_WAIT:
+    waits = next((each for each in cause.by_layer if each.is_wait_for_processor), None)
+    if not waits or not waits.share.shown or waits.share.share < _LEAST_WAIT:
         return ""
-    slower = cause.candidate if sum(each.seconds for each in waits) > 0 else cause.baseline
+    slower = cause.candidate if waits.seconds > 0 else cause.baseline
     ran = instead(cell_id(slower, cause.workload), cause.operation)
     return f" Waiting for a processor is a consequence, not a cause: {_ran(slower, ran)}."
 
