@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from disks import BTRFS_SIZE, Disks, command
 from mountlab.box import care
 from mountlab.box.embedded import open_box
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.evidence import device_chain
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
@@ -185,6 +190,22 @@ def test_below_an_overlay_and_below_btrfs_the_device_is_known(run: store.Run) ->
     """Or nobody could say whether the page cache answered."""
     unchecked = {caveat.subject for caveat in run.caveats if caveat.code == "cache-not-checked"}
     assert unchecked & {"btrfs", "btrfs-nocow", "overlay-ext4"} == set()
+
+
+@pytest.mark.requires_program("mkfs.btrfs")
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_directory_on_btrfs_lies_on_its_only_device(devices: int, tmp_path: Path) -> None:
+    """Of several none is it. stat(2) and mountinfo have a number that is no device's."""
+    script = files("mountlab.filesystems").joinpath("evidence.sh").read_text()
+    with ExitStack() as undo:
+        disks = Disks(tmp_path, undo)
+        first, *others = (disks.loop(size=BTRFS_SIZE) for _ in range(devices))
+        command("mkfs.btrfs", "-q", "-f", "-K", first, *others)
+        mount = disks.mount(first, *(word for each in others for word in ("-o", f"device={each}")))
+        evidence = {"evidence.txt": command("sh", "-c", script, "evidence.sh", mount)}
+        number = os.stat(first).st_rdev
+    known = [f"{os.major(number)}:{os.minor(number)}"]
+    assert device_chain(evidence)[:1] == (known if devices == 1 else [])
 
 
 def test_a_trial_on_a_raw_device_leaves_our_mark(run: store.Run) -> None:

@@ -36,11 +36,13 @@ FOUND = Explained(
 )
 
 
-def traced(results: Path, files: dict[str, bytes]) -> Path:
-    """A finished run whose first block is diagnostic, and has these files beside its output."""
+def traced(results: Path, files: dict[str, bytes], *, in_memory: bytes = b"tmpfs") -> Path:
+    """A finished run whose first block is diagnostic, and has these files beside its output. `in_memory`: what the
+    kernel calls the file system without a device."""
     writer = create(results)
     for mount in the_plan().mounts:
         evidence = (DATA / "evidence" / f"{mount.filesystem.name}.txt").read_bytes()
+        evidence = evidence.replace(b" - tmpfs mountlab ", b" - %b mountlab " % in_memory)
         writer.keep_mount(mount.id, {"evidence.txt": evidence, why_files.SYMBOLS: gzip.compress(KERNEL)})
     for planned in the_plan().trials:
         first = planned.block == 0
@@ -72,9 +74,16 @@ def test_a_trace_is_read_with_the_kernel_of_its_mount_and_the_device_of_its_file
     assert len(run.why.traces) == 4
     assert set(run.why.layers["trial_id"]) == set(run.trials.loc[run.trials["warmup"], "trial_id"])
     by_disk = [call for call in asked if call["devices"]]
-    assert len(by_disk) == 2, "tmpfs has none"
+    assert len(by_disk) == 2
+    assert [call["devices"] for call in asked if not call["devices"]] == [[], []], "tmpfs has none"
     assert (by_disk[0]["data"], by_disk[0]["kallsyms"]) == (b"PERFILE2", KERNEL.decode())
     assert (by_disk[0]["tasks"], by_disk[0]["fds"]) == ("12 fio\n", "12 3 /mnt/f\n")
+
+
+def test_the_device_of_a_server_is_not_known(results_dir: Path, asked: list[dict[str, Any]]) -> None:
+    run = store.load_run(traced(results_dir, TRACE, in_memory=b"nfs4"))
+    assert len(run.why.traces) == 4
+    assert [call["devices"] for call in asked if not call["devices"]] == [None, None]
 
 
 def test_an_engine_without_system_calls_is_withheld_with_the_reason(

@@ -413,9 +413,13 @@ def plain_parts(parts: Iterable[Piece]) -> list[tuple[int, str, str]]:
 
 
 def seen(
-    line: Timeline, threads: Iterable[int] = (), files: OpenFiles | None = None, pauses: tuple[Pause, ...] = ()
+    line: Timeline,
+    threads: Iterable[int] = (),
+    files: OpenFiles | None = None,
+    pauses: tuple[Pause, ...] = (),
+    devices: tuple[int, ...] | None = (DEV,),
 ) -> Seen:
     trace, symbols = replace(line.trace(), pauses=pauses), read_symbols(line.kallsyms + "ffffffff80000000 T _text\n")
-    requests, tasks = requests_of(trace, [DEV]), Tasks(trace)
+    requests, tasks = requests_of(trace, devices), Tasks(trace)
     operations = operations_of(trace, requests, tuple(threads), files or OpenFiles())
     return Seen(trace, requests, tasks, operations, Splitter(trace, tasks, requests, symbols))

@@ -98,6 +98,13 @@ def test_a_request_that_is_held_back_before_the_queue_waits_in_it() -> None:
     assert seen(line).parts()[1:3] == [(7810, "queue", "own"), (990, "device", "own")]
 
 
+def test_a_wait_for_a_device_that_is_not_known_is_not_one_for_its_queue() -> None:
+    line = synced()
+    line.request(5, 200, 210, 9000)
+    line.sleeps(5, 220, 9000, PAGE)
+    assert seen(line, devices=None).parts()[1:] == [(8780, "unattributed", "own"), (1000, "processor", "own")]
+
+
 @pytest.mark.parametrize("held", [150, 3000], ids=["at once", "held back"])
 def test_a_worker_that_ends_the_writing_is_followed_to_the_request(held: int) -> None:
     line = synced()

@@ -18,12 +18,24 @@ echo "$1"
 number=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00))
 [ ! -b "$root" ] || number=$((0x$2)):$((0x$3))
 [ ! -b "$device" ] || number=$((0x${10})):$((0x${11}))
+space=$(df -P -k "$root")
+# btrfs has a number of its own. It lies on the source of its mount, where that is its only device.
+source=${space##*
+}
+source=${source%% *}
+if [ "${number#0:}" != "$number" ] && [ -b "$source" ]; then
+    source=$(readlink -f "$source")
+    for member in /sys/fs/btrfs/*/devices/"${source##*/}"; do
+        set -- "${member%/*}"/*
+        [ ! -e "$member" ] || [ $# -gt 1 ] || read -r number < "$member/dev"
+    done
+fi
 section device
 [ "${number#0:}" != "$number" ] || echo "$number"
 section mountinfo
 cat /proc/self/mountinfo
 section df
-df -P -k "$root"
+echo "$space"
 
 section loops
 images=

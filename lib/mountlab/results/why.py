@@ -24,7 +24,7 @@ from mountlab.core.frames import pd
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
-from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading
+from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, unseen
 from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
@@ -187,14 +187,15 @@ def _unpacked(file: Path) -> bytes:
     return unpacked(read_plain(file), file.name, _LARGEST)
 
 
-def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]]:
-    """Return the device below the file system, and the disk that it is a part of; () of one in memory."""
+def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]] | None:
+    """Return the device below the file system, and the disk that it is a part of; [] of one in memory, None where the
+    kernel does not tell it."""
     evidence = text_files(raw / trial.mount)
     if "evidence.txt" not in evidence:
-        return []
+        return None
     number = file_system_device(evidence)
     if number.startswith("0:"):
-        return []
+        return None if unseen(evidence) else []
     before = _text(raw / trial.trial_id / COUNTER_FILES[0]) or ""
     return [_pair(number), *(_pair(each) for each in _disks(number, disk_rows(parts_by_heading(before))))]
 

@@ -145,7 +145,7 @@ def explained(
     tasks: str,
     fds: str,
     directory: str,
-    devices: Collection[tuple[int, int]],
+    devices: Collection[tuple[int, int]] | None,
     tool: ToolFigures,
 ) -> Explained:
     """Return where the time of the operations in a trace went.
@@ -154,7 +154,8 @@ def explained(
     2026-12; `said`: what perf printed; `depth`: operations that each thread of the tool keeps under way, 0 where that
     is not known; `kallsyms`: the kernel's functions; `tasks`: lines of thread and name; `fds`: lines of process,
     number and target of the files that the tool has open; `directory`: how the name of that of its files ends;
-    `devices`: major and minor number of the device below the file system, and of the disk that it is a part of;
+    `devices`: major and minor number of the device below the file system, and of the disk that it is a part of; None
+    where they are not known: then nothing is said about it, and what waits for it is `unattributed`;
     Raises ParseError where the trace cannot be read.
     """
     trace, symbols = read_trace(data), read_symbols(kallsyms)
@@ -162,7 +163,7 @@ def explained(
         trace = with_calls(trace, read_trace(calls.data), calls.windows)
     roots = [int(pid) for pid, _, _ in _FD.findall(fds)] if calls is None else [calls.root]
     processes = _descendants(roots, trace.parents)
-    numbers = frozenset(device_number(*each) for each in devices)
+    numbers = None if devices is None else frozenset(device_number(*each) for each in devices)
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
     found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory), depth), trace.parents)
@@ -193,7 +194,7 @@ def explained(
         slowest += _slowest(name, operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
-        work=(*work_of(trace, found, requests, threads, processes, names, numbers), *waited),
+        work=(*work_of(trace, found, requests, threads, processes, names, numbers or ()), *waited),
         slowest=tuple(slowest),
         stacks=tuple(stacks_of(trace, symbols, processes, names)),
         sleeps=tuple(sleeps_of(trace, symbols, found, threads, names)),

@@ -150,7 +150,7 @@ class Splitter:
         if request := self._reported(waking):
             around = self._requests.around(begin, end, {tid, request.tid})
             served = [each for each in around if each == request or each.queued <= request.done]
-            otherwise: Layer = "queue" if wait.kind == "device" else _rest(through, wait)
+            otherwise = self._held_back(through, wait)
             item = self._tasks.item(request.tid, request.queued) if depth and request.tid != tid else None
             if item and begin < request.queued:  # a worker made it: compressed or collected its pages, or let it pass
                 began = max(begin, item.begin)
@@ -210,13 +210,16 @@ class Splitter:
         if not served and (wait.kind == "device" or wait.for_checkpoint):
             served = list(self._requests.around(begin, end))
         done = max(begin, min(end, max((request.done for request in served), default=end)))
-        held_back: Layer = "queue" if wait.kind == "device" else _rest(through, wait)
-        yield from _of_requests(served, begin, done, through, held_back)
+        yield from _of_requests(served, begin, done, through, self._held_back(through, wait))
         slept = (span.end for span in self._tasks.thread(worker).between(done, end) if span.state == "asleep")
         since = max(slept, default=done) if worker else end
         yield Piece(done, since, _rest(through, wait), through)
         if since < end:
             yield from self._behind(worker, since, end, through, wait, 0)
+
+    def _held_back(self, through: Through, wait: Wait) -> Layer:
+        """Return the part for a time in which the device is waited for, and has no request for that."""
+        return "queue" if wait.kind == "device" and self._requests.is_device_known else _rest(through, wait)
 
     def _reported(self, waking: Waking) -> Request | None:
         """Return the request whose end woke a thread."""

@@ -61,6 +61,8 @@ class Requests:
     """When a bio went into a request that was there, in order."""
     endless: int = 0
     """Requests that were sent to the device, and whose end the trace does not have."""
+    is_device_known: bool = True
+    """Else there are none here, whatever the device did."""
     dones: list[int] = field(init=False)
     _whole: _Of = field(init=False)
     _by_thread: dict[int, _Of] = field(init=False)
@@ -111,12 +113,15 @@ def device_number(major: int, minor: int) -> int:
     return major << 20 | minor
 
 
-def requests_of(trace: Trace, devices: Collection[int]) -> Requests:
-    """Return the requests to these devices. Of one without requests of the kernel's (md, dm, brd, pmem) the bios."""
+def requests_of(trace: Trace, known: Collection[int] | None) -> Requests:
+    """Return the requests to these devices; None: it is not known which they are. Of a device without requests of the
+    kernel's (md, dm, brd, pmem) the bios."""
+    devices = known or ()
     steps = _steps(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
     found = sorted([*_requests(trace, devices, steps)] or _bios(trace, devices), key=lambda each: each.done)
     merges = [_on(trace, f"block:block_bio_{side}merge", devices)["TIME"] for side in ("back", "front")]
-    return Requests(tuple(found), np.sort(np.concatenate(merges)).astype(np.int64), _endless(steps, trace.span_ns[1]))
+    merged = np.sort(np.concatenate(merges)).astype(np.int64)
+    return Requests(tuple(found), merged, _endless(steps, trace.span_ns[1]), known is not None)
 
 
 def _on(trace: Trace, event: str, devices: Collection[int]) -> Columns:

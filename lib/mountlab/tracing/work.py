@@ -51,8 +51,9 @@ def work_of(
     threads = {each.tid for each in operations}
     syncs = [each for each in operations if each.name == "sync"]
     merged = int(_inside(requests.merged, seen).sum())
-    yield from _of_device(done, moving, operations, merged)
-    yield from _of_syncs(trace, done, len(syncs), seen, devices)
+    if requests.is_device_known:
+        yield from _of_device(done, moving, operations, merged)
+        yield from _of_syncs(trace, done, len(syncs), seen, devices)
     yield from _of_threads(tasks, threads, len(moving), seen)
     who = Counter(_who(each, processes, names, threads) for each in done)
     for label in ("tool", "journal", "writeback", "other"):
