@@ -131,8 +131,7 @@ class Cause:
         if not self.differs:
             return None
         largest, beside_waits = self._largest(waits=True), self._largest(waits=False)
-        waiting = sum(each.share.share for each in self.parts if each.is_wait_for_processor)
-        is_cause = waiting >= _MOST_OF_IT and self.waits_more
+        is_cause = self.waits is not None and self.waits.share.share >= _MOST_OF_IT and self.waits_more
         return largest if is_cause or not beside_waits else beside_waits
 
     @property
@@ -149,10 +148,14 @@ class Cause:
     def wait_before(self) -> PartOfDifference | None:
         """All waits for a processor, shown or not, where `largest` is another part and smaller; else None."""
         largest = self.largest
-        if not largest or largest.is_wait_for_processor:
+        if not largest or largest.is_wait_for_processor or not self.waits:
             return None
-        waits = (each for each in self.by_layer if each.is_wait_for_processor)
-        return next((each for each in waits if each.share.share > largest.share.share), None)
+        return self.waits if self.waits.share.share > largest.share.share else None
+
+    @property
+    def waits(self) -> PartOfDifference | None:
+        """All waits for a processor; None where neither side has any."""
+        return next((each for each in self.by_layer if each.is_wait_for_processor), None)
 
     def _largest(self, *, waits: bool) -> PartOfDifference | None:
         """Return the largest part that is shown, or sum of parts, or part that may be the largest: with waits for a

@@ -79,7 +79,8 @@ def _largest(cause: Cause, part: PartOfDifference, what: str = "the difference")
     the largest part of ...'; 'The largest parts of the difference are flushes, 45 % [40, 50], and the device, 41 %
     [38, 44]: which of them is larger is not shown.'"""
     wait = cause.wait_before
-    beside = f"Beside {layer_noun(*wait.part)}, {_may_be_none(wait.share)}, the" if wait else "The"
+    may_be_none = "" if not wait or wait.share.shown else ", which may be 0"
+    beside = f"Beside {layer_noun(*wait.part)}, {share_words(wait.share)}{may_be_none}, the" if wait else "The"
     if cause.as_large:
         several = _parts((part, *cause.as_large))
         return f"{beside} largest parts of {what} are {several}: which of them is larger is not shown."
@@ -102,10 +103,6 @@ def share_words(share: DifferenceShare) -> str:
     if share.high > 1:
         return f"{value}, at least {_percent(share.low)}"
     return f"{value} [{number(100 * share.low, 0)}, {number(100 * share.high, 0)}]"
-
-
-def _may_be_none(share: DifferenceShare) -> str:
-    return share_words(share) + ("" if share.shown else ", which may be 0")
 
 
 def share_cells(share: DifferenceShare) -> tuple[str, str]:
@@ -178,7 +175,7 @@ def _parts(parts: Sequence[PartOfDifference]) -> str:
 
 def _consequence(cause: Cause, instead: Instead) -> str:
     """Return what made operations wait for a processor, where that is a good part of a difference; else ''."""
-    waits = next((each for each in cause.by_layer if each.is_wait_for_processor), None)
+    waits = cause.waits
     if not waits or not waits.share.shown or waits.share.share < _LEAST_WAIT:
         return ""
     slower = cause.candidate if waits.seconds > 0 else cause.baseline
