@@ -61,3 +61,20 @@ def test_a_search_whose_objective_holds_at_every_rate_says_so() -> None:
         found = replace(found, trials=(*found.trials, RateTrial(100_000.0, holds=True)))
     why = "the objective still holds at 100,000 requests/s, the highest rate that a trial can have"
     assert found.ended == ("could not", why)
+
+
+def test_a_search_asks_both_ends_of_its_interval_once_more_before_it_ends() -> None:
+    """900 held and 990 failed six times each, all at 990 last: the disk may have become slower since."""
+    narrow = [RateTrial(900.0, holds=True)] * 6 + [RateTrial(990.0, holds=False)] * 6
+    found = replace(searching({}), trials=tuple(narrow))
+    assert found.found.half_width <= SEARCH.half_width
+    assert (found.ended, found.next_rate) == (None, 900.0)
+    assert replace(found, trials=(*narrow, RateTrial(900.0, holds=True))).ended == ("precise", "")
+    contradicted = replace(found, trials=(*narrow, RateTrial(900.0, holds=False)))
+    assert contradicted.ended is None
+
+
+def test_a_rate_whose_schedule_was_kept_is_in_reach_again() -> None:
+    """Its end must be asked once more, although a rate a little above it was not kept on a busy machine."""
+    found = searching({800.0: True, 1000.0: False}, 1100.0)
+    assert found.ceiling == 1000.0

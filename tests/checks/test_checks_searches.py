@@ -65,7 +65,7 @@ def asked_in_turn(capacities: list[float]) -> Evidence:
 def test_a_search_whose_capacity_fell_meanwhile_is_doubted() -> None:
     caveat = the_only("capacity-changed", asked_in_turn([1000.0] * 14 + [800.0] * 14))
     assert (caveat.subject, caveat.severity) == ("tmpfs/mail", "warning")
-    assert "the capacity fell while it was searched for, by about " in caveat.message
+    assert "the capacity seems to have fallen while it was searched for, by about " in caveat.message
     assert "over 28 trials, by the order of the answers" in caveat.message
 
 

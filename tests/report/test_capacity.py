@@ -120,7 +120,7 @@ def test_a_capacity_that_moved_is_said_to_lie_between_two_rates() -> None:
     moved = doubted("capacity-changed", "the capacity fell while it was searched for.")
     run = replace(searched_run("ext4", capacities={"ext4": (3000.0, 2000.0, 4500.0)}), caveats=[moved])
     assert shown(run).startswith(
-        "At read p99 ≤ 5 ms, ext4 takes between 2 000 and 4 500 requests/s, which changed during the search."
+        "At read p99 ≤ 5 ms, ext4 takes between 2 000 and 4 500 requests/s, which seems to have changed meanwhile."
     )
 
 

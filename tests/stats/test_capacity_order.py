@@ -16,9 +16,11 @@ from mountlab.stats.capacity_order import (
     STEPS,
     WIDTHS,
     change,
+    is_precise,
     searched_capacity,
 )
 from repetition import few_then_many
+from rows import every_row
 
 MOST, HALF_WIDTH = 60, 0.05
 Course = Callable[[int], float]
@@ -35,7 +37,7 @@ def falls_at_once(trial: int) -> float:
 def search(seed: int, course: Course, width: float = 0.02) -> tuple[list[RateTrial], list[float]]:
     """A search for a capacity that is `course` at each trial; answers near it are a matter of chance."""
     rng, trials, truths = np.random.default_rng(seed), [], []
-    while len(trials) < MOST and not searched_capacity(trials).half_width <= HALF_WIDTH:
+    while len(trials) < MOST and not is_precise(trials, HALF_WIDTH):
         rate = next_rate(trials, half_width=HALF_WIDTH, start=700.0, left=MOST - len(trials))
         truths.append(course(len(trials)))
         trials.append(RateTrial(rate, bool(rng.random() < 1 / (1 + (rate / truths[-1]) ** (1 / width)))))
@@ -68,15 +70,34 @@ def test_the_bayes_factor_is_the_average_likelihood_of_all_changes_over_that_of_
 
 
 def test_without_both_answers_nothing_is_known_of_a_change() -> None:
-    assert not change([RateTrial(100.0, True)] * 5).sure
+    assert not change([RateTrial(100.0, True)] * 5).noticed
     assert math.isinf(searched_capacity([]).half_width)
+
+
+@every_row("start", [100.0, 300.0, 700.0, 900.0, 1300.0, 3000.0])
+def test_a_capacity_that_left_a_narrow_interval_at_the_end_not_asked_last_is_noticed(start: float) -> None:
+    """Sharp answers. Those so far do not show the move, so that end is asked before the search ends."""
+    trials = list[RateTrial]()
+    while not (found := capacity(trials)).half_width <= HALF_WIDTH:
+        rate = next_rate(trials, half_width=HALF_WIDTH, start=start)
+        trials.append(RateTrial(rate, rate < 1000))
+    last = trials[-1].rate
+    assert is_precise(trials, HALF_WIDTH) == ({last, trials[-2].rate} == {found.low, found.high})
+    if is_precise(trials, HALF_WIDTH):
+        return
+    truth, falls = (found.low * 0.8, True) if last == found.high else (found.high * 1.25, False)
+    while len(trials) < MOST and not is_precise(trials, HALF_WIDTH):
+        rate = next_rate(trials, half_width=HALF_WIDTH, start=start, left=MOST - len(trials))
+        trials.append(RateTrial(rate, rate < truth))
+    assert change(trials).noticed
+    assert (change(trials).ratio < 1) == falls
 
 
 @pytest.mark.parametrize("cases", few_then_many(15, 60))
 def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what_it_lay_between(cases: int) -> None:
     """Of the searches that had not ended before."""
     found = [each for each in (search(seed, falls_at_once) for seed in range(cases)) if each[1][-1] < 1000]
-    noticed = [each for each in found if change(each[0]).sure]
+    noticed = [each for each in found if change(each[0]).noticed]
     assert len(found) >= cases / 4
     assert len(noticed) >= 0.7 * len(found)
     held = 0
@@ -91,4 +112,4 @@ def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what
 
 @pytest.mark.parametrize("cases", few_then_many(8, 100))
 def test_one_capacity_is_hardly_ever_doubted(cases: int) -> None:
-    assert sum(change(search(seed, one_capacity)[0]).sure for seed in range(cases)) <= max(1, 0.02 * cases)
+    assert sum(change(search(seed, one_capacity)[0]).noticed for seed in range(cases)) <= max(1, 0.02 * cases)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Search, Stop, StopReason, Sweep, Trial
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
-from mountlab.stats.capacity_order import searched_capacity
+from mountlab.stats.capacity_order import is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab.tools import TOOLS
 
@@ -51,10 +51,9 @@ class Searching:
 
     @property
     def ceiling(self) -> float:
-        """The largest rate that is worth a trial. A schedule that was kept at this rate or a higher one was not kept by
-        chance."""
+        """The largest rate that is worth a trial: one whose schedule was kept always is."""
         kept = max((trial.rate for trial in self.trials), default=0.0)
-        return min([self.largest, *(rate / BACK for rate in self.unsure if rate > kept)])
+        return min([self.largest, *(max(rate / BACK, kept) for rate in self.unsure if rate > kept)])
 
     @property
     def next_rate(self) -> float:
@@ -81,7 +80,7 @@ class Searching:
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
         found = searched_capacity(self.trials, self.looked)
-        if found.half_width <= self.search.half_width:
+        if is_precise(self.trials, self.search.half_width, self.looked):
             return "precise", ""
         if 0 < found.high <= self.least:
             return "could not", f"the objective already fails at the floor of {self.least:,.0f} requests/s"
@@ -138,7 +137,8 @@ def _stop(cell: str, own: Searching, done: int, aside: str | None) -> Stop | Non
     if not ended and aside is not None:
         ended = "could not", aside
     if not ended and done >= own.search.max_trials:
-        ended = "max reached", ""
+        narrow = searched_capacity(own.trials, own.looked).half_width <= own.search.half_width
+        ended = "precise" if narrow else "max reached", ""
     return stop(cell, own, done, *ended) if ended else None
 
 

@@ -339,8 +339,8 @@ def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
 def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
     """Searches whose answers, in their order, speak of a capacity that moved.
 
-    A capacity that rises or falls from trial to trial, or once, fits the answers at least 3 times as well as a single
-    one (Bayes factor; docs/calibration.md). The interval then holds what it lay between, and may be wide.
+    A capacity that rises or falls from trial to trial, or once, fits the answers at least 1.5 times as well as a
+    single one (Bayes factor; docs/calibration.md). The interval then holds what it lay between, and may be wide.
     """
     rows = evidence.measurements[~evidence.measurements["warmup"].astype(bool)]
     rows = rows[rows["metric"].isin(("asked_rate", "objective_used"))]
@@ -348,13 +348,13 @@ def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
     searched = {cell.id: cell for cell in evidence.sweep.cells if cell.workload.search}
     for name, own in table.dropna().groupby("cell") if searched and len(table.columns) == 2 else ():
         moved = change([RateTrial(rate, used <= 1) for rate, used in own.to_numpy().tolist()])
-        if moved.sure:
+        if moved.noticed:
             yield Doubt.of_cell(
                 searched[str(name)],
-                f"the capacity {'fell' if moved.ratio < 1 else 'rose'} while it was searched for, by about "
-                f"{abs(moved.ratio - 1):.0%} over {counted(len(own), 'trial')}, by the order of the answers (Bayes "
-                f"factor {moved.factor:.3g}): there is no single capacity. The interval also holds what it lay "
-                "between. Find what changes with time (heat, a filling device, other users), and search again.",
+                f"the capacity seems to have {'fallen' if moved.ratio < 1 else 'risen'} while it was searched for, by "
+                f"about {abs(moved.ratio - 1):.0%} over {counted(len(own), 'trial')}, by the order of the answers "
+                f"(Bayes factor {moved.factor:.3g}): there may be no single capacity. The interval also holds what it "
+                "lay between. Find what changes with time (heat, a filling device, other users), and search again.",
             )
 
 

@@ -99,7 +99,7 @@ def _takes(each: CellSearch, caveats: Sequence[Caveat]) -> str:
         return f"{name} {_takes_bound(each, caveats)}"
     figures = count_figures(capacity.mean, capacity.low, capacity.high)
     if any(caveat.code == "capacity-changed" for caveat in _about(each, caveats)):
-        return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which changed during the search"
+        return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which seems to have changed meanwhile"
     wanted = each.search.half_width
     wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(wanted)} was asked for)"
     imprecise = half_width(capacity) > wanted and each.stop is not None and each.stop.reason != "precise"

@@ -145,6 +145,12 @@ def capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capacity:
     return Capacity(len(trials), min(max(_estimate(trials), low), high), low, high, level)
 
 
+def confirms(trials: Sequence[RateTrial], found: Capacity) -> bool:
+    """Return whether the last two trials asked both ends of an interval. If the capacity has moved beyond one of them
+    since that was asked, a search should not end unaware of it."""
+    return {trial.rate for trial in trials[-2:]} == {found.low, found.high}
+
+
 def steps_of(trials: Sequence[RateTrial]) -> Steps:
     """Return what is won against each capacity."""
     rates, place = np.unique([trial.rate for trial in trials], return_inverse=True)
@@ -224,6 +230,8 @@ def next_rate(
        more than none. As many trials are kept for that as answers have contradicted others. At last the rate that
        needs fewer trials: an end on one side tells more than none.
 
+    5. Where the interval is as narrow already, its end that was not asked last, until both were (`confirms`).
+
     A function of the trials alone: a search that is resumed chooses as it would have done. `step`: rates can only be
     multiples of it; 0: they can be any.
     """
@@ -247,6 +255,9 @@ def _chosen(
     rates, holds, fails = _counted(trials)
     if not (holds.any() and fails.any()):
         return _explored(trials, math.nan)
+    found = capacity(trials, levels[0])
+    if found.half_width <= half_width:
+        return found.low if trials[-1].rate == found.high else found.high
     belief, steps = _Belief.of(trials, half_width), steps_of(trials)
     low, middle, high = belief.quantiles()
     *_, contradictions = _least_contradicted(holds, fails)

@@ -6,8 +6,8 @@ from trial to trial, or once by a step. Answers change from "holds" to "fails" a
 rate, and a few are wrong, as in the choice of rates (stats.capacity). Capacity, width of the curve and change have a
 prior on a grid. The Bayes factor is the average likelihood of the second model over that of the first. It is valid for
 any choice of rates, since each answer depends on its own rate alone. Where the first model is right, it reaches k with
-a probability of about 1/k at most (Ville 1939; the grid follows the tested rates). Simulated servers reach 3 far less
-often (docs/calibration.md).
+a probability of about 1/k at most (Ville 1939; the grid follows the tested rates). Simulated servers reach `NOTICED`
+far less often (docs/calibration.md).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.stats.capacity import LAPSE, Capacity, RateTrial, capacity
+from mountlab.stats.capacity import LAPSE, Capacity, RateTrial, capacity, confirms
 
 Floats = NDArray[np.float64]
-SURE = 3.0
-"""A Bayes factor from which on a capacity counts as one that changed."""
+NOTICED = 1.5
+"""A Bayes factor from which on a capacity counts as one that seems to have changed."""
 SLOPES = (0.002, 0.004, 0.008, 0.016)
 """Changes from trial to trial, in logs, up or down."""
 STEPS, PLACES = (0.1, 0.2, 0.4), (8, 15, 22, 30, 40)
@@ -48,8 +48,8 @@ class Change:
     """What the capacity lay between, from the first to the last trial, with the probability that was asked for."""
 
     @property
-    def sure(self) -> bool:
-        return self.factor >= SURE
+    def noticed(self) -> bool:
+        return self.factor >= NOTICED
 
 
 def change(trials: Sequence[RateTrial], level: float = 0.95) -> Change:
@@ -78,9 +78,16 @@ def searched_capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capac
     if math.isinf(found.half_width):
         return found
     moved = change(trials, level)
-    if not moved.sure:
+    if not moved.noticed:
         return found
     return replace(found, low=min(found.low, moved.low), high=max(found.high, moved.high))
+
+
+def is_precise(trials: Sequence[RateTrial], half_width: float, level: float = 0.95) -> bool:
+    """Return whether the interval that is printed is as narrow, and confirmed by the last trials."""
+    found = capacity(trials, level)
+    narrow = found.half_width <= half_width >= searched_capacity(trials, level).half_width
+    return narrow and confirms(trials, found)
 
 
 def _shifts(count: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,7 +12,7 @@ from mountlab.stats.calibration.document import HalfWidth, Share, Table, Trials
 from mountlab.stats.calibration.processes import Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
-from mountlab.stats.capacity_order import change, searched_capacity
+from mountlab.stats.capacity_order import change, is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end, ratio
 from scipy import stats
 
@@ -144,7 +144,7 @@ def _with_few(server: Server, trouble: Trouble, count: int) -> tuple[Share | Tri
     searched = [_few(server, trouble, rng, LEVEL, FEW_MOST) for _ in range(count)]
     found = [searched_capacity(trials, LEVEL) for trials in searched]
     last = [trouble.capacity(len(trials) - 1) for trials in searched]
-    sure = sum(change(trials, LEVEL).sure for trials in searched)
+    sure = sum(change(trials, LEVEL).noticed for trials in searched)
     return (
         Share(sum(each.low <= end and each.high >= 1 for each, end in zip(found, last, strict=True)), count),
         Share(sum(each.half_width <= FEW_HALF_WIDTH for each in found), count),
@@ -155,17 +155,12 @@ def _with_few(server: Server, trouble: Trouble, count: int) -> tuple[Share | Tri
 
 def _few(server: Server, trouble: Trouble, rng: Generator, level: float, most: int) -> list[RateTrial]:
     start, trials = float(_middles(rng.random(1))[0]), list[RateTrial]()
-    while len(trials) < most and not ends(trials, level, FEW_HALF_WIDTH):
+    while len(trials) < most and not is_precise(trials, FEW_HALF_WIDTH, level):
         left, place = most - len(trials), len(trials)
         rate = next_rate(trials, half_width=FEW_HALF_WIDTH, start=start, level=level, left=left)
         holds = server.holds(rate / trouble.capacity(place) * server.capacity, rng)
         trials.append(RateTrial(rate, holds != trouble.wrong(place, rng)))
     return trials
-
-
-def ends(trials: Sequence[RateTrial], level: float, half_width: float) -> bool:
-    """Return whether the interval that reports print is as narrow. It is never narrower than that of the bets alone."""
-    return capacity(trials, level).half_width <= half_width >= searched_capacity(trials, level).half_width
 
 
 def _counted(comparisons: int) -> str:
@@ -250,7 +245,7 @@ def _search(server: Server, case: int, begun: tuple[RateTrial, ...], level: floa
     rng = generator("capacity", server.name, case, level)
     start = float(_middles(rng.random(1))[0])
     trials = list(begun)
-    while len(trials) < MOST and not capacity(trials, level).half_width <= HALF_WIDTH:
+    while len(trials) < MOST and not is_precise(trials, HALF_WIDTH, level):
         left = MOST - len(trials)
         rate = next_rate(trials, half_width=HALF_WIDTH, start=start, level=level, left=left)
         trials.append(RateTrial(rate, server.holds(rate * server.capacity, rng)))

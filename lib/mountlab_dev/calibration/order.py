@@ -11,10 +11,10 @@ from mountlab.stats import shape
 from mountlab.stats.calibration.document import Share, Table, Trials
 from mountlab.stats.calibration.processes import NOISE, Floats, Generator
 from mountlab.stats.calibration.tables import LEVEL, Effort, generator
-from mountlab.stats.capacity import RateTrial, capacity, next_rate
-from mountlab.stats.capacity_order import change, searched_capacity
+from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
+from mountlab.stats.capacity_order import change, is_precise, searched_capacity
 
-from mountlab_dev.calibration.capacities import HALF_WIDTH, MOST, RANGE, ends, searches
+from mountlab_dev.calibration.capacities import HALF_WIDTH, MOST, RANGE, searches
 from mountlab_dev.calibration.servers import SERVERS, Server
 
 # ── few blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -75,6 +75,7 @@ COURSES: dict[str, Callable[[int], float]] = {
     "falls by 20 % after 15 trials": lambda trial: 1.0 if trial < 15 else 1 - FALL,
 }
 """The capacity at a trial, in units of that at the first one."""
+OFF = 0.02
 
 
 def capacities_that_change(effort: Effort) -> Table:
@@ -82,10 +83,10 @@ def capacities_that_change(effort: Effort) -> Table:
     says = (
         "**A capacity that changes during its search**. *Caveat*: how often it is raised, in bold where it should "
         "be. *Held*: intervals that contain the capacity throughout, from the first trial to the last: of bets alone, "
-        "and as reports print them. *Silent*: intervals that do not, without a caveat. Searches for one capacity are "
-        "those of the table above."
+        "and as reports print them. *Silent*: intervals that do not, without a caveat. *Off*: of these, the ones that "
+        f"a capacity lay more than {100 * OFF:g} % beyond. Searches for one capacity are those of the table above."
     )
-    header = ("server and capacity", "caveat", "held by bets", "held", "silent", "trials")
+    header = ("server and capacity", "caveat", "held by bets", "held", "silent", "off", "trials")
     rows = [
         (f"{server.name}: one capacity",
          _doubted([(trials, [1.0]) for trials in searches(server, effort.sweeps)], changes=False))
@@ -107,7 +108,7 @@ Answered = tuple[tuple[RateTrial, ...], list[float]]
 def _changing(server: Server, case: int, name: str) -> Answered:
     rng, trials, capacities = generator("capacity order", server.name, name, case), list[RateTrial](), list[float]()
     start = float(RANGE ** (rng.random() - 0.5))
-    while len(trials) < MOST and not ends(trials, LEVEL, HALF_WIDTH):
+    while len(trials) < MOST and not is_precise(trials, HALF_WIDTH, LEVEL):
         rate = next_rate(trials, half_width=HALF_WIDTH, start=start, level=LEVEL, left=MOST - len(trials))
         capacities.append(COURSES[name](len(trials)))
         trials.append(RateTrial(rate, server.holds(rate / capacities[-1] * server.capacity, rng)))
@@ -115,15 +116,17 @@ def _changing(server: Server, case: int, name: str) -> Answered:
 
 
 def _doubted(found: Sequence[Answered], *, changes: bool) -> tuple[Share | Trials, ...]:
-    sure = np.array([change(trials, LEVEL).sure for trials, _ in found])
+    silent = np.array([not change(trials, LEVEL).noticed for trials, _ in found])
     by_bets, printed = (
-        np.array([
-            each.low <= min(capacities) and max(capacities) <= each.high
-            for trials, capacities in found
-            for each in [interval(trials, LEVEL)]
-        ])
+        np.array([_beyond(interval(trials, LEVEL), capacities) for trials, capacities in found])
         for interval in (capacity, searched_capacity)
-    )  # fmt: skip
-    shares = ((sure, changes), (by_bets, False), (printed, False), (~printed & ~sure, False))
+    )
+    seen = (by_bets <= 0, printed <= 0, silent & (printed > 0), silent & (printed > OFF))
+    shares = ((~silent, changes), *((each, False) for each in seen))
     mean = float(np.mean([len(trials) for trials, _ in found]))
     return *(Share(int(each.sum()), len(found), bold) for each, bold in shares), Trials(round(mean))
+
+
+def _beyond(found: Capacity, capacities: Sequence[float]) -> float:
+    """Return how far the furthest capacity lies beyond an interval, as a share of its end; at most 0 within it."""
+    return max(found.low / min(capacities) - 1, max(capacities) / found.high - 1)
