@@ -79,9 +79,9 @@ class Searching:
     @property
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
-        found = searched_capacity(self.trials, self.looked)
         if is_precise(self.trials, self.search.half_width, self.looked):
             return "precise", ""
+        found = searched_capacity(self.trials, self.looked)
         if 0 < found.high <= self.least:
             return "could not", f"the objective already fails at the floor of {self.least:,.0f} requests/s"
         if math.isinf(found.high) and found.low >= self.ceiling / BACK:

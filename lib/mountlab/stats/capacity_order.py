@@ -86,8 +86,9 @@ def searched_capacity(trials: Sequence[RateTrial], level: float = 0.95) -> Capac
 def is_precise(trials: Sequence[RateTrial], half_width: float, level: float = 0.95) -> bool:
     """Return whether the interval that is printed is as narrow, and confirmed by the last trials."""
     found = capacity(trials, level)
-    narrow = found.half_width <= half_width >= searched_capacity(trials, level).half_width
-    return narrow and confirms(trials, found)
+    if found.half_width > half_width or not confirms(trials, found):
+        return False
+    return searched_capacity(trials, level).half_width <= half_width
 
 
 def _shifts(count: int) -> Floats:

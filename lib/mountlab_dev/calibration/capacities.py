@@ -144,12 +144,12 @@ def _with_few(server: Server, trouble: Trouble, count: int) -> tuple[Share | Tri
     searched = [_few(server, trouble, rng, LEVEL, FEW_MOST) for _ in range(count)]
     found = [searched_capacity(trials, LEVEL) for trials in searched]
     last = [trouble.capacity(len(trials) - 1) for trials in searched]
-    sure = sum(change(trials, LEVEL).noticed for trials in searched)
+    noticed = sum(change(trials, LEVEL).noticed for trials in searched)
     return (
         Share(sum(each.low <= end and each.high >= 1 for each, end in zip(found, last, strict=True)), count),
         Share(sum(each.half_width <= FEW_HALF_WIDTH for each in found), count),
         Trials(float(np.median([each.n for each in found]))),
-        Share(sure, count, min(last) < 1),
+        Share(noticed, count, min(last) < 1),
     )
 
 

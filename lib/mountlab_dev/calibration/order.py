@@ -76,6 +76,7 @@ COURSES: dict[str, Callable[[int], float]] = {
 }
 """The capacity at a trial, in units of that at the first one."""
 OFF = 0.02
+"""An interval is off where a capacity lay further beyond it, as a share of its end."""
 
 
 def capacities_that_change(effort: Effort) -> Table:
@@ -116,13 +117,13 @@ def _changing(server: Server, case: int, name: str) -> Answered:
 
 
 def _doubted(found: Sequence[Answered], *, changes: bool) -> tuple[Share | Trials, ...]:
-    silent = np.array([not change(trials, LEVEL).noticed for trials, _ in found])
+    noticed = np.array([change(trials, LEVEL).noticed for trials, _ in found])
     by_bets, printed = (
         np.array([_beyond(interval(trials, LEVEL), capacities) for trials, capacities in found])
         for interval in (capacity, searched_capacity)
     )
-    seen = (by_bets <= 0, printed <= 0, silent & (printed > 0), silent & (printed > OFF))
-    shares = ((~silent, changes), *((each, False) for each in seen))
+    others = (by_bets <= 0, printed <= 0, ~noticed & (printed > 0), ~noticed & (printed > OFF))
+    shares = ((noticed, changes), *((each, False) for each in others))
     mean = float(np.mean([len(trials) for trials, _ in found]))
     return *(Share(int(each.sum()), len(found), bold) for each, bold in shares), Trials(round(mean))
 
