@@ -132,4 +132,4 @@ def test_a_planted_cause_is_named_and_no_other(cause: Cause, beside: str, result
         PAGE.write_text(put(PAGE.read_text(), kept(RECORDS)))
     verdicts = [each.verdict for each in records()]
     assert "wrong" not in verdicts, shown(records())
-    assert verdicts.count("right") >= 0.8 * RUNS, shown(records())
+    assert verdicts.count("not shown" if cause.is_mapped else "right") >= 0.8 * RUNS, shown(records())

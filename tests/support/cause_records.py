@@ -147,6 +147,25 @@ def columns(records: Sequence[Record]) -> list[str]:
     return [*map(counted, apart), counted(each.next_verdict for each in records)]
 
 
+def shares_of(records: Sequence[Record], beside: str) -> tuple[float, float]:
+    """Return the share of runs in which the planted part is named, and in which a wrong one is; of causes that can be
+    split, without other load or beside one."""
+    mapped = {cause.name for cause in CAUSES if cause.is_mapped}
+    verdicts = Counter(each.verdict for each in records if each.beside == beside and each.cause not in mapped)
+    named = verdicts["right"] + verdicts["among several"]
+    return named / verdicts.total(), verdicts["wrong"] / verdicts.total()
+
+
+def summary(records: Sequence[Record]) -> str:
+    """Return a line for each load that has runs."""
+    lines = []
+    for beside, words in ((QUIET, "Quiet"), (LOADED, "Beside the load")):
+        if any(each.beside == beside for each in records):
+            named, wrong = (f"{share:.1%}" for share in shares_of(records, beside))
+            lines.append(f"- {words}: the planted part is named in {named} of the runs, and a wrong one in {wrong}.")
+    return "\n".join(["Without causes that work through mapped memory, which are never split:\n", *lines])
+
+
 def row(cause: Cause, records: Sequence[Record]) -> str:
     expected = EXPECTED[cause.name]
     shares = [record.share for record in records if record.verdict == "right"]
@@ -172,7 +191,7 @@ def put(text: str, records: Sequence[Record]) -> str:
         raise ValueError("no line '<!-- causes -->' with '<!-- end of causes -->' below it")
     rows = [row(cause, own) for cause in CAUSES if (own := [each for each in records if each.cause == cause.name])]
     body = "\n".join([*HEADER, *rows, f"| **all** | | | {' | '.join(columns(records))} | | | | |"])
-    return f"{text[: place.end(1)]}\n{body}\n\n{text[place.start(3) :]}"
+    return f"{text[: place.end(1)]}\n{body}\n\n{summary(records)}\n\n{text[place.start(3) :]}"
 
 
 def shown(records: Sequence[Record]) -> str:

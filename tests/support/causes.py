@@ -67,6 +67,11 @@ class Cause:
     interrupts: bool = False
     """Whether requests end in an interrupt, which no trace shows where the kernel hides idle processors."""
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is met in page faults, which no system call shows: no split is right."""
+        return bool(self.job.get("ioengine") == "mmap")
+
 
 def compared(cause: Cause, results: Path, measured: Callable[[], None], *, times: int, **design: Any) -> Path:
     """Run a sweep of two file systems that are equal but for the cause. Gives where the run is kept. `measured` is

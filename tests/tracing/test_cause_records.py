@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from cause_parts import EXPECTED, Expected, Verdict
-from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, keep, kept, put
+from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, keep, kept, put, shares_of
 from causes import CAUSES
 from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
 from rows import every_row
 
 EMPTY = "before\n<!-- causes -->\n<!-- end of causes -->\nafter\n"
+OURS = {"throttled reads", "processor hog", "frequent commits", "lock contention"}
+"""Causes of the first tests of why, beside those whose runs are counted."""
 JOURNAL = Expected("sync", ("*/journal", "journal/*"), "", consequence=("queue/own",))
 
 
@@ -99,6 +101,33 @@ def test_the_table_of_the_page_is_that_of_the_records() -> None:
     records, page = kept(RECORDS), PAGE.read_text()
     assert records
     assert put(page, records) == page
+
+
+@every_row("beside", [QUIET, LOADED])
+def test_the_planted_part_is_named_in_80_percent_of_the_records_and_a_wrong_one_in_2(beside: str) -> None:
+    """Five runs of each cause, quiet and beside the load. What is mapped is never split."""
+    records = [each for each in kept(RECORDS) if each.beside == beside]
+    for cause in CAUSES:
+        verdicts = [each.verdict for each in records if each.cause == cause.name]
+        assert len(verdicts) >= (5 if cause.name not in OURS else 0), cause.name
+        assert not cause.is_mapped or {*verdicts} == {"not shown"}
+    named, wrong = shares_of(records, beside)
+    assert named >= 0.8
+    assert wrong <= 0.02
+
+
+def test_what_is_mapped_and_the_other_load_do_not_count_in_the_shares() -> None:
+    records = [
+        record("write limit", "right"),
+        record("tiny journal", "among several"),
+        record("dirsync", "consequence"),
+        record("compression", "wrong"),
+        record("write limit", "wrong", beside=LOADED),
+        record("memory limit, mapped reads", "not shown"),
+    ]
+    assert shares_of(records, QUIET) == (0.5, 0.25)
+    assert shares_of(records, LOADED) == (0, 1)
+    assert "- Quiet: the planted part is named in 50.0% of the runs, and a wrong one in 25.0%." in put(EMPTY, records)
 
 
 def test_a_page_without_a_place_for_the_table_is_refused() -> None:
