@@ -69,6 +69,9 @@ with subprocess.Popen(words[words.index("--") + 1 :]) as command:
         {obeys}
 """
 OBEYS = 'os.write(int(words[words.index("--control") + 1].partition(",")[2]), b"ack\\n")'
+SLEEPS = "prev_pid != 0 && prev_state != 0 && prev_state != 256"
+OTHERS = "prev_pid == 0 || prev_state == 0 || prev_state == 256"
+"""Between them, each switch once."""
 ENDS = "os.kill(os.getpid(), signal.SIGINT)"
 
 
@@ -85,7 +88,7 @@ def perf_shell(place: Path, obeys: str, *events: str) -> subprocess.Popen[bytes]
 
 def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     event = "sched:sched_switch/call-graph=fp/"
-    with perf_shell(tmp_path, OBEYS, event) as shell:
+    with perf_shell(tmp_path, OBEYS, event, "sched:sched_waking") as shell:
         wait_until("both record", (tmp_path / "ready").exists)
         shell.terminate()
         assert shell.wait() == 0
@@ -94,7 +97,9 @@ def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     assert ["-a" in words for words in (whole, calls)] == [True, False]
     assert whole[whole.index("-D") + 1] == "5"
     assert whole[whole.index("--max-size") + 1] == f"{LARGEST_TRACE // MIB}M"
-    assert whole[whole.index("-e") + 1] == event
+    assert "--kernel-callchains" in whole, "the tool's own functions are not shown"
+    asked = [whole[at + 1] for at, word in enumerate(whole) if word in ("-e", "--filter")]
+    assert asked == [event, SLEEPS, "sched:sched_switch", OTHERS, "sched:sched_waking"]
     assert calls[calls.index("-p") + 1] == "4711"
     assert [calls[at + 1] for at, word in enumerate(calls) if word == "--filter"] == ["id == 0 || id == 74"] * 2
     assert all("--no-buildid-cache" in words and words[-1] == "70" for words in (whole, calls))

@@ -289,7 +289,7 @@ class PerfData:
 
     records: bytearray = field(default_factory=bytearray)
     events: dict[str, int] = field(default_factory=dict)
-    """Name of an event to its id, in the order in which they came."""
+    """Name of an event to its id, in the order in which they came. With / behind it: the same without its stack."""
     formats: dict[str, str] = field(default_factory=dict)
     """The kernel's text on an event, where a test has another."""
     sample_type: int = SAMPLE_TYPE
@@ -299,11 +299,11 @@ class PerfData:
     def record(self, kind: int, body: bytes, misc: int = 0) -> None:
         self.records += struct.pack("<IHH", kind, misc, len(body) + 8) + body
 
-    def sample(self, each: Happened, raw: bytes | None = None) -> None:
-        number = self.events.setdefault(each.name, 100 + len(self.events))
+    def sample(self, each: Happened, raw: bytes | None = None, *, stack: bool = True) -> None:
+        number = self.events.setdefault(each.name if stack else f"{each.name}/", 100 + len(self.events))
         body = struct.pack("<QQiiQ", number, 0, each.pid, each.tid, each.at)
         body += struct.pack("<IIQ", each.cpu, 0, 1)
-        if each.name in WITH_STACK:
+        if each.name in WITH_STACK and stack:
             body += struct.pack(f"<Q{len(each.stack)}Q", len(each.stack), *each.stack)
         if each.name in FORMATS:
             raw = raw_of(each) if raw is None else raw
@@ -328,8 +328,9 @@ class PerfData:
 
     def _attr(self, name: str) -> bytes:
         """perf_event_attr: type, size, config, period, sample_type, read_format, flags and so on."""
-        kind, config = (2, config_of(name)) if name in FORMATS else (1, 0)
-        sample_type = self.sample_type | (CALLCHAIN if name in WITH_STACK else 0) | (RAW if name in FORMATS else 0)
+        event = name.rstrip("/")
+        kind, config = (2, config_of(event)) if event in FORMATS else (1, 0)
+        sample_type = self.sample_type | (CALLCHAIN if name in WITH_STACK else 0) | (RAW if event in FORMATS else 0)
         return struct.pack("<IIQQQQQ", kind, 128, config, 1, sample_type, 0, 0).ljust(128, b"\0")
 
     def event_desc(self) -> bytes:

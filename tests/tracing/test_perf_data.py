@@ -92,6 +92,20 @@ def test_other_parts_of_records_are_skipped() -> None:
     assert rows[["TIME", "CPU", "PID", "TID", "pid"]].tolist() == [(77, 1, 4, 5, 9)]
 
 
+def test_an_event_that_is_asked_for_with_a_stack_and_without_is_one() -> None:
+    line = Timeline()
+    for at in (10, 20, 30):
+        line.leaves(5, at, state=1)
+    file = PerfData()
+    for each in line.happened:
+        file.sample(each, stack=each.at != 20)
+    trace = read_trace(file.bytes())
+    rows = trace.events["sched:sched_switch"]
+    assert rows["TIME"].tolist() == [10, 20, 30]
+    assert [at >= 0 for at in rows["STACK"].tolist()] == [True, False, True]
+    assert rows["prev_pid"].tolist() == [5, 5, 5]
+
+
 def test_records_of_other_kinds_and_ids_are_not_events() -> None:
     file = PerfData()
     file.sample(Happened("sched:sched_waking", 5, 1, 1, 0, {"pid": 2}))

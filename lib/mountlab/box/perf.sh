@@ -9,9 +9,14 @@ place=$1 seconds=$2 delay=$3 pid=$4 filter="id == $(echo "$5" | sed 's/,/ || id 
 shift 5
 limit=30
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing || exit 1
+# Only of a thread that goes to sleep the stack is needed, which costs more than all else of a switch. The other switches are
+# recorded without: those of an idle processor, and of a thread that could run on (256: preempted).
+sleeps='prev_pid != 0 && prev_state != 0 && prev_state != 256'
+others='prev_pid == 0 || prev_state == 0 || prev_state == 256'
 for event; do
     shift
     set -- "$@" -e "$event"
+    case $event in sched:sched_switch/*) set -- "$@" --filter "$sleeps" -e sched:sched_switch --filter "$others" ;; esac
 done
 # Without settings of the user's, and without the files that perf would leave in his home.
 export PERF_CONFIG=/dev/null
@@ -60,7 +65,7 @@ finish() {
 }
 
 # 2048 pages are 8 MiB a processor.
-record data -a -m 2048 --max-size 48M -D "$delay" "$@" &
+record data -a -m 2048 --max-size 48M -D "$delay" --kernel-callchains "$@" &
 whole=$!
 trap finish TERM
 mkfifo "$place/control" "$place/done" && exec 8<> "$place/control" 9<> "$place/done" || finish
@@ -104,9 +109,9 @@ while runs "$whole" && runs "$calls"; do
     sleep 0.01
     size_of_calls
     clock
-    # An event has about 112 bytes, and costs its thread about 0.35 us: 1 MB in 0.01 s would be 312 thousandths of it.
+    # An event has about 112 bytes, and costs its thread about 0.75 us: 1 MB in 0.01 s would be 670 thousandths of it.
     took=$((now > since ? now - since : 1))
-    cost=$(((size - before) / 3200 / took))
+    cost=$(((size - before) / 1500 / took))
     if [ "$cost" -gt "$limit" ]; then
         note disable
         order disable
@@ -118,9 +123,9 @@ while runs "$whole" && runs "$calls"; do
         note enable
         size_of_calls
         clock
-        if [ "$cost" -gt 300 ]; then window=2; else window=10; fi
-    else
-        window=10
+        if [ "$cost" -gt 300 ]; then window=1; else window=10; fi
+    elif [ "$window" -lt 10 ]; then
+        window=$((window + 1)) # the tool may only be beginning
     fi
 done
 finish

@@ -279,9 +279,13 @@ def _trace(
         lacks = _lacks(kind.name, layout)
         if lacks and _READ_OF[kind.name].needed:
             raise _damaged(f"{kind.name} without its field {lacks}")
-        if not lacks and kind.name not in found:
-            rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
-            found[kind.name] = rows[np.argsort(rows["TIME"], kind="stable")]
+        if lacks:
+            continue
+        rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
+        others = found.get(kind.name, rows[:0])  # switches with a stack, and those without
+        if others.dtype == rows.dtype:
+            both = np.concatenate((others, rows))
+            found[kind.name] = both[np.argsort(both["TIME"], kind="stable")]
     addresses = (tuple(np.frombuffer(stack, "<u8").tolist()) for stack in stacks)
     return Trace(found, tuple(addresses), lost, parents)
 
