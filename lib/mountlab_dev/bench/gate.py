@@ -9,7 +9,6 @@ cases (Bonferroni).
 
 from __future__ import annotations
 
-import io
 import itertools
 import os
 import subprocess
@@ -116,7 +115,7 @@ def check_out(root: Path, commit: str, place: Path) -> Path:
     """Return the tree of a commit below `place`, without touching the repository. Raises ParameterError where this
     environment lacks what the commit needs."""
     place.mkdir()
-    # By tar, since Debian 12 has a Python whose tarfile knows no filter, and later ones warn without.
+    # By tar: the tarfile of Debian 12 has no filter, and later ones warn without one.
     subprocess.run(["tar", "-x", "-C", str(place)], input=_git(root, "archive", commit), check=True)
     lacking = list(_lacking(place / "pyproject.toml"))
     if lacking:
