@@ -272,22 +272,22 @@ def _trace(
     data: bytes, places: Mapping[_Kind, list[int]], formats: Mapping[int, str], lost: int, parents: Mapping[int, int]
 ) -> Trace:
     stacks: dict[bytes, int] = {}
-    found: dict[str, Columns] = {}
+    found: dict[str, list[Columns]] = {}
     layouts = {config: _layout(formats.get(config, "")) for config in {kind.config for kind in places}}
     for kind, where in places.items():
         layout = layouts[kind.config] if kind.is_tracepoint and kind.sample_type & _RAW else np.dtype([])
         lacks = _lacks(kind.name, layout)
         if lacks and _READ_OF[kind.name].needed:
             raise _damaged(f"{kind.name} without its field {lacks}")
-        if lacks:
-            continue
-        rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
-        others = found.get(kind.name, rows[:0])  # switches with a stack, and those without
-        if others.dtype == rows.dtype:
-            both = np.concatenate((others, rows))
-            found[kind.name] = both[np.argsort(both["TIME"], kind="stable")]
+        if not lacks:
+            rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
+            own = found.setdefault(kind.name, [])  # switches with a stack, and those without
+            if not own or own[0].dtype == rows.dtype:
+                own.append(rows)
+    events = {name: np.concatenate(own) for name, own in found.items()}
+    in_order = {name: rows[np.argsort(rows["TIME"], kind="stable")] for name, rows in events.items()}
     addresses = (tuple(np.frombuffer(stack, "<u8").tolist()) for stack in stacks)
-    return Trace(found, tuple(addresses), lost, parents)
+    return Trace(in_order, tuple(addresses), lost, parents)
 
 
 def _samples(data: Columns, at: Columns, sample_type: int, layout: np.dtype, stacks: dict[bytes, int]) -> Columns:
