@@ -69,8 +69,8 @@ with subprocess.Popen(words[words.index("--") + 1 :]) as command:
         {obeys}
 """
 OBEYS = 'os.write(int(words[words.index("--control") + 1].partition(",")[2]), b"ack\\n")'
-SLEEPS = "prev_pid != 0 && prev_state != 0 && prev_state != 256"
-OTHERS = "prev_pid == 0 || prev_state == 0 || prev_state == 256"
+SLEEPS = 'prev_state & 3 && !(prev_comm ~ "ksoftirqd*")'
+OTHERS = '!(prev_state & 3) || prev_comm ~ "ksoftirqd*"'
 """Between them, each switch once."""
 ENDS = "os.kill(os.getpid(), signal.SIGINT)"
 

@@ -82,6 +82,9 @@ def test_each_cell_is_traced_and_nothing_is_left(runtime: str, filesystems: dict
         assert_whole(run, *names)
         for name in names:
             raw = run / "raw" / name
+            calls = gzip.decompress((raw / "trace_calls.data.gz").read_bytes())
+            assert b"\0fio\0" in calls
+            assert b"\0ls\0" not in calls, "by which Mountlab looks at the tool"
             assert f"/{name}/" in (raw / "trace_fds").read_text(), "the file that fio writes"
             assert "fio" in {line.split(" ", 1)[1] for line in (raw / "trace_tasks").read_text().splitlines()}
         assert [row["status"] for row in trials(run).values()] == ["ok"] * 3 * len(filesystems)

@@ -155,7 +155,17 @@ def test_operations_that_seldom_fit_between_two_pauses_count_for_those_that_did_
     weights = seen_weights(lengths[seen], 0, whole, pauses)
     assert lengths[seen].mean() < 0.9 * lengths.mean(), "long ones are cut off more often"
     assert np.average(lengths[seen], weights=weights) == pytest.approx(lengths.mean(), rel=0.03)
-    assert seen_weights(lengths[:3], 0, whole, []).tolist() == [1, 1, 1]
+    for elsewhere in ([], [(-9, 0)], [(whole, whole + 9)]):
+        assert seen_weights(lengths[:3], 0, whole, elsewhere).tolist() == [1, 1, 1]
+
+
+def test_while_a_tool_is_not_yet_at_work_none_of_its_operations_is_missed() -> None:
+    line = writing([60_000, 62_000, 64_000])
+    line = writing([70_000], length=30_000, line=line)
+    found = explain(line, f"enable {EPOCH}\ndisable {EPOCH + 20_000}\nenable {EPOCH + 50_000}\n")
+    (row,) = found.trace
+    assert row.traced_mean == pytest.approx((3 * 100 + 30_000) / 4 / 1e9)
+    assert row.traced_in_flight == pytest.approx((3 * 100 + 30_000) / (100_000 - 60_000))
 
 
 def test_ratios_of_work_count_only_while_calls_are_recorded() -> None:

@@ -9,10 +9,10 @@ place=$1 seconds=$2 delay=$3 pid=$4 filter="id == $(echo "$5" | sed 's/,/ || id 
 shift 5
 limit=30
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing || exit 1
-# Only of a thread that goes to sleep the stack is needed, which costs more than all else of a switch. The other switches are
-# recorded without: those of an idle processor, and of a thread that could run on (256: preempted).
-sleeps='prev_pid != 0 && prev_state != 0 && prev_state != 256'
-others='prev_pid == 0 || prev_state == 0 || prev_state == 256'
+# A stack costs more than all else of a switch. It is needed of a thread that goes to sleep (1: interruptible, 2: not), to say
+# what for; not of one that could run on, of a worker without work (128: idle), nor of ksoftirqd, which waits for nothing else.
+sleeps='prev_state & 3 && !(prev_comm ~ "ksoftirqd*")'
+others='!(prev_state & 3) || prev_comm ~ "ksoftirqd*"'
 for event; do
     shift
     set -- "$@" -e "$event"
@@ -101,10 +101,10 @@ note enable
 ln "$place/data.ready" "$place/ready"
 size_of_calls
 clock
-window=2 # hundredths of a second, at least
+look=2 costly='' # look: hundredths of a second
 while runs "$whole" && runs "$calls"; do
     before=$size since=$now
-    sleep "0.$((window / 10))$((window % 10))"
+    sleep "0.$((look / 10))$((look % 10))"
     order enable # changes nothing, and perf writes down what it has
     sleep 0.01
     size_of_calls
@@ -123,9 +123,12 @@ while runs "$whole" && runs "$calls"; do
         note enable
         size_of_calls
         clock
-        if [ "$cost" -gt 300 ]; then window=1; else window=10; fi
-    elif [ "$window" -lt 10 ]; then
-        window=$((window + 1)) # the tool may only be beginning
+        # The first one is short: a tool that has just begun may soon make many more calls.
+        if [ "$cost" -gt 300 ]; then look=1; elif [ -n "$costly" ]; then look=10; else look=2; fi
+        costly=yes
+    else
+        costly=''
+        if [ "$look" -lt 4 ] || { [ "$cost" -gt 0 ] && [ "$look" -lt 10 ]; }; then look=$((look + 1)); fi
     fi
 done
 finish

@@ -14,10 +14,10 @@ untraced() {
 begin_trace() {
     perf='' trace=$out.trace tries=300
     mkdir "$trace" || { lacking trace; finish; }
+    look_at_tool > /dev/null 2>&1 < /dev/null & # before perf, which would record what it does itself
+    looker=$!
     if [ -n "$helper" ]; then begin_by_helper; else begin_perf; fi
     true > "$trace/looking"
-    look_at_tool > /dev/null 2>&1 < /dev/null &
-    looker=$!
 }
 
 # shellcheck disable=SC2086 # words before a program, and events
@@ -115,6 +115,12 @@ tasks() {
 
 # What the tool has open soon after the window begins, looked at less and less often (a busy box begins late): "PID FD LINK". Best effort: some tools open each file only briefly.
 look_at_tool() {
+    waits=1300
+    until [ -e "$trace/looking" ]; do
+        waits=$((waits - 1))
+        { [ "$waits" -gt 0 ] && [ -d "$trace" ]; } || return
+        sleep 0.05
+    done
     steps=$trace_delay_s
     while [ "$steps" -gt 0 ]; do
         [ -e "$trace/looking" ] || return

@@ -120,9 +120,9 @@ def seen_share(begin: int, end: int, pauses: Sequence[Pause]) -> float:
 
 def seen_weights(lengths: Columns, begin: int, end: int, pauses: Sequence[Pause]) -> Columns:
     """Return what an operation of each length stands for: the inverse of its chance to lie wholly between two pauses
-    if it begins at any time (Horvitz and Thompson 1952). Without pauses all count the same."""
+    if it lies anywhere in this time (Horvitz and Thompson 1952). Without pauses all count the same."""
     if not pauses:
         return np.ones(len(lengths))
     windows = np.array([high - low for low, high in stretches(begin, end, pauses)])
     room = np.maximum(windows[None, :] - lengths[:, None], 0).sum(axis=1)
-    return np.asarray((end - begin) / np.maximum(room, 1))
+    return np.asarray(np.maximum(end - begin - lengths, 1) / np.maximum(room, 1))

@@ -172,9 +172,10 @@ def explained(
         name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
     }
     lengths = {name: _lengths(operations) for name, operations in by_name.items()}
-    weights = {name: seen_weights(own, *trace.span_ns, trace.pauses) for name, own in lengths.items()}
+    spans = {name: _span(operations) for name, operations in by_name.items()}
+    weights = {name: seen_weights(own, *spans[name], trace.pauses) for name, own in lengths.items()}
     seen = {
-        name: (float(np.average(own, weights=weights[name])) / NS_PER_S, _in_flight(by_name[name], own, trace))
+        name: (float(np.average(own, weights=weights[name])) / NS_PER_S, _in_flight(own, weights[name], spans[name]))
         for name, own in lengths.items()
     }
     judged = tuple(_judged(trace, requests, by_name, seen, tool, said, calls is None or calls.root > 0))
@@ -338,10 +339,14 @@ def _lengths(operations: Sequence[Operation]) -> np.ndarray:
     return np.array([each.end - each.begin for each in operations], np.float64)
 
 
-def _in_flight(operations: Sequence[Operation], lengths: np.ndarray, trace: Trace) -> float:
-    """Return how many operations are under way at a time, from when the first of them began until all have ended."""
-    begin, end = min(each.begin for each in operations), max(each.end for each in operations)
-    return float(lengths @ seen_weights(lengths, begin, end, trace.pauses)) / max(end - begin, 1)
+def _span(operations: Sequence[Operation]) -> tuple[int, int]:
+    """Return when the first operation began, and when all had ended."""
+    return min(each.begin for each in operations), max(each.end for each in operations)
+
+
+def _in_flight(lengths: np.ndarray, weights: np.ndarray, span: tuple[int, int]) -> float:
+    """Return how many operations are under way at a time."""
+    return float(lengths @ weights) / max(span[1] - span[0], 1)
 
 
 def _layers(name: str, operations: list[Operation], table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
