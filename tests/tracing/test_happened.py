@@ -287,6 +287,17 @@ def test_where_files_under_test_are_known_others_count_only_if_the_tool_made_the
     ]  # fmt: skip
 
 
+@every_row("tested", [frozenset(), frozenset({(5, 3)})])
+def test_the_sync_of_a_directory_is_an_operation(tested: frozenset[tuple[int, int]]) -> None:
+    """As a database makes one when it has made or removed a file."""
+    line = Timeline()
+    line.call("openat", 5, 10, 20, ret=4, flags=0o2000000)  # O_RDONLY | O_CLOEXEC
+    line.call("fdatasync", 5, 30, 90, fd=4)
+    line.call("fsync", 5, 100, 190, fd=1)
+    files = OpenFiles(tested=tested, strange=frozenset({(5, 1)}))
+    assert [(name, begin) for name, _, begin, _, _ in operations(line, files=files) if name == "sync"] == [("sync", 30)]
+
+
 def test_a_file_under_test_is_the_one_that_stays_open_under_a_number_that_libraries_had_before() -> None:
     line = Timeline()
     for at in (10, 110, 210):  # as an interpreter opens its modules

@@ -133,7 +133,8 @@ def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[O
             numbers = begins["fd"] if "fd" in (begins.dtype.names or ()) else ends["ret"] if name == "open" else None
             if numbers is not None and numbers.dtype.kind in "iu":
                 own = zip(begins["PID"].tolist(), numbers.astype(np.int64).tolist(), ends["TIME"].tolist(), strict=True)
-                good &= np.array([opened.under_test(*each) for each in own])
+                counts = opened.may_be_synced if name == "sync" else opened.under_test
+                good &= np.array([counts(*each) for each in own])
             rows = (begins["TID"], begins["TIME"], ends["TIME"], sizes)
             for tid, begin, end, size in zip(*(column[good].tolist() for column in rows), strict=True):
                 yield Operation(name, tid, begin, end, end, end, int(size))
@@ -294,6 +295,10 @@ class _Opened:
                 times, kinds = self._opens.setdefault((pid, number), ([], []))
                 times.append(at)
                 kinds.append(flags)
+
+    def may_be_synced(self, pid: int, number: int, at: int) -> bool:
+        """Return whether a sync is one of what is under test. A directory is opened like a library, which has none."""
+        return (pid, number) not in self._files.strange
 
     def under_test(self, pid: int, number: int, at: int) -> bool:
         """Return whether an operation that ends at this moment is one on a file under test."""
