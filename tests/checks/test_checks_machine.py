@@ -207,6 +207,14 @@ def test_bytes_below_a_loop_image_that_it_did_not_ask_for_are_of_others() -> Non
     )
 
 
+@every_row(("flushes", "codes"), [(0, ["other-io"]), (4034, [])])
+def test_what_the_holder_of_an_image_writes_at_its_flushes_is_not_of_others(flushes: int, codes: list[str]) -> None:
+    """As beside 1,000 rows that SQLite commits on ext4, in an image on ext4."""
+    traffic = {"7:0": DeviceBytes(0, 26_901_504, flushes), "254:0": DeviceBytes(0, 45_147_136)}
+    evidence = quiet(traffic=dict.fromkeys(quiet().around, traffic))
+    assert [each.code for each in found("other-io", evidence)] == codes
+
+
 def test_what_moved_in_the_other_direction_right_on_a_device_is_of_others() -> None:
     wrote = {"254:0": DeviceBytes(512 * MIB, 300 * MIB)}
     evidence = quiet(chains={"m-ext4": ["254:0"]}, traffic=dict.fromkeys(quiet().around, wrote))

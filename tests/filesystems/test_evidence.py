@@ -198,6 +198,17 @@ def test_a_warm_read_of_512_mib_moves_next_to_nothing() -> None:
     assert moved["254:0"].read == 776 * 512
 
 
+def test_flushes_are_the_nineteenth_field_and_0_where_it_lacks() -> None:
+    """Kernel: admin-guide/iostats.rst, field 16 of those behind the name."""
+    line = (
+        "==> /proc/diskstats <==\n 7 0 loop0 23238601 188950 448526171 8984383 13298524 15063613 1656120566 7111923 0"
+    )
+    rest = " 3689276 17393345 896 0 500344476 2058 {} 1294979\n"
+    (moved,) = device_traffic(line + rest.format(5973048), line + rest.format(5977082)).values()
+    assert moved == DeviceBytes(0, 0, 4034)
+    assert list(device_traffic(f"{line}\n", f"{line}\n").values()) == [DeviceBytes(0, 0, 0)]
+
+
 def test_a_device_that_came_or_went_meanwhile_is_left_out() -> None:
     line = "   8       {} sd{} 1 0 {} 0 1 0 {} 0 0 0 0\n"
     before = "==> /proc/diskstats <==\n" + line.format(0, "a", 10, 20) + line.format(16, "b", 0, 0)

@@ -10,12 +10,15 @@ from mountlab.checks.caches import disk_of
 from mountlab.checks.shape import drifting
 from mountlab.checks.traffic import bytes_of
 from mountlab.core.model import Cell, Filesystem, Sweep
-from mountlab.core.units import MIB, format_bytes
+from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems.counters import Around
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
 or an update of access times takes."""
+FLUSH_BYTES = 16 * KIB
+"""What a file system may write for itself at a flush of an image that it holds: on ext4 and xfs about three blocks of
+its journal or log."""
 DISCARDED_BYTES = MIB
 OF_ANYBODY = re.compile(r"blocked for more than|soft lockup|hard LOCKUP|Out of memory|rcu.*stall")
 """Lines of the kernel's log that tell of trouble for whatever ran."""
@@ -27,8 +30,9 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
     """Bytes on the device that the trial did not move.
 
     The lowest device moved more than 16 MiB, and more than a quarter of the trial's bytes, that were not the trial's.
-    Below a loop device that is what the loop device did not ask for. Otherwise it is what moved in the direction in
-    which the tool moved nothing.
+    Below a loop device that is what the loop device did not ask for, but for 16 KiB for each of its flushes: then the
+    file system that holds the image writes its own journal. Otherwise it is what moved in the direction in which the
+    tool moved nothing.
     """
     for cell, trials in evidence.seen():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
@@ -55,6 +59,7 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     moving = [side for side in SIDES if evidence.moved.get((trial_id, side))]
     if len(chain) > 1:
         foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
+        foreign -= FLUSH_BYTES * top.flushes
         own = top.read + top.written
     else:
         foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in moving) if moving else 0

@@ -271,9 +271,12 @@ class DeviceBytes:
     """In bytes."""
     written: int
     """In bytes."""
+    flushes: int = 0
+    """Of its cache. 0 also where the kernel does not count them (before 5.5)."""
 
     def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
-        return DeviceBytes(self.read - earlier.read, self.written - earlier.written)
+        flushes = self.flushes - earlier.flushes
+        return DeviceBytes(self.read - earlier.read, self.written - earlier.written, flushes)
 
 
 def disk_rows(parts: Mapping[str, str]) -> dict[Device, list[str]]:
@@ -286,7 +289,10 @@ def disk_rows(parts: Mapping[str, str]) -> dict[Device, list[str]]:
 def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
     """Return bytes by device from a counter snapshot."""
     rows = disk_rows(parts_by_heading(snapshot))
-    return {number: DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES) for number, row in rows.items()}
+    return {
+        number: DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES, int(row[18]) if row[18:] else 0)
+        for number, row in rows.items()
+    }
 
 
 def device_traffic(before: str, after: str) -> dict[Device, DeviceBytes]:
