@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from mountlab.box.connection import Completed
@@ -58,8 +60,16 @@ def test_a_box_without_root_is_not_asked() -> None:
 
 
 FAKE_PERF = """#!{python}
-import os, pathlib, signal, subprocess, sys
+import os, pathlib, select, signal, subprocess, sys
 words = sys.argv[1:]
+def obey(size): # writes so many bytes at each order
+    orders, done = map(int, words[words.index("--control") + 1].removeprefix("fd:").split(","))
+    while command.poll() is None:
+        if select.select([orders], [], [], 0.02)[0]:
+            os.read(orders, 99)
+            with file.open("a") as record:
+                record.write("x" * size)
+            os.write(done, b"ack\\n")
 file = pathlib.Path(words[words.index("-o") + 1])
 file.with_suffix(".words").write_text("\\n".join([os.environ["PERF_CONFIG"], *words]))
 file.write_text("recorded")
@@ -68,7 +78,7 @@ with subprocess.Popen(words[words.index("--") + 1 :]) as command:
     if "--control" in words:
         {obeys}
 """
-OBEYS = 'os.write(int(words[words.index("--control") + 1].partition(",")[2]), b"ack\\n")'
+OBEYS = "obey(0)"
 SLEEPS = 'prev_state & 3 && !(prev_comm ~ "ksoftirqd*")'
 OTHERS = '!(prev_state & 3) || prev_comm ~ "ksoftirqd*"'
 """Between them, each switch once."""
@@ -105,6 +115,22 @@ def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     assert all("--no-buildid-cache" in words and words[-1] == "70" for words in (whole, calls))
     assert (tmp_path / "windows").read_text().startswith("enable 1")
     assert processes_with(str(tmp_path)) == []
+
+
+@every_row(("size", "kinds"), [
+    (2_000, {"enable"}),
+    (5_000_000, {"enable", "disable"}),  # about 45,000 events
+])  # fmt: skip
+def test_many_calls_are_recorded_in_windows_and_few_all_the_time(size: int, kinds: set[str]) -> None:
+    with TemporaryDirectory() as name, perf_shell(Path(name), f"obey({size})") as shell:
+        place = Path(name)
+        wait_until("some looks", lambda: (place / "calls").exists() and (place / "calls").stat().st_size > 4 * size)
+        shell.terminate()
+        assert shell.wait() == 0
+        orders = [line.split()[0] for line in (place / "windows").read_text().splitlines()]
+    assert set(orders) == kinds
+    assert orders[:2] in (["enable"], ["enable", "disable"])
+    assert all(before != after for before, after in pairwise(orders)), "each window ends before the next begins"
 
 
 def test_a_perf_that_ends_before_it_does_what_it_is_told_ends_the_record(tmp_path: Path) -> None:
