@@ -265,14 +265,14 @@ def images(evidence: Mapping[str, str]) -> dict[Device, Image]:
 
 @dataclass(frozen=True)
 class DeviceBytes:
-    """Bytes that a block device has read and written since the box was started."""
+    """Bytes that a block device has read and written since the box was started, and flushes of its cache."""
 
     read: int
     """In bytes."""
     written: int
     """In bytes."""
     flushes: int = 0
-    """Of its cache. 0 also where the kernel does not count them (before 5.5)."""
+    """0 also where the kernel does not count them (before 5.5)."""
 
     def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
         flushes = self.flushes - earlier.flushes
@@ -290,7 +290,9 @@ def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
     """Return bytes by device from a counter snapshot."""
     rows = disk_rows(parts_by_heading(snapshot))
     return {
-        number: DeviceBytes(int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES, int(row[18]) if row[18:] else 0)
+        number: DeviceBytes(
+            int(row[5]) * SECTOR_BYTES, int(row[9]) * SECTOR_BYTES, int(row[18]) if len(row) > 18 else 0
+        )
         for number, row in rows.items()
     }
 

@@ -115,7 +115,7 @@ tasks() {
 
 # What the tool has open soon after the window begins, looked at less and less often (a busy box begins late): "PID FD LINK". Best effort: some tools open each file only briefly.
 look_at_tool() {
-    waits=1300
+    waits=1300 # 65 s: more than a record takes to begin
     until [ -e "$trace/looking" ]; do
         waits=$((waits - 1))
         { [ "$waits" -gt 0 ] && [ -d "$trace" ]; } || return

@@ -133,8 +133,7 @@ def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[O
             numbers = begins["fd"] if "fd" in (begins.dtype.names or ()) else ends["ret"] if name == "open" else None
             if numbers is not None and numbers.dtype.kind in "iu":
                 own = zip(begins["PID"].tolist(), numbers.astype(np.int64).tolist(), ends["TIME"].tolist(), strict=True)
-                counts = opened.may_be_synced if name == "sync" else opened.under_test
-                good &= np.array([counts(*each) for each in own])
+                good &= np.array([opened.under_test(*each, synced=name == "sync") for each in own])
             rows = (begins["TID"], begins["TIME"], ends["TIME"], sizes)
             for tid, begin, end, size in zip(*(column[good].tolist() for column in rows), strict=True):
                 yield Operation(name, tid, begin, end, end, end, int(size))
@@ -296,14 +295,13 @@ class _Opened:
                 times.append(at)
                 kinds.append(flags)
 
-    def may_be_synced(self, pid: int, number: int, at: int) -> bool:
-        """Return whether a sync is one of what is under test. A directory is opened like a library, which has none."""
-        return (pid, number) not in self._files.strange
-
-    def under_test(self, pid: int, number: int, at: int) -> bool:
-        """Return whether an operation that ends at this moment is one on a file under test."""
+    def under_test(self, pid: int, number: int, at: int, *, synced: bool) -> bool:
+        """Return whether an operation that ends at this moment is one on a file under test. `synced`: it is a sync, of
+        a directory perhaps, which is opened like a library. Libraries are not synced."""
         if (pid, number) in self._files.strange:
             return False
+        if synced:
+            return True
         times, kinds = self._opens.get((pid, number), ([], []))
         position = bisect_right(times, at) - 1
         flags = kinds[position] if position >= 0 else 0
