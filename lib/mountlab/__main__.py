@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 from mountlab.cli import parser
 from mountlab.cli.shared import Arguments
 from mountlab.core import plugins
-from mountlab.core.errors import InputError, MountlabError, MountlabWarning, Stopped
+from mountlab.core.errors import InputError, Interrupted, MountlabError, MountlabWarning
 from mountlab.core.signals import as_interrupts
 from mountlab.core.text import Guarded, visible
 
@@ -88,9 +88,9 @@ def _code(verb: Callable[[Arguments], int], parsed: Arguments) -> int:
 
 def _stopped(stop: KeyboardInterrupt) -> str:
     """Return what a stop has left: only what runs on a box says how to go on, or says it itself."""
-    if isinstance(stop, Stopped):
+    if isinstance(stop, Interrupted):
         return stop.what
-    return Stopped.what if stop.args else "stopped"
+    return Interrupted.what if stop.args else "stopped"
 
 
 def _reader_gone() -> int:

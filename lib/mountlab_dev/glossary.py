@@ -175,6 +175,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "reason": "Why it is not ok; empty where it is.",
     "attempts": "How often it was tried: the last time counts.",
     "set_aside": "Whether its cell had no more trials because of it.",
+    "exhausted": "Whether it failed for a reason that may pass, in each of its attempts.",
     "seed": "What the tool drew random places, sizes and data from; empty where it was given no seed.",
     "started_at": "When the first effect on the box began, in UTC.",
     "elapsed_s": "Seconds from the first to the last effect on the box, preparation and counters included.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from mountlab.analysis.cells import comparisons, estimate_frame, measurement_frame
-from mountlab.analysis.stopping import decide, stops
-from mountlab.core.model import Cell, Design, Filesystem, Measurement, Status, Stop, Sweep, Trial, Until, Workload
+from mountlab.analysis.stopping import stop_rule, stops
+from mountlab.core.model import Cell, CellStop, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
 from repetition import others_long
 from rows import every_row
@@ -81,11 +81,16 @@ NOISY = wave(0.5)
 def leaving(value: Value, blocks: int, sweep: Sweep | None = None, left: Any = None, **more: Any) -> dict[str, str]:
     the_sweep = sweep or a_sweep()
     trials, frame = journal(the_sweep, value, blocks, **more)
-    found = decide(the_sweep, trials, frame, before=blocks + 1, left=left or {})
+    found = decide(the_sweep, trials, frame, before=blocks + 1, stopped=left or {})
     return {cell: stop.reason for cell, stop in found.items()}
 
 
-def told(value: Value, blocks: int, sweep: Sweep | None = None, **more: Any) -> dict[str, Stop]:
+def decide(sweep: Sweep, *seen: Any, before: int, stopped: Mapping[str, CellStop]) -> Mapping[str, CellStop]:
+    rule = stop_rule(sweep)
+    return rule.decide(*seen, before=before, stopped=stopped).stops if rule else {}
+
+
+def told(value: Value, blocks: int, sweep: Sweep | None = None, **more: Any) -> dict[str, CellStop]:
     the_sweep = sweep or a_sweep()
     return {stop.cell: stop for stop in stops(the_sweep, *journal(the_sweep, value, blocks, **more))}
 
@@ -119,7 +124,7 @@ def test_the_cells_of_a_workload_leave_together_and_other_workloads_go_on() -> N
 
 @pytest.mark.slow
 def test_a_cell_that_has_left_does_not_leave_again() -> None:
-    left = {"a/w": Stop(cell="a/w", reason="precise", blocks=5, n=5, half_width=0.01, metric="write_bandwidth")}
+    left = {"a/w": CellStop(cell="a/w", reason="precise", blocks=5, n=5, half_width=0.01, metric="write_bandwidth")}
     assert leaving(CALM, 6, left=left) == dict.fromkeys(["b/w", "a/v", "b/v"], "precise")
 
 
@@ -149,14 +154,14 @@ def test_a_cell_with_a_trial_that_ran_into_its_limit_is_never_precise() -> None:
     late = next(trial for trial in trials if trial.cell == "a/w" and trial.block == 3)
     trials = [replace(trial, status="timeout") if trial == late else trial for trial in trials]
     frame = frame[frame["trial_id"] != late.trial_id]
-    assert decide(sweep, trials, frame, before=blocks + 1, left={}) == {}
+    assert decide(sweep, trials, frame, before=blocks + 1, stopped={}) == {}
     assert RULE.max > blocks
 
 
 def test_later_blocks_are_not_looked_at() -> None:
     sweep = a_sweep()
     trials, frame = journal(sweep, lambda cell, block: 100.0 if block <= 5 else 1e6 * block, 9)
-    assert set(decide(sweep, trials, frame, before=6, left={})) == set(ALL)
+    assert set(decide(sweep, trials, frame, before=6, stopped={})) == set(ALL)
 
 
 # --- max, budget, failures --------------------------------------------------------------------------------------------
@@ -264,12 +269,12 @@ def noise(names: str, workloads: Sequence[str], sd: float, seed: int, blocks: in
     return {(cell, block): float(rng.normal(0, sd)) for cell in cells for block in range(1, blocks + 1)}
 
 
-def ended(sweep: Sweep, value: Value, blocks: int = 12) -> tuple[dict[str, Stop], pd.DataFrame]:
+def ended(sweep: Sweep, value: Value, blocks: int = 12) -> tuple[dict[str, CellStop], pd.DataFrame]:
     """A run that is ended by the rule: why each cell stopped, and what was measured until then."""
     trials, frame = journal(sweep, value, blocks)
-    left: dict[str, Stop] = {}
+    left: dict[str, CellStop] = {}
     for block in range(1, blocks + 1):
-        left |= decide(sweep, trials, frame, before=block + 1, left=left)
+        left |= decide(sweep, trials, frame, before=block + 1, stopped=left)
     last = frame["cell"].map({cell: stop.blocks for cell, stop in left.items()})
     return left, frame[frame["block"] <= last]
 
@@ -354,13 +359,13 @@ def test_the_history_says_for_each_cell_after_how_many_blocks_it_left_and_how_pr
 def test_the_history_is_what_was_decided_block_by_block(size: float) -> None:
     sweep = a_sweep()
     value = by_cell(aw=0.001, bw=size, av=size / 2, bv=0.02)
-    left: dict[str, Stop] = {}
+    left: dict[str, CellStop] = {}
     trials: list[Trial] = []
     everything, frame = journal(sweep, value, 12)
     for block in range(13):
-        left |= decide(sweep, trials, frame, before=block, left=left)
+        left |= decide(sweep, trials, frame, before=block, stopped=left)
         trials += [trial for trial in everything if trial.block == block and trial.cell not in left]
-    left |= decide(sweep, trials, frame, before=13, left=left)
+    left |= decide(sweep, trials, frame, before=13, stopped=left)
     ran = frame[frame["trial_id"].isin({trial.trial_id for trial in trials})]
     assert stops(sweep, trials, ran) == [left[cell.id] for cell in sweep.cells]
 
@@ -395,6 +400,6 @@ def test_a_metric_that_a_file_system_never_shows_is_not_waited_for() -> None:
         for trial in trials
         for label in methods[trial.filesystem]
     ]
-    found = decide(sweep, trials, measurement_frame(rows), before=6, left={})
+    found = decide(sweep, trials, measurement_frame(rows), before=6, stopped={})
     assert {cell: stop.reason for cell, stop in found.items()} == {"a/w": "precise", "b/w": "precise"}
     assert found["b/w"].metric == "sync_rate fsync"

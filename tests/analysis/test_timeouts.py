@@ -33,7 +33,7 @@ from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
 from mountlab.results.tables import write_derived
 from mountlab.runner import progress
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from mountlab.stats.adjusted import family
 from mountlab.stats.calibration.tables import generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios

@@ -16,7 +16,7 @@ from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Cell, Measurement, Stop, Sweep, Trial, Until
+from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial, Until
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes, device_chain, device_traffic
 from mountlab.runner.conformance import checks as conformance
@@ -793,7 +793,7 @@ def test_every_check_says_when_it_raises_its_caveat(code: str) -> None:
 # --- a stopping rule that gave up, and figures of few digits ----------------------------------------------------------
 
 RULE = Until(half_width=0.03, min=5, max=40)
-STOP = Stop(cell="ext4/r", reason="max reached", blocks=40, n=40, half_width=0.071, metric="read_bandwidth")
+STOP = CellStop(cell="ext4/r", reason="max reached", blocks=40, n=40, half_width=0.071, metric="read_bandwidth")
 
 
 def stopped(**changes: Any) -> Evidence:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from checks.test_checks import build, found, make, the_only
 from mountlab.checks import Evidence
-from mountlab.core.model import Stop
+from mountlab.core.model import CellStop
 from searched_run import searched_run
 
 
@@ -35,7 +35,9 @@ def test_long_trials_and_unknown_capacities_are_not(rate: float) -> None:
 @pytest.mark.parametrize(("half_width", "said"), [(0.071, "± 7.1%"), (float("nan"), "not known")])
 def test_a_search_that_ran_out_of_trials_says_how_precise_it_is(half_width: float, said: str) -> None:
     run = searched_run("tmpfs", "ext4")
-    stops = [Stop(cell="tmpfs/mail", reason="max reached", blocks=60, n=60, half_width=half_width, metric="capacity")]
+    stops = [
+        CellStop(cell="tmpfs/mail", reason="max reached", blocks=60, n=60, half_width=half_width, metric="capacity")
+    ]
     caveat = the_only("not-precise", replace(run.evidence(), stops=stops))
     assert caveat.subject == "tmpfs/mail"
     assert said in caveat.message

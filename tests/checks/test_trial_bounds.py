@@ -13,8 +13,16 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
-from mountlab.core.errors import ParseError, PlaceError, TimedOut, ToolError, TransientError, TrialError, in_one_line
+from mountlab.checks.outcome import CONSEQUENCES, LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
+from mountlab.core.errors import (
+    EnvironmentFault,
+    ParseError,
+    TimedOut,
+    ToolError,
+    TransientError,
+    TrialError,
+    in_one_line,
+)
 from mountlab.sweep.plan import PlannedTrial
 from programs import program
 from repetition import others_long
@@ -98,7 +106,8 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
     outcome, planned = misbehaving(machine, text)
     assert (outcome.status, type(outcome.error)) == ("failed", kind), outcome.reason
     assert told in outcome.reason
-    assert (outcome.transient, outcome.hopeless) == (kind is TransientError, True)
+    assert outcome.consequence is not None
+    assert (outcome.retry, outcome.consequence.ends_cell != "no") == (kind is TransientError, True)
     assert sum(map(len, outcome.files.values())) <= LARGEST_ARCHIVE
     assert {"exit_status", "stdout", "stderr"} <= set(outcome.files) or "beside its output" in outcome.reason
     the_next_is_fine(machine, planned)
@@ -256,7 +265,7 @@ def test_wherever_the_directory_for_output_becomes_full_the_trial_says_so(small:
         leave_free(filler, pages)
         outcome = small.outcome(planned)
         assert left(small) == [], pages
-        assert outcome.status == "ok" or isinstance(outcome.error, PlaceError), outcome.reason
+        assert outcome.status == "ok" or isinstance(outcome.error, EnvironmentFault), outcome.reason
         said.add("ok" if outcome.status == "ok" else outcome.reason.splitlines()[0])
     assert said == {"ok", "the box's directory for output is full"}
     assert outcome.status == "ok"
@@ -267,7 +276,7 @@ def test_wherever_the_directory_for_output_becomes_full_the_trial_says_so(small:
 @pytest.mark.requires_root
 def test_a_tool_that_fills_the_directory_for_output_is_told(small: Machine) -> None:
     outcome, planned = misbehaving(small, "cat /dev/zero > big; echo full >&2; exit 1")
-    assert isinstance(outcome.error, PlaceError)
+    assert isinstance(outcome.error, EnvironmentFault)
     assert "the box's directory for output is full" in outcome.reason
-    assert not outcome.hopeless, "who filled it is not known"
+    assert outcome.consequence == CONSEQUENCES[EnvironmentFault], "who filled it is not known"
     the_next_is_fine(small, planned)

@@ -31,7 +31,7 @@ from mountlab.core.text import Guarded, drawn_on, one_line, plain_cell, visible
 from mountlab.results import store, tables
 from mountlab.runner import workflow
 from mountlab.runner.progress import Bar
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from rows import every_row
 from runner.test_progress import NOW, make
 

@@ -378,22 +378,23 @@ ENDED = Ended(exit_status=0, archive=b"", said="")
 
 
 @pytest.mark.parametrize(
-    ("rows", "what", "hopeless"),
+    ("rows", "what", "ends_cell"),
     [
-        (f"[{ELAPSED.format('nan')}]", "a value of elapsed that cannot be: nan", False),
-        (f"[{ELAPSED.format('0.0')}]", "a value of elapsed that cannot be: 0 s", False),
-        (f"[{ELAPSED.format('2.0')}, {ELAPSED.format('3.0')}]", "two values of elapsed in one trial: 2, 3", True),
-        ("None", "no figures: None (NoneType)", True),
+        (f"[{ELAPSED.format('nan')}]", "a value of elapsed that cannot be: nan", "no"),
+        (f"[{ELAPSED.format('0.0')}]", "a value of elapsed that cannot be: 0 s", "no"),
+        (f"[{ELAPSED.format('2.0')}, {ELAPSED.format('3.0')}]", "two values of elapsed in one trial: 2, 3", "at once"),
+        ("None", "no figures: None (NoneType)", "at once"),
     ],
 )
 def test_a_trial_whose_figures_are_none_is_invalid_by_the_name_of_the_plug_in(
-    packages: Site, rows: str, what: str, hopeless: bool
+    packages: Site, rows: str, what: str, ends_cell: str
 ) -> None:
     """Where the next trial may be good, the cell has more trials."""
     packages.install("mountlab-slow", tool_with(parse=rows), {"tools": {"slow_dd": "Slow"}})
     files = {"exit_status": b"0\n", "stdout": b"", "stderr": b""}
     outcome = judge(Workload(name="w", tool="slow_dd", options={}), files, ENDED, timeout_s=1.0, parse=parsed)
-    assert (outcome.status, outcome.hopeless, outcome.transient) == ("invalid", hopeless, False)
+    assert outcome.consequence is not None
+    assert (outcome.status, outcome.consequence.ends_cell, outcome.retry) == ("invalid", ends_cell, False)
     assert outcome.reason.startswith(f"the plug-in mountlab-slow 1.0 gave {what}\n")
 
 

@@ -12,7 +12,7 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.box import care
 from mountlab.box.embedded import open_box
-from mountlab.core.errors import Stopped
+from mountlab.core.errors import Interrupted
 from mountlab.report import execute, kernels
 from mountlab.results import paths, store
 from mountlab.results.exclusion import exclude
@@ -104,7 +104,7 @@ def test_an_extension_that_is_interrupted_is_resumed(run: Path) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=stop, daemon=True).start()
-    with pytest.raises(Stopped, match="resume"):
+    with pytest.raises(Interrupted, match="resume"):
         extend(run, repeats=12)
     assert read_info(run)["status"] == "interrupted"
     assert count + 3 <= len(read_journal(run)) < count + 20

@@ -13,7 +13,7 @@ import pytest
 from mountlab.analysis import answers
 from mountlab.analysis.run_view import RunView
 from mountlab.core.findings import Caveat, Verdict
-from mountlab.core.model import Stop
+from mountlab.core.model import CellStop
 from mountlab.core.numbers import count_figures
 from mountlab.report import html, sections
 from mountlab.report.sections.capacity import capacity_plots
@@ -228,7 +228,7 @@ def test_a_ratio_that_has_a_bound_only_is_said_by_it() -> None:
 
 def test_a_search_that_was_interrupted_shows_what_it_has() -> None:
     run = searched_run("ext4", trials=4, capacities={"ext4": (math.nan, 0.0, math.inf)})
-    stop = Stop(cell="ext4/mail", reason="not finished", blocks=4, n=4, half_width=math.nan, metric="capacity")
+    stop = CellStop(cell="ext4/mail", reason="not finished", blocks=4, n=4, half_width=math.nan, metric="capacity")
     assert "4 trials, not finished" in shown(replace(run, stops=[stop]))
     nothing = SearchedRun(run.sweep, {})
     assert "ext4 has no bound, since none of 0 trials tells whether the objective held." in shown(nothing)

@@ -13,7 +13,7 @@ from mountlab.checks import caveats
 from mountlab.core import names, numbers
 from mountlab.core.findings import Caveat, NoiseSource, OptionState, PublishedFigure
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Stop, StopReason, Until
+from mountlab.core.model import CellStop, StopReason, Until
 from mountlab.report import sentences
 from mountlab.runner import progress
 from mountlab.stats import WELCH_METHOD
@@ -453,8 +453,8 @@ def test_why_nothing_is_compared() -> None:
 # --- stopping ---------------------------------------------------------------------------------------------------------
 
 
-def stop(reason: StopReason, cell: str = "tmpfs/fio rw=read", **more: Any) -> Stop:
-    return Stop(cell=cell, reason=reason, blocks=7, n=7, half_width=0.028, metric="read_bandwidth", **more)
+def stop(reason: StopReason, cell: str = "tmpfs/fio rw=read", **more: Any) -> CellStop:
+    return CellStop(cell=cell, reason=reason, blocks=7, n=7, half_width=0.028, metric="read_bandwidth", **more)
 
 
 @pytest.mark.parametrize(
@@ -485,7 +485,7 @@ def test_a_rule_is_told_with_its_limits(until: Until, text: str) -> None:
         ),
     ],
 )
-def test_why_a_cell_has_no_more_trials_is_one_line(told: Stop, text: str) -> None:
+def test_why_a_cell_has_no_more_trials_is_one_line(told: CellStop, text: str) -> None:
     assert sentences.stop_text(told) == text
 
 

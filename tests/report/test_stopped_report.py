@@ -167,7 +167,7 @@ def test_a_run_that_is_stopped_while_it_ends_says_what_is_left_to_do(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workflow, "watched", ends)
-    with pytest.raises(workflow.Stopped) as caught:
+    with pytest.raises(workflow.Interrupted) as caught:
         workflow.resume(run)
     assert caught.value.next_step.endswith(f"make {verb} RUN={run}")
 

@@ -121,7 +121,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
-    assert read_info(imported.path)["schema"] == info.SCHEMA == 5
+    assert read_info(imported.path)["schema"] == info.SCHEMA == 6
     assert read_info(disk.ROOT / "tests" / "data" / "earlier_run")["schema"] == 1
 
 

@@ -32,7 +32,7 @@ from mountlab.results.store import load_run
 from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter, git_commit, held_run, new_run_id
 from mountlab.runner import workflow
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from mountlab.stats import compare, estimate
 from mountlab.stats.histograms import merge
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan

@@ -17,16 +17,16 @@ import pytest
 from mountlab.analysis import cells
 from mountlab.batch import store as batch_store
 from mountlab.core import disk
-from mountlab.core.errors import Stopped, StoreError
+from mountlab.core.errors import Interrupted, StoreError
 from mountlab.core.findings import Caveat
-from mountlab.core.model import Measurement, Stop, Sweep, Trial
+from mountlab.core.model import CellStop, Measurement, Sweep, Trial
 from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import live, live_view
 from mountlab.runner.live import Live, Ration, person_is_there, watched
 from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from mountlab.sweep.plan import Plan
 from rows import every_row
 from sweep.test_plan import BOX, FACTS, make_plan
@@ -88,7 +88,7 @@ def test_warm_up_is_not_counted() -> None:
 
 
 def test_a_cell_that_left_says_why() -> None:
-    left = Stop(cell="tmpfs/dd-write", reason="precise", blocks=7, n=7, half_width=0.01, metric="write_bandwidth")
+    left = CellStop(cell="tmpfs/dd-write", reason="precise", blocks=7, n=7, half_width=0.01, metric="write_bandwidth")
     text = repr(estimates_table(SWEEP, figures(SWEEP), left={left.cell: left}))
     assert "n = 0 · precise after 7 blocks" in text
 
@@ -274,9 +274,9 @@ def test_an_interrupt_from_elsewhere_is_not_the_buttons(view: Live) -> None:
 
 
 def test_cells_that_leave_are_not_waited_for(view: Live, the_plan: Plan) -> None:
-    stop = Stop(cell="t/w", reason="precise", blocks=1, n=1, half_width=0.01, metric="write_bandwidth")
+    stop = CellStop(cell="t/w", reason="precise", blocks=1, n=1, half_width=0.01, metric="write_bandwidth")
     with view:
-        view.leave([stop], the_plan.trials[1:])
+        view.drop([stop], the_plan.trials[1:])
     assert "0 of 1 trial" in repr(seen(view).last)
     assert "precise after 1 block" in repr(seen(view).last)
 
@@ -324,7 +324,7 @@ def test_figures_are_read_at_most_once_a_tick(
 
 def test_a_stop_is_shown_without_a_traceback() -> None:
     """The way to go on in a shell is for a shell, and that in Python for a notebook: nobody is told two."""
-    stopped = Stopped("go on with: make resume RUN=results/x", in_python=live_view.resume_line("results/x"))
+    stopped = Interrupted("go on with: make resume RUN=results/x", in_python=live_view.resume_line("results/x"))
     assert isinstance(stopped, KeyboardInterrupt)
     assert stopped.args == ("go on with: make resume RUN=results/x",)
     assert stopped._render_traceback_() == [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from mountlab.runner.progress import Bar, Remaining
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from mountlab.sweep.plan import Plan
 from sweep.test_plan import BOX, FACTS, make_plan
 from sweeps import DD_WRITE, FIO, TMPFS, sweep

@@ -309,6 +309,19 @@ class Giving(ScriptedBox):
         return self.archives.pop(0) if name == "trial" and self.archives else super().output(name)
 
 
+class GivingTo(ScriptedBox):
+    """A box whose trials give these archives by file system, and at last good ones."""
+
+    def __init__(self, archives: dict[str, list[bytes]]) -> None:
+        super().__init__()
+        self.archives = archives
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        done = super().run(argv, timeout_s=timeout_s, root=root)
+        waiting = next((given for name, given in self.archives.items() if f"/mnt/{name}" in " ".join(argv)), [])
+        return replace(done, stdout=waiting.pop(0)) if self.name(argv) == "trial" and waiting else done
+
+
 def test_a_trial_that_failed_for_a_passing_reason_is_tried_again_at_once_and_is_in_the_journal_once() -> None:
     box, journal = Giving(KILLED), Memory()
     run_sweep(plan({"tmpfs": TMPFS}), box, journal, Silent())
@@ -353,20 +366,44 @@ def test_a_cell_whose_first_trials_all_run_into_the_limit_does_not_burn_the_nigh
 
 
 @pytest.mark.slow
-def test_one_that_fails_as_often_as_it_may_sets_its_cell_aside_and_no_other() -> None:
-    box, journal = Giving(*[KILLED] * 3), Memory()
-    run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=3, retries=2), box, journal, Silent())
-    first, *_ = journal.trials
-    assert (first.status, first.attempts, first.set_aside) == ("failed", 3, True)
-    assert first.reason.startswith("dd was killed by SIGKILL: Killed (the last of 3 attempts)")
-    own, others = ([trial for trial in journal.trials if (trial.cell == first.cell) == mine] for mine in (True, False))
-    assert [trial.status for trial in own] == ["failed", "skipped", "skipped"]
-    assert {trial.reason for trial in own[1:]} == {
-        f"set aside: {first.trial_id} failed: dd was killed by SIGKILL: Killed (the last of 3 attempts)"
+def test_two_trials_in_a_row_without_luck_in_any_attempt_set_their_cell_aside_and_no_other() -> None:
+    killed = {"tmpfs": [KILLED] * 6}
+    box, journal = GivingTo(killed), Memory()
+    run_sweep(plan({"tmpfs": TMPFS, "ext4": PLAIN}, repeats=4, retries=2), box, journal, Silent())
+    own, others = ([one for one in journal.trials if (one.filesystem == "tmpfs") == mine] for mine in (True, False))
+    assert [trial.status for trial in own] == ["failed", "failed", "skipped", "skipped"]
+    assert [(trial.attempts, trial.exhausted, trial.set_aside) for trial in own[:2]] == [
+        (3, True, False),
+        (3, True, True),
+    ]
+    assert own[0].reason.startswith("dd was killed by SIGKILL: Killed (the last of 3 attempts)")
+    assert {trial.reason for trial in own[2:]} == {
+        f"set aside: {own[1].trial_id} failed: dd was killed by SIGKILL: Killed (the last of 3 attempts)"
     }
-    assert [trial.status for trial in others] == ["ok"] * 3
+    assert [trial.status for trial in others] == ["ok"] * 4
     mounts = [name for name in box.calls if name == "mount"]
-    assert len(mounts) == 4, "nothing is made for a cell that was set aside"
+    assert len(mounts) == 6, "nothing is made for a cell that was set aside"
+
+
+@pytest.mark.parametrize("stopped_after", [0, 1, 2])
+def test_exhausted_trials_that_are_not_in_a_row_set_nothing_aside(stopped_after: int) -> None:
+    """A single accident cost a cell all of its later trials. Also where the run is resumed in between."""
+    archives, whole, journal = [KILLED, KILLED, GOOD, KILLED, KILLED], Memory(), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=4), Giving(*archives), whole, Silent())
+    journal.trials = whole.trials[:stopped_after]
+    given_before = {0: 0, 1: 2, 2: 3}[stopped_after]
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=4), Giving(*archives[given_before:]), journal, Silent())
+    for trials in (whole.trials, journal.trials):
+        assert [trial.status for trial in trials] == ["failed", "ok", "failed", "ok"]
+        assert [trial.exhausted for trial in trials] == [True, False, True, False]
+        assert not any(trial.set_aside for trial in trials)
+
+
+def test_an_exhausted_trial_after_one_that_met_an_unfit_box_is_not_the_second_in_a_row() -> None:
+    unfit = archive({"refused": b"no tmpfs is mounted on /x\n"})
+    journal = Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=3, retries=0), Giving(unfit, KILLED), journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["invalid", "failed", "ok"]
 
 
 def test_a_failure_that_stays_is_not_tried_again() -> None:

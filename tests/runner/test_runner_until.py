@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from mountlab.box.connection import Completed
-from mountlab.core.model import Stop, Trial, Until
+from mountlab.core.model import CellStop, Trial, Until
 from mountlab.core.numbers import rough_duration
 from mountlab.report import sections
 from mountlab.results import raw
@@ -91,10 +91,10 @@ class TimedBox(ScriptedBox):
 
 class Told(Silent):
     def __init__(self) -> None:
-        self.stops: list[Stop] = []
+        self.stops: list[CellStop] = []
         self.dropped: list[PlannedTrial] = []
 
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
         self.stops += stops
         self.dropped += trials
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis.example import ExampleRun
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Design, Filesystem, Objective, Search, Stop, Sweep, Workload
+from mountlab.core.model import CellStop, Design, Filesystem, Objective, Search, Sweep, Workload
 from synthetic_run import comparison
 
 LIMIT_S, RUNTIME_S = 0.005, 10.0
@@ -148,7 +148,9 @@ def searched_run(
         for name in names[1:]
     ]  # fmt: skip
     stops = [
-        Stop(cell=cell.id, reason="precise", blocks=trials, n=trials - len(lost), half_width=0.05, metric="capacity")
+        CellStop(
+            cell=cell.id, reason="precise", blocks=trials, n=trials - len(lost), half_width=0.05, metric="capacity"
+        )
         for cell in sweep.cells
     ]
     estimates = {cell.id: known[cell.filesystem.name] for cell in sweep.cells}

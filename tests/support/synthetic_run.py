@@ -20,7 +20,7 @@ from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
-from mountlab.core.model import Design, Filesystem, Stop, Sweep, Workload
+from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
 from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram, count, merge
 from mountlab.tools.fio_series import Series, SeriesPoint
@@ -61,7 +61,7 @@ class SyntheticRun:
     options: list[OptionEvidence] = field(default_factory=list)
     published: list[PublishedFigure] = field(default_factory=list)
     answer_metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    stops: list[Stop] = field(default_factory=list)
+    stops: list[CellStop] = field(default_factory=list)
     series: dict[str, list[Series]] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
     memory: list[Use] = field(default_factory=list)

@@ -7,11 +7,11 @@ holds one trial of each cell that still searches; its rate follows from the tria
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.core.frames import pd
-from mountlab.core.model import Cell, Search, Stop, StopReason, Sweep, Trial
+from mountlab.core.model import Cell, CellStop, Search, StopReason, Sweep
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
 from mountlab.stats.capacity_order import is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end
@@ -76,6 +76,18 @@ class Searching:
         """The level at which it ends."""
         return level_at_end(self.level, self.compared)
 
+    def ended_after(self, blocks: int, failed: str | None) -> tuple[StopReason, str] | None:
+        """Why it needs no more trials after so many blocks, and the words for why none would help; None while it goes
+        on. `failed`: the reason for which its cell was set aside."""
+        if end := self.ended:
+            return end
+        if failed is not None:
+            return "could not", failed
+        if blocks < self.search.max_trials:
+            return None
+        narrow = searched_capacity(self.trials, self.looked).half_width <= self.search.half_width
+        return "precise" if narrow else "max reached", ""
+
     @property
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
@@ -122,31 +134,11 @@ def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mappi
     )
 
 
-def decide(
-    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, left: Iterable[str] = ()
-) -> dict[str, Stop]:
-    """Return the cells whose search ends before block `before`, by id, beside those that have `left` earlier."""
-    gone, found = frozenset(left), searches(sweep, measurements, before=before)
-    aside = {trial.cell: trial.reason for trial in trials if trial.set_aside and trial.block < before}
-    stops = {cell: _stop(cell, own, before - 1, aside.get(cell)) for cell, own in found.items() if cell not in gone}
-    return {cell: stop for cell, stop in stops.items() if stop}
-
-
-def _stop(cell: str, own: Searching, done: int, aside: str | None) -> Stop | None:
-    ended = own.ended
-    if not ended and aside is not None:
-        ended = "could not", aside
-    if not ended and done >= own.search.max_trials:
-        narrow = searched_capacity(own.trials, own.looked).half_width <= own.search.half_width
-        ended = "precise" if narrow else "max reached", ""
-    return stop(cell, own, done, *ended) if ended else None
-
-
-def stop(cell: str, own: Searching, done: int, reason: StopReason, why: str = "") -> Stop:
+def stop(cell: str, own: Searching, done: int, reason: StopReason, why: str = "") -> CellStop:
     """Return why a cell has no more trials after so many blocks."""
     n, width = own.found.n, own.found.half_width
     width = width if math.isfinite(width) else math.nan
-    return Stop(cell=cell, reason=reason, blocks=done, n=n, half_width=width, metric=METRIC, why=why)
+    return CellStop(cell=cell, reason=reason, blocks=done, n=n, half_width=width, metric=METRIC, why=why)
 
 
 def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ from mountlab.core.errors import StoreError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Cell, Measurement, Stop, Sweep, Trial
+from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import Setup
@@ -42,7 +42,7 @@ class ExampleRun:
     checks_passed: Sequence[str] = ()
     not_checked: Mapping[str, str] = field(default_factory=dict)
     published: Sequence[PublishedFigure] = ()
-    stops: Sequence[Stop] = ()
+    stops: Sequence[CellStop] = ()
     exclusions: Exclusions = field(default_factory=Exclusions)
     series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
     moved: Sequence[Moved] = ()

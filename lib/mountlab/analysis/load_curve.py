@@ -13,7 +13,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core.findings import Estimate
 from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, Search, Stop
+from mountlab.core.model import Cell, CellStop, Search
 from mountlab.core.objectives import limit_text
 
 STEPS_A_DECADE = 20
@@ -145,7 +145,7 @@ class CellSearch:
     """All of them, those of the warm-up too, in the order in which they ran."""
     capacity: Estimate
     """NaN where none is known."""
-    stop: Stop | None
+    stop: CellStop | None
 
     @property
     def counted(self) -> tuple[LoadTrial, ...]:

@@ -12,7 +12,7 @@ from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import Stop, Sweep
+from mountlab.core.model import CellStop, Sweep
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.stats.histograms import Histogram
@@ -86,7 +86,7 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def published(self) -> Sequence[PublishedFigure]: ...
     @property
-    def stops(self) -> Sequence[Stop]: ...
+    def stops(self) -> Sequence[CellStop]: ...
     @property
     def exclusions(self) -> Exclusions: ...
     @property

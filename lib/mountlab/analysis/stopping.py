@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from mountlab.analysis import capacity
 from mountlab.analysis.cells import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
 from mountlab.core.frames import pd
-from mountlab.core.model import Cell, Stop, StopReason, Sweep, Trial, Until
+from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
 from mountlab.stats.estimates import Floats
 
@@ -29,65 +29,124 @@ MetricLabel = tuple[str, str]
 """Metric and label."""
 
 
-def decide(
-    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, left: Mapping[str, Stop]
-) -> dict[str, Stop]:
-    """Return the cells that leave before block `before`, by id, beside those that have `left` earlier.
+@dataclass(frozen=True)
+class Decision:
+    """What a stop rule decides before a block."""
 
-    Only trials of the blocks before it are looked at. Nothing leaves before `min` blocks are done. `trials` may hold
-    those of any block, `measurements` is cells.measurement_frame's, with percentiles that some trials lack.
-    """
-    until = sweep.design.until
+    stops: Mapping[str, CellStop]
+    """Cell to why it has no more trials, of those that end now."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Cell of a search that goes on to the arrival rate of its next trial."""
+
+
+class StopRule(Protocol):
+    """Which cells are measured further, given the trials so far: what a run asks before each of its blocks."""
+
+    @property
+    def fewest_blocks(self) -> int:
+        """Counted blocks before the first decision."""
+
+    def decide(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
+    ) -> Decision:
+        """Decide before block `before`, from the trials of the blocks before it. `stopped`: the cells that ended
+        earlier. `trials` may hold those of any block, `measurements` is cells.measurement_frame's, with percentiles
+        that some trials lack."""
+
+    def unfinished(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
+    ) -> Callable[[Cell], CellStop]:
+        """Return a function from a cell to how far it had come when its run was interrupted after a block."""
+
+
+def stop_rule(sweep: Sweep) -> StopRule | None:
+    """Return the rule by which cells of a sweep end; None where each has the same number of trials."""
     if sweep.searches:
-        return capacity.decide(sweep, _not_diagnostic(trials), measurements, before=before, left=left)
-    if until is None or before <= until.min:
-        return {}
-    look = _Look.at(sweep, until, _not_diagnostic(trials), measurements, before)
-    waiting = [cell for cell in sweep.cells if cell.id not in left]
-    hopeless = [cell for cell in waiting if look.hopeless(cell)]
-    gone = {cell.id: look.stop(cell, "could not") for cell in hopeless}
-    for cells in _by_workload([cell for cell in waiting if cell.id not in gone]):
-        if all(look.precise(cell) for cell in cells):
-            gone |= {cell.id: look.stop(cell, "precise") for cell in cells}
-    rest = [cell for cell in waiting if cell.id not in gone]
-    if before > until.max:
-        return gone | {cell.id: look.stop(cell, "max reached") for cell in rest}
-    if until.budget_s is not None and look.spent_s() + look.next_block_s(rest) > until.budget_s:
-        return gone | {cell.id: look.stop(cell, "budget") for cell in rest}
-    return gone
+        return SearchRule(sweep)
+    return UntilRule(sweep, sweep.design.until) if sweep.design.until is not None else None
 
 
-def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[Stop]:
-    """Return why each cell has no more trials, in the order of the sweep; [] where the design has no stopping rule.
+def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[CellStop]:
+    """Return why each cell has no more trials, in the order of the sweep; [] where the design has no stop rule.
 
-    A cell whose run was interrupted before it could leave is 'not finished'.
+    A cell whose run was interrupted before it could end is 'not finished'.
     """
-    if not sweep.decides:
+    rule = stop_rule(sweep)
+    if rule is None:
         return []
     trials = _not_diagnostic(trials)
-    left: dict[str, Stop] = {}
+    stopped: dict[str, CellStop] = {}
     blocks: dict[str, set[int]] = defaultdict(set)
     for trial in trials:
         blocks[trial.cell].add(trial.block)
     for block in range(1, sweep.design.repeats + 1):
-        if not all(block in blocks[cell.id] for cell in sweep.cells if cell.id not in left):
+        if not all(block in blocks[cell.id] for cell in sweep.cells if cell.id not in stopped):
             break
-        left |= decide(sweep, trials, measurements, before=block + 1, left=left)
-    after = max((trial.block for trial in trials), default=0)
-    unfinished = _unfinished(sweep, trials, measurements, after)
-    return [left.get(cell.id) or unfinished(cell) for cell in sweep.cells]
+        stopped |= rule.decide(trials, measurements, before=block + 1, stopped=stopped).stops
+    unfinished = rule.unfinished(trials, measurements, after=max((trial.block for trial in trials), default=0))
+    return [stopped.get(cell.id) or unfinished(cell) for cell in sweep.cells]
 
 
-def _unfinished(
-    sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame, after: int
-) -> Callable[[Cell], Stop]:
-    """Return a function from a cell to how far it had come when its run was interrupted after a block."""
-    if sweep.searches:
-        found = capacity.searches(sweep, measurements)
+@dataclass(frozen=True)
+class SearchRule:
+    """The end of each search for a capacity, and the rate at which it goes on (mountlab.analysis.capacity)."""
+
+    sweep: Sweep
+    fewest_blocks = 1
+
+    def decide(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
+    ) -> Decision:
+        earlier = (trial for trial in _not_diagnostic(trials) if trial.block < before)
+        failed = {trial.cell: trial.reason for trial in earlier if trial.set_aside}
+        found = capacity.searches(self.sweep, measurements, before=before)
+        going_on = {cell: search for cell, search in found.items() if cell not in stopped}
+        ends = {cell: search.ended_after(before - 1, failed.get(cell)) for cell, search in going_on.items()}
+        now = {cell: capacity.stop(cell, going_on[cell], before - 1, *end) for cell, end in ends.items() if end}
+        return Decision(now, {cell: search.next_rate for cell, search in going_on.items() if cell not in now})
+
+    def unfinished(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
+    ) -> Callable[[Cell], CellStop]:
+        found = capacity.searches(self.sweep, measurements)
         return lambda cell: capacity.stop(cell.id, found[cell.id], after, "not finished")
-    assert sweep.design.until is not None
-    look = _Look.at(sweep, sweep.design.until, trials, measurements, after + 1)
-    return lambda cell: look.stop(cell, "not finished")
+
+
+@dataclass(frozen=True)
+class UntilRule:
+    """`design.until`: a cell ends when its figures are precise enough, at the last block or when the time is spent."""
+
+    sweep: Sweep
+    until: Until
+
+    @property
+    def fewest_blocks(self) -> int:
+        return self.until.min
+
+    def decide(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
+    ) -> Decision:
+        if before <= self.until.min:
+            return Decision({})
+        interim = _Interim.at(self.sweep, self.until, _not_diagnostic(trials), measurements, before)
+        waiting = [cell for cell in self.sweep.cells if cell.id not in stopped]
+        now = {cell.id: interim.stop(cell, "could not") for cell in waiting if interim.cannot_be_precise(cell)}
+        for cells in _by_workload([cell for cell in waiting if cell.id not in now]):
+            if all(interim.is_precise(cell) for cell in cells):
+                now |= {cell.id: interim.stop(cell, "precise") for cell in cells}
+        rest = [cell for cell in waiting if cell.id not in now]
+        budget_s = self.until.budget_s
+        if before > self.until.max:
+            now |= {cell.id: interim.stop(cell, "max reached") for cell in rest}
+        elif budget_s is not None and interim.spent_s() + interim.next_block_s(rest) > budget_s:
+            now |= {cell.id: interim.stop(cell, "budget") for cell in rest}
+        return Decision(now)
+
+    def unfinished(
+        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
+    ) -> Callable[[Cell], CellStop]:
+        interim = _Interim.at(self.sweep, self.until, trials, measurements, after + 1)
+        return lambda cell: interim.stop(cell, "not finished")
 
 
 def _not_diagnostic(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -118,8 +177,8 @@ Widths = dict[str, dict[MetricLabel, _Width]]
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What is known before a block."""
+class _Interim:
+    """The interim analysis before a block."""
 
     sweep: Sweep
     until: Until
@@ -132,7 +191,9 @@ class _Look:
     widths: Widths
 
     @classmethod
-    def at(cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int) -> _Look:
+    def at(
+        cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int
+    ) -> _Interim:
         by_cell: dict[str, list[Trial]] = defaultdict(list)
         for trial in trials:
             if trial.block < before:
@@ -143,7 +204,7 @@ class _Look:
         widths = _of_means(sweep, frame) if until.of == "cells" else _of_ratios(sweep, frame, until)
         return cls(sweep, until, before - 1, by_cell, counts, widths)
 
-    def hopeless(self, cell: Cell) -> bool:
+    def cannot_be_precise(self, cell: Cell) -> bool:
         """Return whether it cannot become precise any more: of a ratio either side may be the reason."""
         if self.until.of == "cells":
             return self._silent(cell.id)
@@ -170,7 +231,7 @@ class _Look:
     def _n(self, cell: str) -> int:
         return self.counts.get(cell, 0)
 
-    def precise(self, cell: Cell) -> bool:
+    def is_precise(self, cell: Cell) -> bool:
         """Return whether all of its figures, or ratios to the baseline, are; the baseline's own ratio is 1. A row that
         a file system never shows (n/a) is not waited for. A cell with a trial that ran into its time limit is not
         precise: its figure is a median, for which there is no rule."""
@@ -182,12 +243,12 @@ class _Look:
         shown = [each for each in self.widths.get(cell.id, {}).values() if each.n]
         return bool(shown) and all(each.n >= self.until.min and each.looked <= self.until.half_width for each in shown)
 
-    def stop(self, cell: Cell, reason: StopReason) -> Stop:
+    def stop(self, cell: Cell, reason: StopReason) -> CellStop:
         widths = {row: each.printed for row, each in self.widths.get(cell.id, {}).items()}
         known = {row: width for row, width in widths.items() if not math.isnan(width)}
         row = max(known, key=lambda each: known[each], default=("", ""))
         said = [trial.reason for trial in self.trials.get(cell.id, ()) if trial.reason]
-        return Stop(
+        return CellStop(
             cell=cell.id,
             reason=reason,
             blocks=self.done,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
 from mountlab.core.frames import pd
-from mountlab.core.model import Cell, Filesystem, Stop, Sweep
+from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import Device, DeviceBytes
@@ -68,7 +68,7 @@ class Evidence:
     """Trial id to what fio logged over time."""
     preconditioned: Mapping[str, Rounds] = field(default_factory=dict)
     """Trial id to the rounds that were run before it."""
-    stops: Sequence[Stop] = ()
+    stops: Sequence[CellStop] = ()
     """Why each cell has no more trials, where the design has a stopping rule."""
     zeroes: Mapping[str, int] = field(default_factory=dict)
     """File system name to the bytes that its device zeroes by one command; 0 where it has no such command, and without

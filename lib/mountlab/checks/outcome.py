@@ -1,8 +1,6 @@
-"""What came of one trial: whether what it brought back is a measurement, and if not why, and whose fault that is.
+"""The outcome of one trial: whether its output is a measurement, and if not, why and what follows.
 
-Pure. The kinds of failure are types (mountlab.core.errors): TransientError for what may go another way the next time,
-ToolError and ParseError for what will not, PlaceError where neither the tool nor its options are at fault. TimedOut is
-no failure: that a trial did not end in its time is what was seen, and to repeat it would leave the slow ones out.
+Pure. The kinds of failure are types (mountlab.core.errors), and CONSEQUENCES says what follows from each.
 """
 
 from __future__ import annotations
@@ -12,15 +10,16 @@ import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mountlab.box.containment import changed, spoilt
 from mountlab.core.errors import (
     KERNEL,
     LONGEST_PART,
+    EnvironmentFault,
     FigureError,
     MountChanged,
     ParseError,
-    PlaceError,
     TimedOut,
     ToolError,
     TransientError,
@@ -44,8 +43,6 @@ LARGEST_ARCHIVE = 64 * MIB
 TIMED_OUT = 124
 LIMIT = "(design.trial_timeout)"
 """In the reason of each trial that ran into its time limit."""
-IN_VAIN = 2
-"""A cell whose first trials, so many of them, all ran into the time limit has no more trials."""
 KERNEL_LINES = 8
 """Of the kernel's log: the last ones are nearest to the end of the trial."""
 _NOT_STARTED = {126: "cannot be run", 127: "is not there"}
@@ -59,9 +56,35 @@ _OUT_OF_MEMORY = re.compile(r"[Oo]ut of memory: Killed process \d+ \(([^)]*)\)")
 _RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?")
 
 
+@dataclass(frozen=True)
+class Consequence:
+    """What follows from one kind of error of a trial, for the trial and for its cell."""
+
+    retry: bool
+    """Whether the trial is attempted again at once, up to design.retries times."""
+    ends_cell: Literal["no", "at once", "two in a row", "first two"]
+    """When the cell has no more trials: after this one; when two trials in a row had no luck in any attempt; when its
+    first two trials ended like this."""
+
+
+CONSEQUENCES: Mapping[type[TrialError], Consequence] = {
+    # It may go another way: killed, no memory, a client lost. Twice in a row, retries included, is no accident.
+    TransientError: Consequence(retry=True, ends_cell="two in a row"),
+    # An outcome and no failure: a repetition would leave the slow trials out of the figures.
+    TimedOut: Consequence(retry=False, ends_cell="first two"),
+    # Neither the tool nor its options are at fault.
+    EnvironmentFault: Consequence(retry=False, ends_cell="no"),
+    # The next value may be a good one.
+    ValueRefused: Consequence(retry=False, ends_cell="no"),
+    # The tool failed, or its output has no figures: later trials of the cell would do the same.
+    TrialError: Consequence(retry=False, ends_cell="at once"),
+}
+"""Kind of error to what follows; an error counts as the nearest of its base classes here."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one attempt at a trial gave."""
+    """The result of one attempt at a trial."""
 
     files: Files = field(default_factory=dict)
     error: TrialError | None = None
@@ -91,14 +114,15 @@ class Outcome:
         return spoilt(self.files)
 
     @property
-    def transient(self) -> bool:
-        """Whether to try again may help."""
-        return isinstance(self.error, TransientError)
+    def consequence(self) -> Consequence | None:
+        """None for a measurement."""
+        kinds = type(self.error).__mro__ if self.error else ()
+        return next((CONSEQUENCES[kind] for kind in kinds if kind in CONSEQUENCES), None)
 
     @property
-    def hopeless(self) -> bool:
-        """Whether the fault lies with the cell, so that its later trials would fail as well."""
-        return self.error is not None and not isinstance(self.error, PlaceError | TimedOut | ValueRefused)
+    def retry(self) -> bool:
+        """Whether another attempt may give a measurement."""
+        return self.consequence is not None and self.consequence.retry
 
 
 @dataclass(frozen=True)
@@ -158,18 +182,18 @@ def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, p
 def _check_script(files: Files, ended: Ended) -> None:
     if ended.exit_status:
         what = ended_with(f"the trial's script failed with exit status {ended.exit_status}", ended.said)
-        kind = TransientError if ended.exit_status - 128 in _SIGNALS else PlaceError
+        kind = TransientError if ended.exit_status - 128 in _SIGNALS else EnvironmentFault
         raise kind(what, evidence=ended.said[-LONGEST_PART:])
     lacking = [line for line in ended.said.splitlines() if line.startswith("mountlab: ")]
     if lacking:
-        raise PlaceError(
+        raise EnvironmentFault(
             "the box's directory for output is full",
             got="; ".join(line.removeprefix("mountlab: ") for line in lacking),
             evidence=ended.said,
             next_step="see what fills it: `df` of the box's output_root (`mountlab box check`)",
         )
     if "refused" in files:
-        raise PlaceError(_text(files, "refused"))
+        raise EnvironmentFault(_text(files, "refused"))
 
 
 def _check_bounds(files: Files, ended: Ended) -> None:
@@ -198,10 +222,11 @@ def _check_preparation(files: Files) -> None:
 
 
 def _check_trace(files: Files) -> None:
-    """Of a diagnostic trial: raise PlaceError where perf never recorded, TransientError where its record broke off."""
+    """Raise EnvironmentFault for a diagnostic trial that perf never recorded, TransientError for a record that broke
+    off."""
     if "untraced" in files:
         said = f"it was not traced: {_text(files, 'untraced')}"
-        raise TransientError(said) if "started_ns" in files else PlaceError(said)
+        raise TransientError(said) if "started_ns" in files else EnvironmentFault(said)
 
 
 def _text(files: Files, name: str) -> str:
@@ -275,11 +300,18 @@ def is_late(reason: str) -> bool:
     return reason.startswith("ran longer than ") and LIMIT in reason
 
 
-def in_vain(trials: Sequence[Trial], cell: str) -> bool:
-    """Return whether a cell has had IN_VAIN trials or more, and all of them ran into the time limit: a night of such
-    trials would tell no more."""
-    own = [trial.status for trial in trials if trial.cell == cell and not trial.diagnostic]
-    return len(own) >= IN_VAIN and set(own) == {"timeout"}
+def ends_cell(outcome: Outcome, trial: Trial, earlier: Sequence[Trial]) -> bool:
+    """Return whether a trial is the last one of its cell. `outcome`: of its last attempt; `earlier`: the trials in the
+    journal, of any cell."""
+    same_cell = [one for one in earlier if one.cell == trial.cell and not one.diagnostic]
+    match outcome.consequence and outcome.consequence.ends_cell:
+        case "at once":
+            return True
+        case "two in a row":
+            return same_cell[-1:] != [] and same_cell[-1].exhausted
+        case "first two":
+            return same_cell != [] and all(one.status == "timeout" for one in same_cell)
+    return False
 
 
 def set_aside(trials: Iterable[Trial]) -> dict[str, str]:
@@ -311,7 +343,7 @@ def with_kernel(reason: str, words: Sequence[str]) -> str:
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
     """Return the error of a box out of memory, whatever the tool made of it; None where memory did not run out."""
     killed = [found[1] for line in kernel_words(files) if (found := _OUT_OF_MEMORY.search(line))]
-    if not killed or isinstance(error, PlaceError):
+    if not killed or isinstance(error, EnvironmentFault):
         return None
     return TransientError(
         f"the box had no memory left: its kernel killed {', '.join(dict.fromkeys(killed))}", got=in_one_line(str(error))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mountlab.cli.shared import RUN, Arguments, run_of, verb
 from mountlab.core import disk
-from mountlab.core.errors import Stopped
+from mountlab.core.errors import Interrupted
 
 
 def add(verbs: Any) -> None:
@@ -42,7 +42,7 @@ def _publish(arguments: Arguments) -> int:
     try:
         folder, archive = publish(runs, wishes)
     except KeyboardInterrupt:
-        raise Stopped("run it again", in_python="run it again", what="stopped; no bundle is made") from None
+        raise Interrupted("run it again", in_python="run it again", what="stopped; no bundle is made") from None
     write_index()
     print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
     print(f"next:   send the zip; who gets it checks every figure: mountlab reproduce {archive.name}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.errors import MountlabError, ParameterError, Stopped, did_you_mean, in_one_line
+from mountlab.core.errors import Interrupted, MountlabError, ParameterError, did_you_mean, in_one_line
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
@@ -185,7 +185,7 @@ def reporting(path: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         run = disk.shown(path)
-        raise Stopped(
+        raise Interrupted(
             f"write its report with: make report RUN={run}",
             in_python=report_line(run),
             what="stopped; no report is written, and all measurements are kept",

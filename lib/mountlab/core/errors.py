@@ -30,10 +30,10 @@
     │   │       └── ValueRefused   1   a value that no trial can have; that of the next one may be good
     │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
     │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost
-    │   └── PlaceError            1   where it was to run is not fit for it: the cell is not to blame
+    │   └── EnvironmentFault      1   box, directory or file system are not fit for it: the cell is not to blame
     └── LeftoverError             1   something of ours could not be removed from the box
 
-    Stopped                     130   a person stopped a run: a KeyboardInterrupt, which no handler of errors takes
+    Interrupted                 130   a person stopped a run: a KeyboardInterrupt, which no handler of errors takes
 
 An error says what happened, where, what was got, what is allowed and what to do next; each part is optional.
 """
@@ -95,7 +95,7 @@ class MountlabError(Exception):
         return str(self).splitlines()
 
 
-class Stopped(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """A run was stopped by a person; what it did on the box is undone, and what it measured is kept.
 
     `next_step` goes on with it in a shell, `in_python` in a notebook, which shows these words in the place of a
@@ -250,7 +250,8 @@ class TimedOut(TrialError): ...
 class TransientError(TrialError): ...
 
 
-class PlaceError(TrialError): ...
+class EnvironmentFault(TrialError):
+    """The box, its directories or the file system were not fit for the trial: its cell is not to blame."""
 
 
 class LeftoverError(MountlabError): ...

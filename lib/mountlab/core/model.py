@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import Literal, TypeVar
 
@@ -328,11 +329,9 @@ class Sweep(Shown):
     extended: Extension | None = None
     """How it came to have more blocks, or more cells, than it was begun with."""
     by_hand: bool = False
-    """Whether its trials were asked for one by one: their number was not fixed beforehand, and their order not
-    random."""
+    """Whether its trials were asked for one by one, with no number fixed beforehand and in no random order."""
     imported: bool = False
-    """Whether its figures come from logs that were made elsewhere: then options hold what is known of them, and no
-    tool can say more of a workload."""
+    """Whether its figures come from logs that were made elsewhere: then options hold what is known of them."""
 
     @property
     def searches(self) -> bool:
@@ -447,6 +446,15 @@ class Stage:
         return bool(self.known.intersection(self.cells))
 
 
+class StepRole(Enum):
+    """The purpose of a step: mkfs, mount, or a reading of the kernel's report."""
+
+    OTHER = "other"
+    FORMAT = "format"
+    MOUNT = "mount"
+    EVIDENCE = "evidence"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One command on the box while a file system is made ready, and how it is undone."""
@@ -460,6 +468,9 @@ class Step:
     """Keep its standard output as evidence, under this file name."""
     guard: bool = False
     """A failure means that going on would be unsafe (exit code 4)."""
+    role: StepRole = StepRole.OTHER
+    below: bool = False
+    """Whether it belongs to the file system that lies below an overlay."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,8 +490,7 @@ class Place:
     """The scratch device's stable name, for file systems on one."""
     device_id: str = ""
     """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
-    journal: str | None = None
-    """The same of the external journal's scratch device."""
+    journal: str | None = None  # the same of the external journal's scratch device
     journal_id: str = ""
     peers: tuple[str, ...] = ()
     """Addresses of the run's clients, as the box sees them."""
@@ -495,8 +505,7 @@ class ClientEndpoint:
     """By which it is reached: a unix socket of the box that asks, carried over SSH."""
     directory: str
     """Its own directory on the shared file system, as the client sees it."""
-    same_directory: str
-    """The same, as the box that asks sees it."""
+    same_directory: str  # as the box that asks sees it
     seed: int | None = None
     """As Target.seed, for this client alone: clients do not read the same places in step."""
 
@@ -566,10 +575,12 @@ class Trial:
     diagnostic: bool = False
     """Whether it was run for its cause, while the kernel was traced: never counted, and so `warmup` as well. Its
     `block` is one of its own series, from 1."""
+    exhausted: bool = False
+    """Whether it failed for a reason that may pass, in each of its attempts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop:
+class CellStop:
     """Why a cell has no more trials, where the design says until when blocks go on."""
 
     cell: str

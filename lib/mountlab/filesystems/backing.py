@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.base import borrow_step, script_argv, script_step, script_text, timed_step
 from mountlab.filesystems.directory import made_directory
@@ -161,10 +161,18 @@ def _pmbd(fs: Filesystem, place: Place) -> tuple[Step, ...]:
 
 
 def format_step(
-    fs: Filesystem, place: Place, argv: tuple[str, ...], *, why: str, keep: str, journal: bool = False
+    fs: Filesystem,
+    place: Place,
+    argv: tuple[str, ...],
+    *,
+    why: str,
+    keep: str,
+    role: StepRole = StepRole.FORMAT,
+    journal: bool = False,
 ) -> Step:
-    """`argv`, which writes a file system, timed; on a scratch device below the guard, which looks again just before."""
-    timed = timed_step(argv, why=why, keep=keep)
+    """`argv`, which writes a file system or a mark, timed; on a scratch device below the guard, which looks again just
+    before."""
+    timed = timed_step(argv, role, why=why, keep=keep)
     scratch = place.journal if journal else place.device
     if (fs.journal_device if journal else fs.device) is None:
         return timed

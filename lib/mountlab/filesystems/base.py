@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from mountlab.core.model import FILES, Filesystem, Place, Program, Step, Target, Workload, everywhere
+from mountlab.core.model import FILES, Filesystem, Place, Program, Step, StepRole, Target, Workload, everywhere
 from mountlab.filesystems.documented import undocumented
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.without_effect import foreseen
@@ -130,7 +131,8 @@ def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[
     """`mount -t KIND -o OPTIONS SOURCE MOUNTPOINT`, timed, undone by umount. `own`: options before the sweep's."""
     options = ",".join((*own, *fs.options))
     argv = ("mount", "-t", kind, *(("-o", options) if options else ()), source, place.mountpoint)
-    return timed_step(argv, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint))
+    undo = ("umount", place.mountpoint)
+    return timed_step(argv, StepRole.MOUNT, why=f"mount {fs.name}", keep="mount.txt", undo=undo)
 
 
 def directory_step(directory: str, why: str = "the mount point, in the run's own directory") -> Step:
@@ -172,11 +174,14 @@ def script_text(script: str) -> str:
     return "".join(files("mountlab.filesystems").joinpath(name).read_text() for name in names)
 
 
-def timed_step(argv: tuple[str, ...], *, why: str, keep: str, undo: tuple[str, ...] | None = None) -> Step:
+def timed_step(
+    argv: tuple[str, ...], role: StepRole = StepRole.OTHER, *, why: str, keep: str, undo: tuple[str, ...] | None = None
+) -> Step:
     """Return a step whose duration, and what the kernel logged meanwhile, are kept."""
-    return Step(argv=script_argv("timed.sh", *argv), why=why, keep=keep, undo=undo)
+    return Step(argv=script_argv("timed.sh", *argv), role=role, why=why, keep=keep, undo=undo)
 
 
 def evidence_step(root: str, *devices: str) -> Step:
     """Read back the kernel's report on the file system that holds `root`; see mountlab.filesystems.evidence."""
-    return script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")
+    step = script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")
+    return replace(step, role=StepRole.EVIDENCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Filesystem, Place, Program, Step
+from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
 from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
 from mountlab.filesystems.made import made
 
@@ -92,7 +92,9 @@ class Bind(Directory):
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         own = own_directory(fs, place)
         argv = ("mount", "--bind", *(("-o", ",".join(fs.options)) if fs.options else ()), own, place.mountpoint)
-        mount = timed_step(argv, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint))
+        mount = timed_step(
+            argv, StepRole.MOUNT, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint)
+        )
         return (*super().steps(fs, place), directory_step(place.mountpoint), mount)
 
     def root_of(self, fs: Filesystem, place: Place) -> str:

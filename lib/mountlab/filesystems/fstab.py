@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Box, Filesystem, Place
+from mountlab.core.model import Box, Filesystem, Place, StepRole
 from mountlab.core.units import MIB
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import ANYTHING, BLOCK_DEVICE, NOT_MOUNTED
@@ -81,7 +81,7 @@ def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal=journal)
     steps = FAMILIES[fs.type].steps(fs, place) if fs.over is None else ()
-    commands = [_command(step.argv) for step in steps if (step.keep or "").startswith("mkfs")]
+    commands = [_command(step.argv) for step in steps if step.role is StepRole.FORMAT]
     when = "at every boot, after zramctl" if fs.zram_bytes else "once; it destroys what is on the device"
     lines = [f"# {when}: {_as_typed(words, source, journal)}" for words in commands]
     if fs.zram_bytes:

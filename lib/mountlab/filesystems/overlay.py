@@ -82,4 +82,5 @@ class Overlay(Family):
 
 def _kept_apart(step: Step) -> Step:
     """Return a step of the file system below with a file name of its own: evidence-below.txt beside evidence.txt."""
-    return replace(step, keep=step.keep.replace(".txt", f"{BELOW}.txt")) if step.keep else step
+    keep = step.keep and step.keep.replace(".txt", f"{BELOW}.txt")
+    return replace(step, keep=keep, below=True)

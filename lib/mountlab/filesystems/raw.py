@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import MARK_BYTES, Filesystem, Place, Step, Target, Workload
+from mountlab.core.model import MARK_BYTES, Filesystem, Place, Step, StepRole, Target, Workload
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
@@ -33,7 +33,7 @@ class Raw(DeviceFamily):
         link = self.target_of(fs, place).device
         return (
             *backing.steps(fs, place),
-            backing.format_step(fs, place, mark, why="mark the device as ours", keep="mark.txt"),
+            backing.format_step(fs, place, mark, why="mark the device as ours", keep="mark.txt", role=StepRole.OTHER),
             directory_step(place.mountpoint, "a directory for the trials of this device"),
             Step(argv=("ln", "-s", DEVICE, link), why="the device, by a name of ours", undo=("rm", "-f", link)),
             *(self._tunable(name, value, place) for name, value in fs.tunables.items()),

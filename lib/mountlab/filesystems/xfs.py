@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import Filesystem, Place, Program, Step, everywhere
+from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE, JOURNAL
@@ -37,7 +37,9 @@ class Xfs(DeviceFamily):
             return ()
         mark = mark_argv(JOURNAL, place.uuid)
         why = "mark the external log as ours"
-        return (backing.format_step(fs, place, mark, why=why, keep="mark-journal.txt", journal=True),)
+        return (
+            backing.format_step(fs, place, mark, why=why, keep="mark-journal.txt", role=StepRole.OTHER, journal=True),
+        )
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         return (f"logdev={JOURNAL}",) if backing.has_journal(fs) else ()

@@ -11,7 +11,7 @@ from typing import Any
 
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import OptionState
-from mountlab.core.model import Stop
+from mountlab.core.model import CellStop
 from mountlab.core.numbers import MISSING, counted, listed, percent
 
 NOT_IN_SWEEP = "not in the sweep"
@@ -50,7 +50,7 @@ OPTION_STATES: dict[OptionState, str] = {
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def stop_text(stop: Stop) -> str:
+def stop_text(stop: CellStop) -> str:
     """Return why a cell has no more trials: 'precise after 7 blocks'."""
     blocks = counted(stop.blocks, "block")
     if stop.reason == "could not":

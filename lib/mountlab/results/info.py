@@ -36,12 +36,12 @@ from mountlab.sweep.untrusted import check_explained, check_extension, check_imp
 from mountlab.tools import TOOLS
 
 EXCLUDE = "exclude.yml"
-SCHEMA = 5
+SCHEMA = 6
 """Version of the run directory. 1: first (2026). 2: logs from elsewhere may be a run: `imported` in run.json, and the
 duration of a trial may be null. 3: a trial has `attempts` and `set_aside`; without them it was tried once. 4: a trial
 has the `seed` of its tool; without it the tool was given none. One that ran into its time limit has the status
 `timeout`; before, it was repeated, or had failed (`as_outcomes`). 5: lines of the journal hold the digest of their raw
-output and a checksum chain, which starts in run.json (mountlab.core.chain).
+output and a checksum chain, which starts in run.json (mountlab.core.chain). 6: a trial has `exhausted`.
 A run that was extended has `extensions`, one that was explained afterwards `explained`; diagnostic trials have
 `diagnostic`."""
 

@@ -30,7 +30,7 @@ from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import FigureError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import Measurement, Stop, Sweep, Trial
+from mountlab.core.model import CellStop, Measurement, Sweep, Trial
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around, around
 from mountlab.filesystems.evidence import (
@@ -106,7 +106,7 @@ class Run(Shown):
     """What others published, to set beside it."""
     answer_metrics: dict[str, tuple[str, ...]]
     """Label of a workload to the metrics that the answer is about."""
-    stops: list[Stop]
+    stops: list[CellStop]
     """Why each cell has no more trials; empty where the design says how many there are."""
     series: Mapping[str, Sequence[Series]]
     """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
@@ -315,7 +315,7 @@ class RunFigures:
     """Excluded trials whose raw output was altered."""
     read: dict[str, list[Measurement]]
     """Of each trial that was parsed, as its tool gave them."""
-    stopped: list[Stop] | None
+    stopped: list[CellStop] | None
     """Why each cell has no more trials, where that is known without them."""
     measurements: pd.DataFrame
     answers: dict[str, tuple[str, ...]]
@@ -360,7 +360,7 @@ def _as_invalid(trial: Trial, error: FigureError) -> Trial:
     return replace(trial, status="invalid", reason=str(error))
 
 
-def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop] | None:
+def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[CellStop] | None:
     """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
     if not sweep.decides:
         return []
@@ -368,7 +368,7 @@ def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Stop
     rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
     if len(rows) < len(sweep.cells) or any(row["half_width"] is None for row in rows):
         return None
-    return [Stop(**row) for row in rows]
+    return [CellStop(**row) for row in rows]
 
 
 def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
@@ -461,7 +461,7 @@ def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusio
     return twice.exclusions(sweep, without, counted, cells=cells, answers=own.answers, unread=own.unread)
 
 
-def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[Stop]:
+def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[CellStop]:
     """Return why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were
     read already, by trial."""
     if not sweep.decides:
@@ -469,7 +469,7 @@ def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, lis
     return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))
 
 
-def _with_reasons(estimates: pd.DataFrame, stops: Sequence[Stop]) -> pd.DataFrame:
+def _with_reasons(estimates: pd.DataFrame, stops: Sequence[CellStop]) -> pd.DataFrame:
     """With a column that says why each cell has no more trials, where there was a stopping rule."""
     reasons = {stop.cell: stop.reason for stop in stops}
     return estimates.assign(stopped=estimates["cell"].map(reasons)) if stops else estimates

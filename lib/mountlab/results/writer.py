@@ -25,7 +25,7 @@ from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import Box, Measurement, Stop, Sweep, Trial
+from mountlab.core.model import Box, CellStop, Measurement, Sweep, Trial
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.results import raw_sums
 from mountlab.results.info import SCHEMA, read_info, run_json
@@ -157,14 +157,14 @@ class RunWriter:
         rows = read_measurements(self.path / "raw", trials, sweep, self._figures)
         return trials, analysis.measurement_frame(rows)
 
-    def stops(self, sweep: Sweep) -> list[Stop]:
+    def stops(self, sweep: Sweep) -> list[CellStop]:
         """Return why each cell has no more trials; [] where there is no stopping rule.
 
         From all trials in the journal, as the run itself decided: what is left out of the figures later counts here.
         """
         return stopping.stops(sweep, *self.measured(sweep)) if sweep.decides else []
 
-    def finish(self, status: str, stops: Iterable[Stop] = ()) -> None:
+    def finish(self, status: str, stops: Iterable[CellStop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
         info = run_json(self.path)
         rows = {stop.cell: _stop_row(stop) for stop in stops}
@@ -291,7 +291,7 @@ def held_run(path: Path) -> Iterator[None]:
         yield
 
 
-def _stop_row(stop: Stop) -> dict[str, Any]:
+def _stop_row(stop: CellStop) -> dict[str, Any]:
     """Return a stop as run.json holds it, without infinity and NaN."""
     row = {key: value for key, value in asdict(stop).items() if key != "cell"}
     return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}

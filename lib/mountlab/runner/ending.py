@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning, in_one_line
-from mountlab.core.model import Stop, Sweep
+from mountlab.core.model import CellStop, Sweep
 from mountlab.report import execute
 from mountlab.results import journal, tables
 from mountlab.results.writer import RunWriter
@@ -42,7 +42,7 @@ def concluding(writer: RunWriter, sweep: Sweep) -> Iterator[Ending]:
 
 def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
     problems: list[Exception] = []
-    stops: list[Stop] = []
+    stops: list[CellStop] = []
 
     def attempt(part: Callable[[], object]) -> None:
         try:

@@ -23,21 +23,25 @@ from mountlab.core.disk import shown
 from mountlab.core.errors import ParameterError, PlanError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
-from mountlab.core.model import Box, Cell, Filesystem, Stop, Sweep, Trial, Workload
+from mountlab.core.model import Box, Cell, CellStop, Filesystem, Sweep, Trial, Workload
 from mountlab.core.safe_yaml import Raw
 from mountlab.core.signals import all_handled
 from mountlab.core.text import visible
-from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
+from mountlab.filesystems.read_back import control_ids
 from mountlab.report.execute import refresh_index
 from mountlab.results.writer import RunWriter, held_run, new_run_id
+from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.ending import concluding
+from mountlab.runner.interruption import Interruption
 from mountlab.runner.live import watched
-from mountlab.runner.runner import PlanRunner, Spoilt
+from mountlab.runner.mount_session import MountFiles, MountSession
+from mountlab.runner.steps import StepRunner
+from mountlab.runner.trial_executor import MountUnfit, MountUses, TrialExecutor
 from mountlab.sweep.by_hand import HandSweep
-from mountlab.sweep.design import Visit
+from mountlab.sweep.design import WholePlot
 from mountlab.sweep.feasible import check_feasible
-from mountlab.sweep.plan import PlannedMount, PlannedTrial, Planner, WholePlot
+from mountlab.sweep.plan import PlannedMount, PlannedPlot, PlannedTrial, Planner
 from mountlab.sweep.sweep_file import Resolved
 
 BY_HAND = "its trials were asked for one by one"
@@ -52,8 +56,7 @@ class Mounted:
     """A file system that is mounted."""
 
     mount: PlannedMount
-    files: Mapping[str, str]
-    """What its steps printed, by the name of the file."""
+    files: MountFiles
     undo: ExitStack
 
     @property
@@ -80,8 +83,14 @@ class HandSession:
         self.journal = HandJournal()
         self._asked, self._connection, self._results, self._kept = asked, connection, results, kept
         self.planner = _planner(asked, the_box, facts, results)
-        plan, self._quiet = self.planner.plan(), _Quiet()
-        self._runner = PlanRunner(plan, connection, self.journal, self._quiet, Clients(plan, connection, {}))
+        self._plan, self._quiet, self._interruption = self.planner.plan(), _Quiet(), Interruption()
+        self._clients = Clients(self._plan, connection, {})
+        self._steps = StepRunner(connection, self._plan.run_id, self._plan.privileged, say=self._quiet.notice)
+        refuses = self._plan.sweep.design.on_ineffective == "error"
+        self._mounts = MountSession(self._steps, self.journal, self._clients, refuse_ineffective=refuses)
+        self._mount_uses = MountUses()
+        self._unfit: dict[str, str] = {}
+        """Mount to why no trial can run on it any more."""
         self._undo, self._all_mounts = ExitStack(), ExitStack()
         self._made = self._trials = 0
         self._on_mount: Counter[tuple[str, str]] = Counter()
@@ -97,10 +106,10 @@ class HandSession:
     def hold(self, undo: ExitStack) -> None:
         """Open the run on the box. What `undo` holds of an opened box is taken over."""
         with self._attended():
-            self._runner.step_runner.do(self._runner.plan.opening, undo)
-            undo.enter_context(self._connection.holding(self.planner.lease, lambda: self._runner.stops.asked))
+            self._steps.do(self._plan.opening, undo)
+            undo.enter_context(self._connection.holding(self.planner.lease, lambda: self._interruption.requested))
             self._all_mounts = undo.enter_context(ExitStack())
-            self._runner.stops.check()
+            self._interruption.check()
         self._undo, self.is_open = undo.pop_all(), True
 
     def close(
@@ -126,10 +135,10 @@ class HandSession:
     def _attended(self) -> Iterator[None]:
         """Handle signals as a run does: a stop takes effect while a tool runs, and after a step that is not to be cut
         short."""
-        self._runner.stops.asked = False
-        with all_handled(self._runner.stops.handle):
+        self._interruption.requested = False
+        with all_handled(self._interruption.handle):
             yield
-        self._runner.stops.check()
+        self._interruption.check()
 
     # --- mounts -------------------------------------------------------------------------------------------------------
 
@@ -154,8 +163,7 @@ class HandSession:
 
     def options(self, made: Mounted) -> list[OptionEvidence]:
         """What became of each option that was asked for."""
-        known = (self._runner.controls.get(each) for each in control_ids(made.filesystem.name))
-        return options_in_effect(made.filesystem, made.files, control_files(*known))
+        return self._mounts.option_evidence(made.filesystem, made.files)
 
     def _make(self, planner: Planner, fs: Filesystem) -> Mounted:
         self._made += 1
@@ -163,11 +171,10 @@ class HandSession:
         if mount.skip:
             raise PlanError(f"{fs.name} cannot be mounted on this box", where=f"filesystems.{fs.name}", got=mount.skip)
         for control in planner.controls(fs):
-            if control.id not in self._runner.controls:
-                self._runner.control(control)
+            self._mounts.read_control(control)
         with ExitStack() as undo:
-            files = undo.enter_context(self._runner.mounted(mount))
-            self._runner.stops.check()
+            files = undo.enter_context(self._mounts.verified(mount))
+            self._interruption.check()
             return Mounted(mount, files, self._all_mounts.enter_context(undo.pop_all()))
 
     def _check_not_mounted(self, fs: Filesystem) -> None:
@@ -211,10 +218,10 @@ class HandSession:
         planner = replace(self.planner, sweep=asked.resolved().sweep, facts=self._facts_for(made, workloads))
         own = {workload.label for workload in workloads}
         cells = [each for each in planner.sweep.cells if each.filesystem.name == made.filesystem.name]
-        visits = self._visits([cell for cell in cells if cell.workload.label in own], n, warmup)
+        whole_plots = self._plots([cell for cell in cells if cell.workload.label in own], n, warmup)
         planned = tuple(
-            planner.trial(self._trials + number, visit, visit.cells[0], made.mount)
-            for number, visit in enumerate(visits, start=1)
+            planner.trial(self._trials + number, plot, plot.cells[0], made.mount)
+            for number, plot in enumerate(whole_plots, start=1)
         )
         if planned[0].skip:
             raise PlanError("this workload cannot run here", where=f"{asked.where}.trial", got=planned[0].skip)
@@ -224,12 +231,20 @@ class HandSession:
     def run(self, planned: tuple[PlannedTrial, ...]) -> list[Trial]:
         """Run what was planned last, and return it as it is in the journal. Several trials are shown as they go on."""
         writer = self.journal.begun(self.path)
-        watch = watched(self._runner.plan, writer, set()) if len(planned) > 1 else self._quiet
-        self._runner.aside.clear()
-        self._runner.progress = watch
+        watch = watched(self._plan, writer, set()) if len(planned) > 1 else self._quiet
+        cells = CellStates(self._plan.sweep, self.journal)  # a cell set aside by an earlier call may be tried again
+        executor = TrialExecutor(
+            self._plan, self._connection, self._clients, self.journal, watch, cells, self._interruption,
+            self._mount_uses, makes_again=False,
+        )  # fmt: skip
         try:
             with self._attended(), watch:
-                self._each(planned)
+                for trial in planned:
+                    try:
+                        for wanted in executor.runnable([trial], self._unfit):
+                            executor.run(wanted)
+                    except MountUnfit:
+                        self._unfit[trial.mount] = UNFIT
         except KeyboardInterrupt:
             if not watch.stopped:  # the button ends these trials, and the notebook goes on
                 raise
@@ -240,17 +255,8 @@ class HandSession:
         """The figures so far. Raises StoreError before the first trial."""
         return self.journal.begun(self.path).measured(self.planner.sweep)[1]
 
-    def _each(self, planned: Sequence[PlannedTrial]) -> None:
-        for trial in planned:
-            self._runner.refused.add(trial.trial_id)  # no second making that the user did not ask for
-            try:
-                for wanted in self._runner.runnable([trial]):
-                    self._runner.surely(wanted)
-            except Spoilt:
-                self._runner.broken[trial.mount] = UNFIT
-
     def _check_usable(self, made: Mounted) -> None:
-        unfit = self._runner.broken.get(made.mount.id)
+        unfit = self._unfit.get(made.mount.id)
         if made in self.mounts and not unfit:
             return
         raise PlanError(
@@ -270,7 +276,7 @@ class HandSession:
         self._known |= labels
         return _merged(facts, more)
 
-    def _visits(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[Visit]:
+    def _plots(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[WholePlot]:
         """Each cell once a block, in random order. The blocks of a cell go on from those that it has had."""
         rng = Random(f"{self.planner.seed} {self._trials}")  # noqa: S311  # an order that can be drawn again, no secret
         had: dict[str, list[int]] = {cell.id: [] for cell in cells}
@@ -279,7 +285,7 @@ class HandSession:
         for number in (*range(-warmup, 0), *range(1, n + 1)):
             for cell in rng.sample(cells, len(cells)):
                 begun = min([1, *had[cell.id]]) if number < 0 else max([0, *had[cell.id]])
-                yield Visit(begun + number, number < 0, cell.filesystem, (cell,))
+                yield WholePlot(begun + number, number < 0, cell.filesystem, (cell,))
 
     def _begin(self, made: Mounted, planned: tuple[PlannedTrial, ...], asked: HandSweep, planner: Planner) -> None:
         """Write down what is to be run, before it is."""
@@ -289,7 +295,7 @@ class HandSession:
         self._asked = replace(asked, blocks=blocks, remade=max(self._on_mount.values(), default=0) < 2)
         resolved = self._asked.resolved()
         self.planner = replace(planner, sweep=resolved.sweep)
-        self._runner.plan = self.planner.plan(whole_plots=(WholePlot(mount=None, trials=planned),))
+        self._plan = self.planner.plan(whole_plots=(PlannedPlot(mount=None, trials=planned),))
         self._write(resolved, [trial.trial_id for trial in planned])
         self.journal.keep_waiting(made.mount.id, *control_ids(made.filesystem.name))
 
@@ -298,7 +304,7 @@ class HandSession:
         if writer is not None:
             writer.grow(resolved, facts, [*(trial.trial_id for trial in writer.ended()), *planned])
             return
-        writer = RunWriter.create(self._runner.plan, resolved, facts, results=self._results, by_hand=BY_HAND)
+        writer = RunWriter.create(self._plan, resolved, facts, results=self._results, by_hand=BY_HAND)
         self._kept.callback(refresh_index, writer.path.parent)
         self._kept.enter_context(held_run(writer.path))
         ending = self._kept.enter_context(concluding(writer, resolved.sweep))
@@ -364,7 +370,7 @@ class _Quiet:
     def __exit__(self, *_error: object) -> None: ...
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None: ...
 
     def notice(self, text: str) -> None:
         sys.stderr.write(f"{visible(text)}\n")

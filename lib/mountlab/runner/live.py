@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mountlab.analysis import cells
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError
-from mountlab.core.model import Stop, Trial
+from mountlab.core.model import CellStop, Trial
 from mountlab.report import html
 from mountlab.results import store
 from mountlab.results.writer import RunWriter
@@ -112,8 +112,8 @@ class Live:
         if self._is_last_of_block(planned) and self._look.due():
             self._read_caveats()
 
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
-        self._standing.leave(stops, trials)
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
+        self._standing.drop(stops, trials)
 
     def notice(self, text: str) -> None:
         self._notices.append(text)

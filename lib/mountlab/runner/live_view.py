@@ -11,7 +11,7 @@ from mountlab.checks.caveats import caveat_line, grouped
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
-from mountlab.core.model import Stop, Sweep, Trial
+from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.names import cell_id, metric_heading
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
@@ -57,7 +57,7 @@ class LiveFigures:
 
 
 def estimates_table(
-    sweep: Sweep, figures: LiveFigures, *, now: str = "", left: Mapping[str, Stop] | None = None
+    sweep: Sweep, figures: LiveFigures, *, now: str = "", left: Mapping[str, CellStop] | None = None
 ) -> Html:
     """Return mean, interval and n of each cell so far: one row a workload, one column a file system.
 
@@ -76,7 +76,7 @@ class _LiveTable:
     sweep: Sweep
     estimates: pd.DataFrame
     now: str
-    left: Mapping[str, Stop]
+    left: Mapping[str, CellStop]
 
     def group(self, metric: str, workloads: Sequence[str]) -> Rows:
         """Return the rows of one metric, in one unit."""

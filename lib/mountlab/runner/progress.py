@@ -13,7 +13,7 @@ from types import TracebackType
 from tqdm import tqdm
 
 from mountlab.core.errors import in_one_line
-from mountlab.core.model import Stop, Sweep, Trial
+from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.text import drawn_on, one_line, visible
 from mountlab.report.sentences import stop_text
 from mountlab.sweep.plan import Plan, PlannedTrial
@@ -58,7 +58,7 @@ class Standing:
         self.now: PlannedTrial | None = None
         self.failed: list[Trial] = []
         """Those that are neither ok nor skipped, in the order in which they ended."""
-        self.left: dict[str, Stop] = {}
+        self.left: dict[str, CellStop] = {}
         """Cell to why it has no more trials."""
         self.remaining = Remaining(plan)
         for trial_id in done:
@@ -76,7 +76,7 @@ class Standing:
         if trial.status not in ("ok", "skipped"):
             self.failed.append(trial)
 
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
         """Cells that are done: their trials are not waited for any more."""
         self.left |= {stop.cell: stop for stop in stops}
         self.total -= len(trials)
@@ -118,9 +118,9 @@ class Bar:
         self._bar.update(1)
         self._show()
 
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None:
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
         """Cells that are done: their trials are not waited for any more."""
-        self._standing.leave(stops, trials)
+        self._standing.drop(stops, trials)
         self._bar.total = self._standing.total
         for line in leaving(stops, self._sweep):
             self.notice(line)
@@ -145,7 +145,7 @@ class Bar:
         self._bar.close()
 
 
-def leaving(stops: Iterable[Stop], sweep: Sweep) -> list[str]:
+def leaving(stops: Iterable[CellStop], sweep: Sweep) -> list[str]:
     """Return one line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
     cells, groups = {cell.id: cell for cell in sweep.cells}, defaultdict[tuple[str, str], list[str]](list)
     for stop in stops:

@@ -16,7 +16,7 @@ from mountlab.box.scratch_links import check_links
 from mountlab.box.steady import Line, SteadyBox
 from mountlab.box.survey import peers, survey
 from mountlab.core import disk
-from mountlab.core.errors import BoxLost, LeftoverError, PlanError, Stopped, StoreError
+from mountlab.core.errors import BoxLost, Interrupted, LeftoverError, PlanError, StoreError
 from mountlab.core.model import Box
 from mountlab.filesystems.guard import bound_to
 from mountlab.results import journal, paths
@@ -224,13 +224,13 @@ def measure(session: Session, writer: RunWriter, measured: Callable[[], object] 
     """Measure what is still wanted of a planned run. Raises as `run` does."""
     try:
         return _measured(session, writer, measured)
-    except Stopped:
+    except Interrupted:
         raise
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
         run = disk.shown(writer.path)
         if read_info(writer.path, as_written=True)["status"] == "complete":
-            raise Stopped(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
-        raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+            raise Interrupted(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
+        raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
 
 
 def _measured(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
@@ -249,7 +249,7 @@ def _measured(session: Session, writer: RunWriter, measured: Callable[[], object
         except KeyboardInterrupt:
             if not progress.stopped:
                 run = disk.shown(writer.path)
-                raise Stopped(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+                raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
         except BoxLost as error:
             error.next_step = f"when the box is back: make resume RUN={disk.shown(writer.path)}"
             raise

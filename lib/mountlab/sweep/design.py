@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Visit:
+class WholePlot:
     """One file system's turn inside a block: its cells, in the order in which they run."""
 
     block: int
@@ -27,7 +27,7 @@ class Visit:
     """Whether it belongs to a diagnostic block."""
 
 
-def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
+def whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
     """Return the whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
 
     Inside each block the file systems come in a new random order, and inside each file system its cells do too:
@@ -36,37 +36,37 @@ def visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
     """
     rng = random.Random(seed)  # noqa: S311  # an order that can be drawn again, no secret
     return tuple(
-        replace(visit, stage=number)
+        replace(plot, stage=number)
         for number, stage in enumerate(sweep.stages)
         for block in (*stage.warmup, *stage.counted)
-        for visit in _block(stage, block, rng)
+        for plot in _block(stage, block, rng)
     )
 
 
-def diagnostic_visits(sweep: Sweep, seed: int) -> tuple[Visit, ...]:
+def diagnostic_whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
     """Return the order of the diagnostic blocks, which follow all others and hold every cell once each.
 
     They are drawn by themselves: the order of the other blocks is the same without them. Cells that an extension has
     added have diagnostic blocks of their own, after those of the cells that were there before.
     """
     return tuple(
-        replace(visit, stage=number, warmup=True, diagnostic=True)
+        replace(plot, stage=number, warmup=True, diagnostic=True)
         for number, stage in enumerate(sweep.stages)
         for rng in [random.Random(derived(seed, "explain", *([number] if number else [])))]  # noqa: S311  # no secret
         for block in range(1, sweep.design.explain + 1)
-        for visit in _block(replace(stage, cells=stage.added_cells), block, rng)
+        for plot in _block(replace(stage, cells=stage.added_cells), block, rng)
     )
 
 
-def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[Visit]:
+def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[WholePlot]:
     sweep, own = stage.sweep, frozenset(stage.cells)
     for filesystem in _shuffled(sweep.filesystems, rng):
         waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in own]
         cells = _shuffled(waiting, rng)
         if sweep.design.fresh_filesystem == "cell":
-            yield from (Visit(block, block < 1, filesystem, (cell,)) for cell in cells)
+            yield from (WholePlot(block, block < 1, filesystem, (cell,)) for cell in cells)
         elif cells:
-            yield Visit(block, block < 1, filesystem, tuple(cells))
+            yield WholePlot(block, block < 1, filesystem, tuple(cells))
 
 
 def _shuffled(items: tuple[T, ...] | list[T], rng: random.Random) -> list[T]:

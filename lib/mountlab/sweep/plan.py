@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
+from itertools import groupby
 
 from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
@@ -14,13 +15,14 @@ from mountlab.box.machine_parsers import drive_logs, sensor_files
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
 from mountlab.checks.asked import device_reads
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
-from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, Sweep
+from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, StepRole, Sweep
 from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES, guarded_steps, is_made
 from mountlab.filesystems.base import BLOCK_DEVICE, evidence_step, script_step
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
+from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
 from mountlab.sweep.clients import (
     ClientMount,
@@ -33,7 +35,7 @@ from mountlab.sweep.clients import (
     planned_client,
     refusal,
 )
-from mountlab.sweep.design import Visit, diagnostic_visits, visits
+from mountlab.sweep.design import WholePlot, diagnostic_whole_plots, whole_plots
 from mountlab.sweep.feasible import Facts, check_feasible
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.untrusted import check_plain
@@ -116,7 +118,7 @@ def _hand_over() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WholePlot:
+class PlannedPlot:
     """Trials on one mount. `mount` is None where the mount lasts for the whole run."""
 
     mount: PlannedMount | None
@@ -129,6 +131,19 @@ class WholePlot:
     @property
     def diagnostic(self) -> bool:
         return self.trials[0].diagnostic
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedBlock:
+    """The whole plots of one block. Diagnostic blocks have numbers of their own."""
+
+    number: int
+    diagnostic: bool
+    whole_plots: tuple[PlannedPlot, ...]
+
+    @property
+    def trials(self) -> Iterator[PlannedTrial]:
+        return (trial for plot in self.whole_plots for trial in plot.trials)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +161,7 @@ class Plan:
     controls: tuple[PlannedMount, ...]
     """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
-    whole_plots: tuple[WholePlot, ...]
+    whole_plots: tuple[PlannedPlot, ...]
     user: str = ""
     """Who logs in on the box."""
     clients: tuple[PlannedClient, ...] = ()
@@ -155,6 +170,20 @@ class Plan:
     @property
     def trials(self) -> tuple[PlannedTrial, ...]:
         return tuple(trial for whole_plot in self.whole_plots for trial in whole_plot.trials)
+
+    @property
+    def blocks(self) -> tuple[PlannedBlock, ...]:
+        """The blocks in the order in which they run."""
+        grouped = groupby(self.whole_plots, key=lambda plot: (plot.block, plot.diagnostic))
+        return tuple(
+            PlannedBlock(number=number, diagnostic=diagnostic, whole_plots=tuple(plots))
+            for (number, diagnostic), plots in grouped
+        )
+
+    @property
+    def counted_blocks(self) -> tuple[PlannedBlock, ...]:
+        """All but the diagnostic ones; blocks of the warm-up are among them."""
+        return tuple(block for block in self.blocks if not block.diagnostic)
 
     @property
     def mounts(self) -> tuple[PlannedMount, ...]:
@@ -209,7 +238,7 @@ class Plan:
         yield self.opening.undo
 
 
-def _expected_s(whole_plots: Sequence[WholePlot], mounts: tuple[PlannedMount, ...]) -> float:
+def _expected_s(whole_plots: Sequence[PlannedPlot], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
     made = (*mounts, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
     trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
@@ -232,7 +261,7 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
     check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     planner = Planner(sweep, box, facts, run_id, owner, seed)
-    order, diagnostic = visits(sweep, seed), diagnostic_visits(sweep, seed)
+    order, diagnostic = whole_plots(sweep, seed), diagnostic_whole_plots(sweep, seed)
     once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
     traced = bool(sweep.design.explain)
     lasting = {
@@ -240,26 +269,26 @@ def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, o
         for number, stage in enumerate(sweep.stages)
         for fs in (stage.sweep.filesystems if once else ())
     }
-    whole_plots = (*_whole_plots(planner, order, lasting), *_whole_plots(planner, diagnostic, lasting))
+    plots = (*_planned_plots(planner, order, lasting), *_planned_plots(planner, diagnostic, lasting))
     check_sockets(
-        tuple(endpoint for whole_plot in whole_plots for trial in whole_plot.trials for endpoint in trial.endpoints),
+        tuple(endpoint for plot in plots for trial in plot.trials for endpoint in trial.endpoints),
         planner.clients,
     )
     controls = tuple(each for fs in sweep.filesystems for each in planner.controls(fs))
-    return planner.plan(controls=controls, lasting=tuple(lasting.values()), whole_plots=whole_plots)
+    return planner.plan(controls=controls, lasting=tuple(lasting.values()), whole_plots=plots)
 
 
-def _whole_plots(
-    planner: Planner, order: tuple[Visit, ...], lasting: Mapping[tuple[int, str], PlannedMount]
-) -> Iterator[WholePlot]:
+def _planned_plots(
+    planner: Planner, order: tuple[WholePlot, ...], lasting: Mapping[tuple[int, str], PlannedMount]
+) -> Iterator[PlannedPlot]:
     number = 0
-    for index, visit in enumerate(order, start=1):
-        name = f"{DIAGNOSTIC if visit.diagnostic else 'm'}{index:03d}-{visit.filesystem.name}"
-        fresh = None if lasting else planner.mount(name, visit.filesystem, diagnostic=visit.diagnostic)
-        mount = fresh or lasting[visit.stage, visit.filesystem.name]
-        trials = tuple(planner.trial(number + i, visit, cell, mount) for i, cell in enumerate(visit.cells, start=1))
+    for index, plot in enumerate(order, start=1):
+        name = f"{DIAGNOSTIC if plot.diagnostic else 'm'}{index:03d}-{plot.filesystem.name}"
+        fresh = None if lasting else planner.mount(name, plot.filesystem, diagnostic=plot.diagnostic)
+        mount = fresh or lasting[plot.stage, plot.filesystem.name]
+        trials = tuple(planner.trial(number + i, plot, cell, mount) for i, cell in enumerate(plot.cells, start=1))
         number += len(trials)
-        yield WholePlot(mount=fresh, trials=trials)
+        yield PlannedPlot(mount=fresh, trials=trials)
 
 
 @dataclass(frozen=True)
@@ -292,7 +321,7 @@ class Planner:
         *,
         controls: tuple[PlannedMount, ...] = (),
         lasting: tuple[PlannedMount, ...] = (),
-        whole_plots: tuple[WholePlot, ...] = (),
+        whole_plots: tuple[PlannedPlot, ...] = (),
     ) -> Plan:
         """The plan of a run that does this."""
         return Plan(
@@ -364,16 +393,14 @@ class Planner:
 
     def _questions(self, fs: Filesystem, step: Step, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return a step of a control, with what is asked of the kernel before a mount, and after its evidence."""
-        suffix = (step.keep or "").removesuffix(".txt").removeprefix("mount").removeprefix("evidence")
-        if step.keep not in (f"mount{suffix}.txt", f"evidence{suffix}.txt"):
-            return (step,)
-        argv = next((each.argv for each in steps if each.keep == f"mount{suffix}.txt"), ("timed.sh",))
-        mount = argv[argv.index("timed.sh") + 1 :]
-        if not mount:  # below an overlay may lie a directory that was there before
-            return (step,)
-        of = fs.over if suffix and fs.over else fs
+        mounts = [other for other in steps if other.role is StepRole.MOUNT and other.below == step.below]
+        if step.role not in (StepRole.MOUNT, StepRole.EVIDENCE) or not mounts:
+            return (step,)  # without a mount: below an overlay may lie a directory that was there before
+        suffix = BELOW if step.below else ""
+        mount = mounts[0].argv[mounts[0].argv.index("timed.sh") + 1 :]
+        of = fs.over if step.below and fs.over else fs
         words = [word for option in of.options for word in split_options(option)]
-        if step.keep == f"mount{suffix}.txt":
+        if step.role is StepRole.MOUNT:
             why = "is an unknown option refused?"
             return (self._marked(script_step("strict.sh", *mount, why=why, keep=f"strict{suffix}.txt")), step)
         # The two mounts judge one option; some options of an overlay leave its layers unfit for the next mount.
@@ -390,7 +417,7 @@ class Planner:
     def trial(
         self,
         number: int,
-        visit: Visit,
+        plot: WholePlot,
         cell: Cell,
         mount: PlannedMount,
         precondition: int = 0,
@@ -398,13 +425,13 @@ class Planner:
     ) -> PlannedTrial:
         """Return a trial; or that round of those that precede it, which differs in its seed. `rate`: of a search, the
         arrival rate that it has come to; the first one where it is 0."""
-        trial_id = f"{DIAGNOSTIC if visit.diagnostic else 't'}{number:04d}"
+        trial_id = f"{DIAGNOSTIC if plot.diagnostic else 't'}{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, family = TOOLS[cell.workload.tool], FAMILIES[mount.filesystem.type]
-        series = "explain" if visit.diagnostic else "block"
+        series = "explain" if plot.diagnostic else "block"
         # Of a search each cell has arrivals of its own: the bets on two searches must be independent.
         own = ("cell", cell.id) if cell.workload.search else ("round", precondition) if precondition else ()
-        seed = derived(self.seed, series, visit.block, *own)
+        seed = derived(self.seed, series, plot.block, *own)
         driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(mount.filesystem, self.facts)
         target = family.target_of(mount.filesystem, mount.place)
@@ -416,13 +443,13 @@ class Planner:
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=self.sweep.design.trial_timeout_s)
         ready = _ready(command, cache, in_memory=in_memory)
-        traced = visit.diagnostic and not precondition
+        traced = plot.diagnostic and not precondition
         head = self._head(command, ready, programs, cell, cache, mount, directory, output)
         head += f"\n{traced_head(cell.workload, command.timeout_s, self.facts)}" if traced else ""
         return PlannedTrial(
             trial_id=trial_id,
-            block=visit.block,
-            warmup=visit.warmup,
+            block=plot.block,
+            warmup=plot.warmup,
             cell=cell,
             mount=mount.id,
             command=command,
@@ -436,8 +463,8 @@ class Planner:
             endpoints=driven,
             skip=mount.skip or refusal(mount.filesystem, cell.workload) or "",
             diagnostic=traced,
-            redrawn=partial(self.trial, number, visit, cell, mount) if cell.workload.precondition else None,
-            at_rate=partial(self.trial, number, visit, cell, mount, 0) if cell.workload.search else None,
+            redrawn=partial(self.trial, number, plot, cell, mount) if cell.workload.precondition else None,
+            at_rate=partial(self.trial, number, plot, cell, mount, 0) if cell.workload.search else None,
         )
 
     def _sampler(self) -> str:

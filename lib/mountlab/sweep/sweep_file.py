@@ -71,8 +71,8 @@ class DesignFile(File):
     """A trial that runs longer is stopped. It is a timeout: worse than every trial that ended."""
     retries: Annotated[int, Field(ge=0, le=10)] = 1
     """How often a trial is tried again at once that failed for a reason that may pass: it was killed, memory ran
-    out, or a client was lost. A timeout is never repeated. One that fails all the same, or for another reason, sets its
-    cell aside: it has no more trials."""
+    out, or a client was lost. A timeout is never repeated. Two trials of a cell in a row that fail so in every attempt,
+    or one that fails for another reason, set the cell aside: it has no more trials."""
     sample_every: TimeText | Literal[False] = "100ms"
     """How often the box's counters are read while a tool runs, for the figures over time: at most ten times a second,
     and half as often after each hundred times. `false`: never."""

@@ -20,7 +20,7 @@ from mountlab.results import store
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import as_trial
+from mountlab.runner.trial_executor import as_trial
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.fio_report import FILE as FIO_REPORT

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 from mountlab.box.embedded import loopback, open_box
 from mountlab.box.ssh import Endpoint, SshBox, connect
-from mountlab.core.model import Box, Stop, Sweep, Trial
+from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.units import NS_PER_S
 from mountlab.results import store
 from mountlab.results.writer import RunWriter
@@ -73,7 +73,7 @@ class Silent:
 
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
-    def leave(self, stops: Sequence[Stop], trials: Sequence[PlannedTrial]) -> None: ...
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None: ...
     def notice(self, text: str) -> None: ...
 
 

@@ -22,7 +22,7 @@ from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
 
-VERSION = 6
+VERSION = 7
 """Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
@@ -40,7 +40,7 @@ TABLES = {
     "trials": """run VARCHAR, trial_id VARCHAR, block INTEGER, warmup BOOLEAN, cell VARCHAR, filesystem VARCHAR,
         workload VARCHAR, tool VARCHAR, factors JSON, mount VARCHAR, status VARCHAR, reason VARCHAR,
         started_at TIMESTAMP, elapsed_s DOUBLE, attempts INTEGER, set_aside BOOLEAN, seed BIGINT,
-        diagnostic BOOLEAN""",
+        diagnostic BOOLEAN, exhausted BOOLEAN""",
     "measurements": """run VARCHAR, trial_id VARCHAR, block INTEGER, warmup BOOLEAN, cell VARCHAR, filesystem VARCHAR,
         workload VARCHAR, tool VARCHAR, factors JSON, metric VARCHAR, label VARCHAR, unit VARCHAR, value DOUBLE,
         step DOUBLE""",

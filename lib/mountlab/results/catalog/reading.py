@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -47,6 +47,8 @@ SETTLED_S = 2.0
 _UNLIKE = frozenset({"repeats", "seed", "level", "until", "smallest_effect", "estimate", "blocks", "strict", "metrics"})
 """Of a design: what does not change what a trial is."""
 _TRIAL_COLUMNS = tuple(field.name for field in fields(Trial))
+_TRIAL_DEFAULTS = {field.name: field.default for field in fields(Trial) if field.default is not MISSING}
+"""Values of the columns that rows of an earlier schema lack."""
 _FACTS = ("hostname", "kernel", "os", "machine", "cpu_model")
 _COUNTS = ("cpus", "memory_bytes")
 _ROOM = 1 << 63
@@ -152,7 +154,7 @@ def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[
     if truth["exclude.yml"] is not None or schema < WITH_TIMEOUTS:
         return [asdict(trial) for trial in read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
-    return [{"attempts": 1, "set_aside": False, "seed": None, "diagnostic": False, **row} for row in rows]
+    return [{**_TRIAL_DEFAULTS, **row} for row in rows]
 
 
 def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -164,7 +166,7 @@ def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
     columns["started_at"] = [moment(each) for each in columns["started_at"]]
     types = {
         "block": pa.int32(), "attempts": pa.int32(), "warmup": pa.bool_(), "set_aside": pa.bool_(),
-        "diagnostic": pa.bool_(),
+        "diagnostic": pa.bool_(), "exhausted": pa.bool_(),
         "seed": pa.int64(), "elapsed_s": pa.float64(), "started_at": pa.timestamp("us"),
     }  # fmt: skip
     arrays = {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mountlab.core.model import Filesystem, Place, Step
+from mountlab.core.model import Filesystem, Place, Step, StepRole
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
 from mountlab.filesystems.guard import GUARD, unguarded, uuid_for
 from mountlab.runner.conformance.rules import NAME, Rule, require
@@ -118,6 +118,7 @@ def what_it_makes_is_undone(case: FamilyCase) -> None:
         require(
             step.undo == ("umount", step.argv[-1]), "undo of a mount", got=step.undo, allowed=f"umount {step.argv[-1]}"
         )
+        require(step.role is StepRole.MOUNT, "role of a mount", got=step.role, allowed="StepRole.MOUNT (mount_step)")
         require(step.keep in ("mount.txt", "mount-below.txt"), "keep of a mount", got=step.keep, allowed="mount.txt")
     mounted = case.family.mounted_as(case.fs)
     is_mounted = mounted not in (NOT_MOUNTED, BLOCK_DEVICE)

@@ -1,0 +1,46 @@
+"""Which cells of a run have further trials: the effect of finished trials on later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mountlab.analysis.stopping import stop_rule
+from mountlab.checks.outcome import set_aside
+from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.runner.contracts import Journal
+from mountlab.sweep.plan import PlannedBlock, PlannedTrial
+
+
+class CellStates:
+    """The state of every cell: still measured, stopped by the rule of the design, or set aside after a failure.
+
+    All of it follows from the journal, so a resumed run decides as the interrupted one would have done.
+    """
+
+    def __init__(self, sweep: Sweep, journal: Journal) -> None:
+        self.stops: dict[str, CellStop] = {}
+        """Cell to why the stop rule ended it."""
+        self.set_aside: dict[str, str] = {}
+        """Cell to why its later trials are skipped."""
+        self.rates: dict[str, float] = {}
+        """Cell of a search to the arrival rate of its next trial; the planned rate holds for the others."""
+        self._sweep, self._journal = sweep, journal
+        self._rule = stop_rule(sweep)
+
+    def wants(self, trial: PlannedTrial) -> bool:
+        """Return whether a trial is still to be run. A stop rule ends counted trials only."""
+        stopped = trial.cell.id in self.stops and not trial.diagnostic
+        return not stopped and not self._journal.has(trial.trial_id)
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Take note of trials that have ended: some of them set their cell aside."""
+        self.set_aside |= set_aside(trials)
+
+    def decide_stops(self, block: PlannedBlock) -> list[CellStop]:
+        """Apply the stop rule before a block, and return the cells that it ends now."""
+        if self._rule is None or block.diagnostic or block.number <= self._rule.fewest_blocks:
+            return []
+        decision = self._rule.decide(*self._journal.measured(self._sweep), before=block.number, stopped=self.stops)
+        self.stops |= decision.stops
+        self.rates = dict(decision.rates)
+        return list(decision.stops.values())

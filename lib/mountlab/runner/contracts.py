@@ -1,0 +1,30 @@
+"""What a run needs from outside: a journal that keeps results, and a receiver of progress reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mountlab.checks.outcome import Files
+from mountlab.core.frames import pd
+from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.sweep.plan import PlannedTrial
+
+
+class Journal(Protocol):
+    """Where results go as soon as they exist (mountlab.results.writer.RunWriter)."""
+
+    def has(self, trial_id: str) -> bool: ...
+    def record(self, trial: Trial, files: Files) -> None: ...
+    def keep_mount(self, mount_id: str, files: Files) -> None: ...
+    def ended(self) -> list[Trial]: ...
+    def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]: ...
+
+
+class Progress(Protocol):
+    """The receiver of reports on a run (mountlab.runner.progress)."""
+
+    def begin(self, trial: PlannedTrial) -> None: ...
+    def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
+    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None: ...
+    def notice(self, text: str) -> None: ...

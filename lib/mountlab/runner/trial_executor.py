@@ -1,0 +1,213 @@
+"""One trial: attempted, retried, judged and recorded."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from mountlab.box.care import kill_run
+from mountlab.box.connection import BoxConnection
+from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, ends_cell, judge, never_ended, unpack
+from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
+from mountlab.core.model import Status, Trial
+from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
+from mountlab.runner.cell_state import CellStates
+from mountlab.runner.clients import Clients
+from mountlab.runner.contracts import Journal, Progress
+from mountlab.runner.interruption import Interruption
+from mountlab.sweep.plan import Plan, PlannedTrial
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.parsing import parsed
+from mountlab.tools.precondition import FILE as ROUNDS_FILE
+from mountlab.tools.precondition import Rounds, level
+
+COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
+"""The argument with which trial.sh returns the files of a killed trial."""
+
+
+class MountUnfit(Exception):
+    """A file system must be made again before the next trial: a trial has spoilt it, or found it unfit."""
+
+
+@dataclass
+class MountUses:
+    """What trials have done with the file systems that are mounted now."""
+
+    used: set[str] = field(default_factory=set)
+    """Mounts on which a trial has run."""
+    preconditioned: set[tuple[str, str]] = field(default_factory=set)
+    """Mount and cell whose rounds of preconditioning have been run."""
+
+    def forget(self, mount_id: str) -> None:
+        """Forget a file system that is made again."""
+        self.used.discard(mount_id)
+        self.preconditioned = {(mount, cell) for mount, cell in self.preconditioned if mount != mount_id}
+
+
+class TrialExecutor:
+    """Executes the trials of one run on mounted file systems.
+
+    `makes_again`: whether a trial whose file system was found unfit gets a new one, once.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        box: BoxConnection,
+        clients: Clients,
+        journal: Journal,
+        progress: Progress,
+        cells: CellStates,
+        interruption: Interruption,
+        mount_uses: MountUses,
+        *,
+        makes_again: bool = True,
+    ) -> None:
+        self._plan, self._box, self._clients, self._journal, self._progress = plan, box, clients, journal, progress
+        self._cells, self._interruption, self._uses, self._makes_again = cells, interruption, mount_uses, makes_again
+        self._got_new_mount: set[str] = set()
+        """Trials for which a file system was made again because they had found it unfit."""
+
+    def runnable(self, trials: Sequence[PlannedTrial], failures: dict[str, str]) -> list[PlannedTrial]:
+        """Record the trials that cannot be run, and return the others. `failures`: mount to why there is none."""
+        for trial in trials:
+            if reason := trial.skip or self._cells.set_aside.get(trial.cell.id, ""):
+                self.record_not_run([trial], "skipped", reason)
+            elif reason := failures.get(trial.mount, ""):
+                self.record_not_run([trial], "failed", reason)
+        return [trial for trial in trials if self._cells.wants(trial)]
+
+    def record_not_run(self, trials: Sequence[PlannedTrial], status: Status, reason: str) -> None:
+        """Record those of these trials that are not in the journal."""
+        for planned in trials:
+            if not self._journal.has(planned.trial_id):
+                self._record(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {})
+
+    def run(self, planned: PlannedTrial) -> None:
+        """Run and record one trial: attempted until it gives a measurement, fails for a reason that stays, or is out of
+        retries (mountlab.checks.outcome.CONSEQUENCES).
+
+        Raises MountUnfit where its file system has to be made again: for this trial, if that is not recorded, else for
+        the next. A trial that is cut off by BoxRestarted or ClientLost is recorded as failed.
+        """
+        if planned.at_rate and not planned.warmup and planned.cell.id in self._cells.rates:
+            planned = planned.at_rate(self._cells.rates[planned.cell.id])
+        self._progress.begin(planned)
+        try:
+            self._run(planned)
+        except (BoxRestarted, ClientLost) as error:
+            self.record_not_run([planned], "failed", str(error))
+            raise
+
+    def _run(self, planned: PlannedTrial) -> None:
+        rounds = self._precondition(planned)
+        began, started = datetime.now(UTC), time.monotonic()
+        attempts = Attempts((self._attempt(planned),))
+        while attempts.last.retry and len(attempts.each) <= self._plan.sweep.design.retries:
+            attempts = Attempts((*attempts.each, self._attempt(planned)))
+        elapsed_s = time.monotonic() - started
+        last = attempts.last
+        may_get_new_mount = self._makes_again and planned.trial_id not in self._got_new_mount
+        if last.refused and planned.mount in self._uses.used and may_get_new_mount:
+            self._got_new_mount.add(planned.trial_id)
+            raise MountUnfit
+        self._uses.used.add(planned.mount)
+        trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
+        if not trial.diagnostic:
+            trial = replace(trial, set_aside=ends_cell(last, trial, self._journal.ended()))
+        self._record(planned, trial, {**attempts.files, **rounds})
+        if last.spoilt:
+            raise MountUnfit
+
+    def _record(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
+        commands = {"argv": json.dumps(list(planned.command.argv)).encode()}
+        if unmeasured := _unmeasured(planned):
+            commands[COMMANDS] = commands_text(unmeasured).encode()
+        self._journal.record(trial, {**files, **commands})
+        self._cells.add([trial])
+        self._progress.end(planned, trial)
+
+    def _precondition(self, planned: PlannedTrial) -> Files:
+        """Run the rounds that a workload asks for before its first trial on a file system, and return their record."""
+        workload, key = planned.cell.workload, (planned.mount, planned.cell.id)
+        if not workload.precondition or key in self._uses.preconditioned:
+            return {}
+        rounds = Rounds(workload.precondition)
+        assert planned.redrawn is not None
+        while not rounds.done:
+            outcome = self._attempt(planned.redrawn(len(rounds.levels) + 1))
+            if outcome.error:
+                rounds = replace(rounds, failed=outcome.reason)
+            else:
+                figures = parsed(workload, ToolOutput.from_files(outcome.files))
+                rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
+        self._uses.preconditioned.add(key)
+        return {ROUNDS_FILE: rounds.text().encode()}
+
+    def _attempt(self, planned: PlannedTrial) -> Outcome:
+        return self._clients.around(planned, lambda: self._attempt_on_box(planned))
+
+    def _attempt_on_box(self, planned: PlannedTrial) -> Outcome:
+        try:
+            with self._interruption.at_once():
+                done = self._box.run(planned.argv, timeout_s=planned.timeout_s, root=self._plan.privileged)
+        except BoxTimeout:
+            files = self._collect(planned)
+            return Outcome(files=files, error=never_ended(files, planned.timeout_s))
+        except FloodError as error:
+            return Outcome(files=self._collect(planned), error=ToolError(str(error)))
+        except KeyboardInterrupt:
+            kill_run(self._box, self._plan.run_id)
+            raise
+        files = unpack(done.stdout) if done.ok else {"stderr": done.stderr, **self._collect(planned)}
+        ended = Ended(exit_status=done.exit_status, archive=done.stdout, said=done.error_text)
+        return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s, parse=parsed)
+
+    def _collect(self, planned: PlannedTrial) -> dict[str, bytes]:
+        """Kill the processes of a trial that could not end itself, and return the files that it left."""
+        kill_run(self._box, self._plan.run_id)
+        try:
+            done = self._box.run((*planned.argv, COLLECT), timeout_s=COLLECT_TIMEOUT_S, root=self._plan.privileged)
+        except BoxTimeout:
+            return {}
+        return unpack(done.stdout)
+
+
+def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:
+    """Return the commands before the measured one: files are laid out, and the page cache is prepared."""
+    return [RanCommand("lays out what is read; not measured", argv) for argv in planned.command.prepare] + [
+        RanCommand("makes the page cache what it is to be; not measured", argv) for argv in planned.ready
+    ]
+
+
+def as_trial(
+    planned: PlannedTrial,
+    status: Status,
+    reason: str,
+    began: datetime,
+    elapsed_s: float,
+    attempts: Attempts | None = None,
+) -> Trial:
+    """Return the journal's record of a planned trial. `attempts`: none of a trial that was not run."""
+    return Trial(
+        trial_id=planned.trial_id,
+        block=planned.block,
+        warmup=planned.warmup,
+        cell=planned.cell.id,
+        filesystem=planned.cell.filesystem.name,
+        workload=planned.cell.workload.name,
+        tool=planned.cell.workload.tool,
+        factors=dict(planned.cell.workload.factors),
+        mount=planned.mount,
+        status=status,
+        reason=reason,
+        started_at=began.isoformat(timespec="milliseconds"),
+        elapsed_s=round(elapsed_s, 6),
+        attempts=len(attempts.each) if attempts else 1,
+        seed=planned.command.seed,
+        diagnostic=planned.diagnostic,
+        exhausted=attempts is not None and attempts.last.retry,
+    )
