@@ -119,7 +119,7 @@ check: env lint ## linters, types, the fast tests, and those of the repository i
 # Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
 test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
-	@$(PYTEST) -m "$(TESTED)" --ignore=tests/dev $(ARGS)
+	@$(PYTEST) -m "$(TESTED)" $(ARGS)
 
 # In one run, so that what they share (a sweep, a page, the virtual box) is made once.
 test-all: check ## both, and what repeats them: each mount option and file system in the guest, faults, hostile input, simulations

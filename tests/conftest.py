@@ -41,8 +41,11 @@ HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKE
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
 NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
 """What Mountlab and apt say where no package server is within reach."""
-OF_THE_PROGRAM = {"test_how_to", "test_notebook_colours", "test_notebooks_run"}
-"""What of tests/project runs the program: the notebooks, and the commands of the documents."""
+OF_THE_PROGRAM = {
+    "test_how_to", "test_notebook_colours", "test_notebooks_run",
+    "test_calibration", "test_capacity_calibration", "test_capacity_servers",
+}  # fmt: skip
+"""What of tests/project and tests/dev runs the program: notebooks, commands of the documents, simulated statistics."""
 
 FIRST = "box", "browser", "slow"
 """Tests with these marks begin first, in this order."""

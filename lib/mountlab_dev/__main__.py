@@ -79,9 +79,9 @@ def _bench_gate(arguments: Arguments) -> int:
 
 
 def _calibrate(arguments: Arguments) -> int:
-    from mountlab.stats.calibration import FULL, SHORT, put
-
     from mountlab_dev.calibration import TABLES
+    from mountlab_dev.calibration.document import put
+    from mountlab_dev.calibration.tables import FULL, SHORT
 
     tables = []
     for make in TABLES:

@@ -35,10 +35,10 @@ from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.trial_executor import as_trial
 from mountlab.stats.adjusted import family
-from mountlab.stats.calibration.tables import generator
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
+from mountlab.stats.simulated import generator
 from mountlab.sweep.sweep_file import ParameterError
 from mountlab_dev.calibration import limits
 from repetition import others_long

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from mountlab.core.model import Extensions
 from mountlab.stats import compare, family
-from mountlab.stats.calibration.processes import normal
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.extended import SHRINK, level_after, true_p
 from mountlab.stats.sequential import level_after as level_after_rule
 from mountlab.stats.sequential import true_p_one_sided
+from mountlab.stats.simulated import normal
 from mountlab_dev.calibration import extended
 from numpy.typing import NDArray
 from repetition import others_long

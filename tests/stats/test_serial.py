@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from mountlab.core.model import Until
 from mountlab.stats import sequential, serial
-from mountlab.stats.calibration.processes import autocorrelated, normal
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
+from mountlab.stats.simulated import autocorrelated, normal
 from mountlab_dev.calibration.stopped import OrderedRuns
 from rows import every_row
 from scipy import stats

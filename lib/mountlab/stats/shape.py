@@ -398,3 +398,18 @@ def _rows(samples: ArrayLike) -> Floats:
     if not np.all(np.isfinite(rows)):
         raise ValueError("values must be finite: a missing figure is left out, not NaN")
     return rows
+
+
+P_VALUES: dict[str, Callable[[ArrayLike], Floats]] = {
+    "drift": drift_p,
+    "step": step_p,
+    "autocorrelated": autocorrelated_p,
+    "two_modes": two_modes_p,
+}
+"""The tests with a p value, by the key of `SUSPICIOUS_P`."""
+
+
+def any_suspicious(samples: ArrayLike) -> NDArray[np.bool_]:
+    """Return whether a sample, one a row, raises any caveat of shape or order; too small a one raises none."""
+    below = [p(samples) < SUSPICIOUS_P[key] for key, p in P_VALUES.items()]
+    return np.asarray(np.any([outlier_mask(samples).any(axis=1), *below], axis=0))

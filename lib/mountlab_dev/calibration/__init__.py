@@ -3,9 +3,7 @@
 Every figure has a seed of its own, so that the same code gives the same tables.
 """
 
-from mountlab.stats.calibration import tables
-from mountlab.stats.calibration.tables import Maker
-
+from mountlab_dev.calibration import tables
 from mountlab_dev.calibration.boxes import over_few_boxes, parts_of_unlike_runs, parts_of_variance
 from mountlab_dev.calibration.capacities import (
     lengths_of_trials,
@@ -31,6 +29,7 @@ from mountlab_dev.calibration.stopped import (
     ratios_when_stopping,
     spread_of_stopped_runs,
 )
+from mountlab_dev.calibration.tables import Maker
 
 TABLES: tuple[Maker, ...] = (
     *tables.TABLES, scales_of_means, means_of_like_neighbours, ratios_when_stopping, means_of_stopped_runs,

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from mountlab.stats.between import spread
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.estimates import t_quantile
 from mountlab.stats.over_boxes import further_box, over_boxes
+from mountlab.stats.simulated import LEVEL, NOISE, Floats, Generator, generator
 from numpy.typing import NDArray
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import Effort
 
 BOXES = (2, 3, 5, 10)
 BLOCKS = 5

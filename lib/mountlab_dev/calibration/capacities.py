@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from mountlab.stats.calibration.document import HalfWidth, Share, Table, Trials
-from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
 from mountlab.stats.capacity_order import change, is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end, ratio
+from mountlab.stats.simulated import LEVEL, Floats, Generator, generator
 from scipy import stats
 
+from mountlab_dev.calibration.document import HalfWidth, Share, Table, Trials
 from mountlab_dev.calibration.servers import LATE, REQUESTS, SERVERS, Server
+from mountlab_dev.calibration.tables import Effort, held
 
 HALF_WIDTH, MOST = 0.05, 60
 """How precise a search is to be, and its trials at most."""

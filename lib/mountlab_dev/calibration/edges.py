@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 from mountlab.stats.adjusted import family
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import CELLS, LEVEL, MARGIN, SIZES, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
+from mountlab.stats.simulated import LEVEL, MARGIN, Floats, Generator, generator
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import CELLS, SIZES, Effort, held
 
 SPREADS = (0.0, 0.3, 0.5, 1.0, 2.0)
 """Standard deviations of a trial, in steps."""

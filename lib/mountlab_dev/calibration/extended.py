@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import LISTED, Floats, Process, drifting
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.extended import level_after
+from mountlab.stats.simulated import LEVEL, Floats, Process, drifting, generator
 from numpy.typing import NDArray
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.processes import LISTED
+from mountlab_dev.calibration.tables import Effort
 
 FIRST, EXTENSIONS, MOST_BLOCKS = 5, 5, 320
 """Blocks before the first look, extensions at most, and blocks at most."""

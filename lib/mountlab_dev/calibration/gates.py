@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.looks import Looks, Unit, counted
 from mountlab.stats.margin import AgainstMargin, against_margin
+from mountlab.stats.simulated import LEVEL, NOISE, Floats, Generator, generator
 from numpy.typing import NDArray
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import Effort
 
 FIGURES, GATE_MARGIN = 10, 0.05
 TWICE = (1 + GATE_MARGIN) ** 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.histograms import FEWEST_BEYOND, Histogram, enough, middle, percentile_ns
+from mountlab.stats.simulated import LEVEL, Floats, Generator, generator
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import Effort, held
 
 SCALE_NS = 100_000
 TRIALS = 5

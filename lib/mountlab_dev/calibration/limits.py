@@ -7,12 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 from mountlab.stats.adjusted import family
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
+from mountlab.stats.simulated import LEVEL, MARGIN, NOISE, Floats, Generator, generator
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import Effort, held
 
 STALLS, STALLED_TIMES = 0.2, 50.0
 """How many trials stall, and how many times as long such a trial would have taken."""

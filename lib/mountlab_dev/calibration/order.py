@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from mountlab.core.numbers import counted
 from mountlab.stats import shape
-from mountlab.stats.calibration.document import Share, Table, Trials
-from mountlab.stats.calibration.processes import NOISE, Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate
 from mountlab.stats.capacity_order import change, is_precise, searched_capacity
+from mountlab.stats.simulated import LEVEL, NOISE, Floats, Generator, generator
 
 from mountlab_dev.calibration.capacities import HALF_WIDTH, MOST, RANGE, searches
+from mountlab_dev.calibration.document import Share, Table, Trials
 from mountlab_dev.calibration.servers import SERVERS, Server
+from mountlab_dev.calibration.tables import Effort
 
 # ── few blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from mountlab.stats.calibration.document import Runs, Share, Table
-from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.changes import Change, Level, find_changes
+from mountlab.stats.simulated import LEVEL, Floats, Generator, generator
+
+from mountlab_dev.calibration.document import Runs, Share, Table
+from mountlab_dev.calibration.tables import Effort
 
 RUNS = (30, 100)
 MANY_LOOKS = 1_000

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from mountlab.core.model import Until
 from mountlab.stats import sequential
-from mountlab.stats.calibration.document import Share, Table, Trials
-from mountlab.stats.calibration.processes import Floats, normal
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator, naive_blocks
 from mountlab.stats.estimates import Estimates, estimate_samples
+from mountlab.stats.simulated import LEVEL, Floats, generator, normal
 from numpy.typing import NDArray
+
+from mountlab_dev.calibration.document import Share, Table, Trials
+from mountlab_dev.calibration.tables import Effort, naive_blocks
 
 CV, HALF_WIDTH = 0.05, 0.03
 """Of the trials; and what is asked of the interval of their mean, as a share of it."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import Floats, Generator
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.looks import SIDE
 from mountlab.stats.margin import AgainstMargin, against_margin
 from mountlab.stats.run_spread import ASSUMED, RunSpread, compare_rows_of_runs
+from mountlab.stats.simulated import LEVEL, Floats, Generator, generator
 
+from mountlab_dev.calibration.document import Share, Table
 from mountlab_dev.calibration.gates import FIGURES, GATE_MARGIN, TWICE
+from mountlab_dev.calibration.tables import Effort
 
 QUIET, BLOCKS = 0.01, 10
 """The cv of trials, which is small beside what runs differ by; and the trials of a run."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import Process, gamma, lognormal, mirrored, normal
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator, held
 from mountlab.stats.estimates import Estimates, estimate_samples
+from mountlab.stats.simulated import LEVEL, Process, gamma, generator, lognormal, normal
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.processes import mirrored
+from mountlab_dev.calibration.tables import Effort, held
 
 SIZES = (3, 5, 10, 20)
 PROCESSES = (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from mountlab.stats.calibration.processes import Floats, Generator
+from mountlab.stats.simulated import Floats, Generator
 
 REQUESTS, WARM_UP = 30_000, 2_000
 """Requests of a trial that count, and those before them: the server is empty when they begin."""

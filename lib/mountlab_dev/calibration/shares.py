@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import Process, gamma, lognormal, normal
-from mountlab.stats.calibration.tables import LEVEL, Effort, generator
 from mountlab.stats.estimates import Floats
 from mountlab.stats.shares import (
     DifferenceShare,
@@ -17,6 +14,10 @@ from mountlab.stats.shares import (
     share_of_difference,
     shares_of_parts,
 )
+from mountlab.stats.simulated import LEVEL, Process, gamma, generator, lognormal, normal
+
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.tables import Effort
 
 BLOCKS = (3, 5, 10)
 PARTS = 10

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from mountlab.core.model import Until
 from mountlab.core.numbers import counted
-from mountlab.stats import sequential, shape
+from mountlab.stats import sequential, shape, simulated
 from mountlab.stats.adjusted import ComparisonSet, family, look_level
 from mountlab.stats.between import Spread, alike_p, spread
-from mountlab.stats.calibration import processes
-from mountlab.stats.calibration.document import Share, Table, Trials
-from mountlab.stats.calibration.processes import NOISE, Floats, Generator, Process, normal, shifted_gamma
-from mountlab.stats.calibration.tables import LEVEL, MARGIN, Effort, generator, held
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
+from mountlab.stats.simulated import LEVEL, MARGIN, NOISE, Floats, Generator, Process, generator, normal
 from numpy.typing import NDArray
+
+from mountlab_dev.calibration.document import Share, Table, Trials
+from mountlab_dev.calibration.processes import shifted_gamma
+from mountlab_dev.calibration.tables import Effort, held
 
 # ── ratios that decide ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,8 +68,8 @@ def ratios_when_stopping(effort: Effort) -> Table:
         "contain the truth. *Wider*: of comparisons that stopped before the last block, those with an interval wider "
         "than required."
     )
-    skewed = (processes.lognormal(0.3), processes.gamma(), shifted_gamma(2.0))
-    listed = (normal(), *skewed, processes.two_modes(), processes.autocorrelated())
+    skewed = (simulated.lognormal(0.3), simulated.gamma(), shifted_gamma(2.0))
+    listed = (normal(), *skewed, simulated.two_modes(), simulated.autocorrelated())
     rows = tuple((process.name, _of_sweeps(process, effort.sweeps)) for process in listed)
     return Table("stopping-ratios", says, effort.sweeps, ("trials", "false", "hold", "wider", "blocks"), rows)
 
@@ -166,7 +167,7 @@ def means_of_like_neighbours(effort: Effort) -> Table:
 
 
 def _like_neighbours(correlation: float, cells: int, intervals: int) -> tuple[Share | Trials, ...]:
-    process = processes.autocorrelated(correlation) if correlation else normal()
+    process = simulated.autocorrelated(correlation) if correlation else normal()
     runs = max(1, intervals // cells)
     drawn = process.draw(generator("stopping neighbours", correlation, cells), (runs * cells, CELLS.max))
     values = drawn.reshape(runs, cells, CELLS.max)

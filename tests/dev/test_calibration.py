@@ -7,33 +7,20 @@ import re
 from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from mountlab.analysis import cells as analysis
 from mountlab.checks.few import COVERED_BY_FEW, rests_on
 from mountlab.core import disk
-from mountlab.core.errors import InputError, ParameterError
+from mountlab.core.errors import InputError
 from mountlab.core.model import Measurement, Trial
-from mountlab.stats import compare, estimate, shape
-from mountlab.stats.calibration import (
-    FULL,
-    KINDS,
-    Effort,
-    Share,
-    Table,
-    processes,
-    put,
-    read,
-    tables,
-    what_if_frame,
-    what_if_sentence,
-    what_would,
-)
+from mountlab.stats import compare, estimate, shape, simulated
 from mountlab_dev.__main__ import CALIBRATION, main
-from mountlab_dev.calibration import TABLES, gates, rules
+from mountlab_dev.calibration import TABLES, gates, processes, rules, tables
 from mountlab_dev.calibration.capacities import searched_capacities
+from mountlab_dev.calibration.document import Share, Table, put, read
+from mountlab_dev.calibration.tables import FULL, Effort
 from rows import every_row
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
@@ -405,14 +392,14 @@ def test_few_trials_are_told_what_their_interval_rests_on() -> None:
 
 
 def test_an_interval_of_the_tables_is_one_of_a_report() -> None:
-    process = processes.lognormal(0.3)
+    process = simulated.lognormal(0.3)
     share = tables.mean_covered(process, 5, 50)
     samples = process.draw(tables.generator("mean", process.name, 5), (50, 5))
     assert share.hits == sum(each.low <= process.mean <= each.high for each in map(estimate, samples.tolist()))
 
 
 def test_a_ratio_of_the_tables_is_one_of_a_report() -> None:
-    process = processes.gamma()
+    process = simulated.gamma()
     share = tables.ratio_covered(process, process, 4, 50)
     ours, theirs = process.sides(tables.generator("ratio", process.name, process.name, 4), 2, (50, 4))
     ratios = [compare(list(zip(*pair, strict=True))) for pair in zip(ours.tolist(), theirs.tolist(), strict=True)]
@@ -421,7 +408,7 @@ def test_a_ratio_of_the_tables_is_one_of_a_report() -> None:
 
 def test_the_verdicts_of_the_tables_are_those_of_a_whole_analysis() -> None:
     """A sweep of ten file systems, of which two differ, from measurements to comparisons."""
-    cells = processes.normal(0.02).sides(np.random.default_rng(4), 10, (1, 6))[:, 0]
+    cells = simulated.normal(0.02).sides(np.random.default_rng(4), 10, (1, 6))[:, 0]
     cells[3] *= 1.2
     cells[7] *= 0.8
     names = [f"fs{i}" for i in range(10)]
@@ -458,7 +445,7 @@ def trial(filesystem: str, block: int) -> Trial:
 
 
 @each_process
-def test_a_process_has_the_means_that_it_claims(process: processes.Process) -> None:
+def test_a_process_has_the_means_that_it_claims(process: simulated.Process) -> None:
     """By 200,000 trials; of drift and steps the first of two counts, which is the truth that they are held to."""
     changing = process.name.startswith(("drifting", "one step", "one trial"))
     values = process.draw(np.random.default_rng(1), (100_000, 2))[:, : 1 if changing else 2]
@@ -470,31 +457,31 @@ def test_a_process_has_the_means_that_it_claims(process: processes.Process) -> N
 
 
 def test_trials_are_autocorrelated_as_claimed() -> None:
-    values = processes.autocorrelated(0.5).draw(np.random.default_rng(2), (50_000, 6))
+    values = simulated.autocorrelated(0.5).draw(np.random.default_rng(2), (50_000, 6))
     assert np.corrcoef(values[:, 2], values[:, 3])[0, 1] == pytest.approx(0.5, abs=0.02)
     assert values.std(axis=0) == pytest.approx([0.05] * 6, rel=0.02)
 
 
 def test_drift_and_step_go_as_far_as_claimed() -> None:
     rng = np.random.default_rng(3)
-    drifting = processes.drifting(4).draw(rng, (20_000, 5)).mean(axis=0)
+    drifting = simulated.drifting(4).draw(rng, (20_000, 5)).mean(axis=0)
     assert drifting == pytest.approx([1, 0.95, 0.9, 0.85, 0.8], abs=0.003)
     stepping = processes.stepping(4).draw(rng, (20_000, 5)).mean(axis=0)
     assert stepping == pytest.approx([1, 1, 0.8, 0.8, 0.8], abs=0.003)
 
 
 def test_what_the_box_does_acts_on_all_sides_alike() -> None:
-    one, other = processes.drifting(4).sides(np.random.default_rng(5), 2, (20_000, 5))
+    one, other = simulated.drifting(4).sides(np.random.default_rng(5), 2, (20_000, 5))
     assert np.log(one / other).mean(axis=0) == pytest.approx([0] * 5, abs=0.003)
-    one, other = processes.autocorrelated().sides(np.random.default_rng(5), 2, (20_000, 5))
+    one, other = simulated.autocorrelated().sides(np.random.default_rng(5), 2, (20_000, 5))
     assert np.corrcoef(one[:, 0], other[:, 0])[0, 1] == pytest.approx(0.5, abs=0.03)
 
 
-@every_row("name", KINDS)
+@every_row("name", simulated.KINDS)
 @every_row("cv", [0.02, 0.3])
 def test_a_process_for_a_coefficient_of_variation_has_it(name: str, cv: float) -> None:
     """Of a process that drifts it is that of the first trial."""
-    process = KINDS[name](cv)
+    process = simulated.KINDS[name](cv)
     values = process.draw(np.random.default_rng(6), (200_000, 1))
     assert values.std() / values.mean() == pytest.approx(cv, rel=0.25 if name == "two modes" else 0.03)
 
@@ -551,7 +538,7 @@ SOME = tuple(make for make in TABLES if make.__name__ in CHEAP)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some tables of few cases each: that each table has a place is tested above."""
     for name in ("FULL", "SHORT"):
-        monkeypatch.setattr(f"mountlab.stats.calibration.{name}", TINY)
+        monkeypatch.setattr(f"mountlab_dev.calibration.tables.{name}", TINY)
     monkeypatch.setattr("mountlab_dev.calibration.TABLES", SOME)
 
 
@@ -589,73 +576,3 @@ def test_the_words_of_the_page_are_those_of_its_source() -> None:
 def without_tables(page: str) -> str:
     """The page with all its places empty."""
     return re.sub(r"(<!-- calibrate: \S+ -->\n).*?(<!-- end -->)", r"\1\2", page, flags=re.DOTALL)
-
-
-# --- what would n have told? ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_what_n_would_have_told_is_what_the_tables_say() -> None:
-    """Another simulation of the same: two modes of 30 %, twice as fast, at n = 3; and the power of 10 normal pairs."""
-    cv = math.sqrt(0.3 * 0.7)  # of two sharp modes at 1 and 2
-    told = what_would(3, kind="two modes", cv=cv)
-    assert told.covered == pytest.approx(read(TEXT, "few")["two modes, 30 % at 2 times the speed", "n = 3"], abs=0.04)
-    assert told.caveats == 0.0, "three trials show nothing"
-    power = read(TEXT, "power")["5 % found, the only comparison of the sweep", "n = 10"]
-    assert what_would(10).verdicts["faster"] == pytest.approx(power, abs=0.06)
-
-
-def test_a_told_run_is_that_of_a_report() -> None:
-    told = what_would(4, kind="gamma", cv=0.3, runs=20)
-    for values, low, high in told.first(20):
-        ours = estimate(values)
-        assert (low, high) == (ours.low, ours.high)
-    assert told.covered == sum(low <= told.truth <= high for _, low, high in told.first(20)) / 20
-    assert sum(told.verdicts.values()) == pytest.approx(1)
-
-
-@pytest.mark.slow
-def test_an_effect_the_other_way_is_slower_and_none_may_be_the_same() -> None:
-    slower, none = what_would(10, cv=0.02, effect=0.9, runs=200), what_would(30, cv=0.01, effect=1.0, runs=200)
-    assert slower.verdicts["slower"] > 0.95
-    assert none.verdicts["same"] > 0.95
-
-
-@pytest.mark.slow
-def test_more_trials_tell_more_in_a_table_and_in_words() -> None:
-    told = [what_would(n, kind="drifting", runs=300) for n in (3, 30)]
-    table = what_if_frame(told)
-    assert list(table.index) == [3, 30]
-    assert table.loc[3, "half an interval"] > table.loc[30, "half an interval"]
-    assert table.loc[30, "intervals that hold the truth"] == 0.0
-    assert table.loc[30, "some caveat of shape"] > 99
-    assert what_if_sentence(told[1]).startswith(
-        "n = 30, drifting: 0 % of the 95 % intervals hold the truth (cv 5 %); half an"
-    )
-    assert "the report would have said: faster" in what_if_sentence(told[1])
-
-
-def test_the_same_question_has_the_same_answer() -> None:
-    assert what_would(5, runs=50).verdicts == what_would(5, runs=50).verdicts
-
-
-@every_row(
-    ("wrong", "text"),
-    [
-        (
-            {"kind": "norml"},
-            "no such kind of trials\n  where:   kind\n  got:     'norml'\n  allowed: normal, lognormal,",
-        ),
-        ({"kind": "norml"}, "did you mean 'normal'?"),
-        ({"n": 1}, "not so many trials\n  where:   n\n  got:     1\n  allowed: 2 to 200"),
-        ({"cv": 5.0}, "no such spread\n  where:   cv\n  got:     5.0\n  allowed: 0.001 to 1 (0.05 is 5 %)"),
-        (
-            {"effect": 0.0},
-            "no such effect\n  where:   effect\n  got:     0.0\n  allowed: 0.1 to 10 (1.05 is 5 % faster)",
-        ),
-    ],
-)
-def test_what_cannot_be_simulated_is_an_error(wrong: dict[str, Any], text: str) -> None:
-    with pytest.raises(ParameterError) as error:
-        what_would(**{"n": 3, **wrong})
-    assert text in str(error.value)

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab.core import disk
-from mountlab.stats.calibration import FULL, read
 from mountlab.stats.capacity import RateTrial, capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab_dev.calibration import capacities as made
+from mountlab_dev.calibration.document import read
 from mountlab_dev.calibration.servers import SERVERS, Server
+from mountlab_dev.calibration.tables import FULL
 from repetition import others_long
 from scipy import stats
 
@@ -66,7 +67,7 @@ def test_methods_repeats_the_least_coverage() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("stats-test_calibration")  # whose tables are made of the same searches
+@pytest.mark.xdist_group("dev-test_calibration")  # whose tables are made of the same searches
 @pytest.mark.parametrize(
     ("server", "cases"),
     [(SERVERS[0], 5), *(pytest.param(server, 20, marks=pytest.mark.long) for server in SERVERS)],

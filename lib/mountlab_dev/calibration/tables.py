@@ -6,20 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-
 from mountlab.core.findings import Verdict
 from mountlab.core.model import Until
-from mountlab.stats import sequential, shape
+from mountlab.stats import sequential, shape, simulated
 from mountlab.stats.adjusted import family, look_level, verdict
-from mountlab.stats.calibration import processes
-from mountlab.stats.calibration.document import Share, Table
-from mountlab.stats.calibration.processes import LISTED, SKEWED, Floats, Generator, Process, normal
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
+from mountlab.stats.simulated import LEVEL, MARGIN, Floats, Process, generator, normal
+from numpy.typing import NDArray
 
-SEED = 20_140_101
-LEVEL = 0.95
+from mountlab_dev.calibration import processes
+from mountlab_dev.calibration.document import Share, Table
+from mountlab_dev.calibration.processes import LISTED, SKEWED
+
 SIZES = (3, 5, 10, 30)
 FEW = (2, 3, 4, 5, 6, 7, 8, 9)
 
@@ -47,11 +46,6 @@ SHORT = Effort(samples=2_000, sweeps=60, looks=500, checks=250, series=16, gates
 Maker = Callable[[Effort], Table]
 
 
-def generator(*names: object) -> Generator:
-    """Return a generator for one figure, whatever was simulated before it."""
-    return np.random.default_rng([SEED, *"/".join(map(str, names)).encode()])
-
-
 # ── coverage with a fixed number of trials ───────────────────────────────────────────────────────────────────────────
 
 
@@ -65,7 +59,7 @@ def coverage_of_few(effort: Effort) -> Table:
     """Return the same for fewer than ten trials, and for what they cannot show: the assumptions that `few.rests_on`
     names."""
     says = "Intervals of a **mean** at 95 % for **few trials**, and for trials whose shape so few cannot show."
-    unseen = (normal(), processes.lognormal(1.0), processes.two_modes(), processes.drifting())
+    unseen = (normal(), simulated.lognormal(1.0), simulated.two_modes(), simulated.drifting())
     return _by_size("few", says, unseen, FEW, lambda p, n: mean_covered(p, n, effort.samples))
 
 
@@ -167,7 +161,6 @@ def naive_blocks(values: Floats, until: Until) -> NDArray[np.intp]:
 
 CELLS = 40
 EFFECT = 1.05
-MARGIN = 0.02
 VERDICT_SIZES = (3, 5, 10, 20, 30)
 
 
@@ -260,26 +253,21 @@ def verdicts(candidates: Floats, baselines: Floats, until: Until | None = None) 
 
 # ── caveats of shape and order ───────────────────────────────────────────────────────────────────────────────────────
 
-P_VALUES: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
-    "drift": ("drift", shape.drift_p),
-    "step": ("step", shape.step_p),
-    "autocorrelated": ("autocorrelated", shape.autocorrelated_p),
-    "two modes": ("two_modes", shape.two_modes_p),
-}
+P_VALUES = {key.replace("_", " "): (key, p) for key, p in shape.P_VALUES.items()}
 """Caveat to the key of its limit and its test."""
 SHOULD: tuple[tuple[Process, tuple[str, ...]], ...] = (
     (normal(), ()),
-    (processes.lognormal(0.05), ()),
-    (processes.lognormal(0.3), ()),
-    (processes.gamma(), ()),
-    (processes.lognormal(1.0), ("outliers",)),
+    (simulated.lognormal(0.05), ()),
+    (simulated.lognormal(0.3), ()),
+    (simulated.gamma(), ()),
+    (simulated.lognormal(1.0), ("outliers",)),
     (processes.with_outlier(), ("outliers",)),
-    (processes.two_modes(), ("two modes", "outliers")),
-    (processes.two_modes(0.5), ("two modes",)),
-    (processes.autocorrelated(), ("autocorrelated",)),
-    (processes.autocorrelated(0.8), ("autocorrelated",)),
-    (processes.drifting(2.0), ("drift",)),
-    (processes.drifting(), ("drift",)),
+    (simulated.two_modes(), ("two modes", "outliers")),
+    (simulated.two_modes(0.5), ("two modes",)),
+    (simulated.autocorrelated(), ("autocorrelated",)),
+    (simulated.autocorrelated(0.8), ("autocorrelated",)),
+    (simulated.drifting(2.0), ("drift",)),
+    (simulated.drifting(), ("drift",)),
     (processes.stepping(2.0), ("step",)),
     (processes.stepping(), ("step",)),
 )
@@ -325,14 +313,6 @@ def _warned(process: Process, should: tuple[str, ...], samples: int, cells: int)
 
 def _suspected(process: Process, n: int, samples: int) -> Floats:
     return process.draw(generator("caveats", process.name, n), (samples, n))
-
-
-def any_caveat(rows: Floats) -> NDArray[np.bool_]:
-    """Return whether a sample, one a row, raises any caveat of shape or order; too small a one raises none."""
-    found = shape.outlier_mask(rows).any(axis=1)
-    for key, p in P_VALUES.values():
-        found = found | (p(rows) < shape.SUSPICIOUS_P[key])
-    return np.asarray(found)
 
 
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────────────────────────
