@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.box import care
-from mountlab.box.care import CheckRow, Leftover
+from mountlab.box import care, leftovers
+from mountlab.box.care import CheckRow
 from mountlab.box.facts import parse_sections
+from mountlab.box.leftovers import Leftover
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.core.model import Box, Program, ScratchDevice
@@ -329,25 +330,25 @@ def test_a_failed_installation_shows_what_it_said() -> None:
 
 def test_what_the_script_prints() -> None:
     printed = "process\t1\t42 fio --x\t\nmount\t0\t/srv/m/a\\040b\ttarget is busy \nroot\t1\t/srv/m\t\n"
-    assert care.parse_leftovers(printed) == [
+    assert leftovers.parse_leftovers(printed) == [
         Leftover("process", "42 fio --x", True),
         Leftover("mount", "/srv/m/a b", False, "target is busy"),
         Leftover("root", "/srv/m", True),
     ]
-    assert care.parse_leftovers("") == []
+    assert leftovers.parse_leftovers("") == []
 
 
 @every_row("line", ["", "mount\t1\t/srv", "cheese\t1\tx\t", "mount\tyes\tx\t"])
 def test_an_answer_that_cannot_be_read(line: str) -> None:
     with pytest.raises(BoxError, match="cannot be read"):
-        care.parse_leftovers(f"{line}\n")
+        leftovers.parse_leftovers(f"{line}\n")
 
 
 def test_clean_asks_who_we_are_before_it_becomes_root() -> None:
     box = ReplayBox(rights="sudo").answer(("id", "-u"), "1000\n")
     box.when(lambda argv: "mountlab-roots" in argv, "/srv/m\n/dev/shm/o\n")
     box.when(lambda argv: argv[3:9] == ("mountlab-clean", "list", "1000", "", "/srv/m", "/dev/shm/o"))
-    assert care.clean(box, dry_run=True) == []
+    assert leftovers.remove_leftovers(box, dry_run=True) == []
     assert [call.root for call in box.calls] == [False, False, True]
 
 
@@ -355,7 +356,7 @@ def test_without_rights_clean_runs_as_the_user() -> None:
     box = ReplayBox(rights="none").answer(("id", "-u"), "1000\n")
     box.when(lambda argv: "mountlab-roots" in argv, "/srv/m\n/dev/shm/o\n")
     box.when(lambda argv: argv[4:5] == ("clean",), "root\t1\t/srv/m\t\n")
-    assert care.clean(box) == [Leftover("root", "/srv/m", True)]
+    assert leftovers.remove_leftovers(box) == [Leftover("root", "/srv/m", True)]
 
 
 def test_a_process_that_does_not_end_is_an_error() -> None:
@@ -363,11 +364,11 @@ def test_a_process_that_does_not_end_is_an_error() -> None:
         lambda argv: argv[4:7] == ("kill", "", "run1"), "process\t1\t7 dd\t\nprocess\t0\t8 fio --x\t\n"
     )
     with pytest.raises(LeftoverError) as caught:
-        care.kill_run(box, "run1")
+        leftovers.kill_run(box, "run1")
     assert caught.value.where == "box replay, run run1"
     assert caught.value.got == "8 fio --x"
     with pytest.raises(ValueError, match="needs a run id"):
-        care.kill_run(box, "")
+        leftovers.kill_run(box, "")
 
 
 @pytest.mark.slow

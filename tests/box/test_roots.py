@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.box import roots
-from mountlab.box.care import Leftover, clean_argv, parse_leftovers
+from mountlab.box.leftovers import Leftover, parse_leftovers, remove_leftovers_argv
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.model import Box, Filesystem, Lease, Place
@@ -82,7 +82,9 @@ class Machine:
         return self.do(("sh", "-c", roots_script(), OPEN, "look", str(self.mount_root), str(self.output_root)))
 
     def clean(self, mode: str = "clean", owner: str = "") -> list[Leftover]:
-        done = self.do(clean_argv(mode, str(os.getuid()), str(self.mount_root), str(self.output_root), owner))  # type: ignore[arg-type]
+        done = self.do(
+            remove_leftovers_argv(mode, str(os.getuid()), str(self.mount_root), str(self.output_root), owner)
+        )  # type: ignore[arg-type]
         assert (done.returncode, done.stderr) == (0, "")
         return parse_leftovers(done.stdout)
 

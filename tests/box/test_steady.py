@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.box.care import resource
 from mountlab.box.connection import Completed
+from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell
-from mountlab.box.steady import JobAnswer, SteadyBox, _Heart, beat_s, lease_argv
+from mountlab.box.scripts import script_text
+from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
 from mountlab.sweep.clients import opening
@@ -314,7 +315,7 @@ def children(pid: int) -> list[int]:
 
 def told(lease: Lease, *asked: bytes) -> bytes:
     """What a new shell on the box answers."""
-    text = resource("job.sh").encode() + b"".join(asked)
+    text = script_text("job.sh").encode() + b"".join(asked)
     argv = ("sh", "-s", lease.output_dir, "END")
     return subprocess.run(argv, input=text, capture_output=True, timeout=LIMIT_S, check=False).stdout
 
@@ -474,7 +475,7 @@ def test_what_is_no_answer_is_none(printed: bytes) -> None:
 def test_while_it_holds_something_the_box_hears_of_us_and_at_the_end_no_more(
     steady: SteadyBox, machine: Machine, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mountlab.box.steady.BEAT_S", 0.01)
+    monkeypatch.setattr("mountlab.box.lease.BEAT_S", 0.01)
     with steady.holding(lease, lambda: False):
         wait_until("three signs of life", lambda: machine.heard[0].lines > 2)
     assert machine.heard[0].closed
@@ -634,7 +635,7 @@ def test_a_lease_that_is_made_anew_while_its_run_ends_is_closed(lease: Lease) ->
         made.append(Heard(deaf=not made))
         return made[-1]
 
-    heart = _Heart(attend, 0.01)
+    heart = Heartbeat(attend, 0.01)
     heart.begin()
     assert again.wait(LIMIT_S)
     heart.stop()

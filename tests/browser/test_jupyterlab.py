@@ -12,7 +12,7 @@ import pytest
 import yaml
 from chromium import needs_chromium
 from labpage import ERRORS, POLL_MS, WINDOW, OpenNotebook, Server, copied, jupyterlab
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.core import disk
 from mountlab.core.model import Trial
@@ -198,7 +198,7 @@ def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenN
     assert notebook.errors() == [], "a person who stops a run is not shown a traceback"
     assert f'run_path = mountlab.resume("{run_path}")' in notebook.output_of(LAST_BEFORE_RUN)
     with open_box(paths.load_box(BOX)) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from disks import command
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
@@ -148,7 +148,7 @@ def test_settings_are_given_back_by_box_clean_after_kill_9(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     with open_box(paths.load_box("local")) as connection:
-        found = care.clean(connection)
+        found = leftovers.remove_leftovers(connection)
     assert [each for each in found if not each.removed] == []
     kinds = [each.name.split()[0] for each in found if each.kind == "borrowed"]
     assert sorted(kinds) == ["setting"] * 4 + ["zram"]
@@ -212,12 +212,12 @@ def test_what_cannot_be_given_back_keeps_its_record_until_it_can(
         holder = subprocess.Popen(["sleep", "60"], stdin=held)
     try:
         with open_box(paths.load_box("local")) as connection:
-            stuck = [each for each in care.clean(connection) if not each.removed]
+            stuck = [each for each in leftovers.remove_leftovers(connection) if not each.removed]
             assert "borrowed" in {each.kind for each in stuck}
             assert (run_dir / "borrowed").read_text().count("zram") == 1
             holder.kill()
             holder.wait()
-            assert all(each.removed for each in care.clean(connection))
+            assert all(each.removed for each in leftovers.remove_leftovers(connection))
     finally:
         holder.kill()
         holder.wait()

@@ -14,8 +14,8 @@ from typing import Any
 import mountlab
 import pytest
 from mountlab import sections
-from mountlab.box import care
 from mountlab.box.embedded import open_box
+from mountlab.box.leftovers import Leftover, remove_leftovers
 from mountlab.core import disk
 from mountlab.core.errors import BoxInUse
 from mountlab.report.execute import execute
@@ -34,9 +34,9 @@ RANDREAD = {**FIO, "rw": "randread"}
 TINY = {"drop_caches": False, "shortest_trial": "0s", "trial_timeout": "60s"}
 
 
-def leftovers() -> list[care.Leftover]:
+def leftovers() -> list[Leftover]:
     with open_box(paths.load_box("local")) as another:
-        return care.clean(another, dry_run=True)
+        return remove_leftovers(another, dry_run=True)
 
 
 def entry(raw: dict[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from disks import command
-from mountlab.box.care import Leftover, check, clean, clean_argv, kill_run, parse_leftovers, prepare
+from mountlab.box.care import check, prepare
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
+from mountlab.box.leftovers import Leftover, kill_run, parse_leftovers, remove_leftovers, remove_leftovers_argv
 from mountlab.box.testing import RecordingBox
 from mountlab.core.model import Box, Program
 from waiting import LIMIT_S, wait_until
@@ -75,18 +76,21 @@ def end(*processes: subprocess.Popen[bytes]) -> None:
 
 def test_empty_roots_are_removed_and_then_there_is_nothing(local: BoxConnection, roots: tuple[Path, Path]) -> None:
     mount_root, output_root = roots
-    assert shown(clean(local, dry_run=True)) == [("root", str(output_root), False), ("root", str(mount_root), False)]
+    assert shown(remove_leftovers(local, dry_run=True)) == [
+        ("root", str(output_root), False),
+        ("root", str(mount_root), False),
+    ]
     assert mount_root.exists()
-    assert shown(clean(local)) == [("root", str(output_root), True), ("root", str(mount_root), True)]
+    assert shown(remove_leftovers(local)) == [("root", str(output_root), True), ("root", str(mount_root), True)]
     assert not mount_root.exists()
-    assert clean(local) == []
+    assert remove_leftovers(local) == []
 
 
 def test_directories_without_our_marker_are_not_ours(local: BoxConnection, roots: tuple[Path, Path]) -> None:
     for root in roots:
         (root / ".mountlab").unlink()
         (root / "thesis.tex").write_text("precious")
-    assert clean(local) == []
+    assert remove_leftovers(local) == []
     assert all((root / "thesis.tex").exists() for root in roots)
 
 
@@ -94,7 +98,7 @@ def test_a_marker_that_is_a_link_is_no_marker(local: BoxConnection, roots: tuple
     for root in roots:
         (root / ".mountlab").unlink()
         (root / ".mountlab").symlink_to("/etc/passwd")
-    assert clean(local) == []
+    assert remove_leftovers(local) == []
 
 
 def test_a_root_that_is_a_symbolic_link_is_refused(
@@ -104,7 +108,7 @@ def test_a_root_that_is_a_symbolic_link_is_refused(
     roots[0].rename(real)
     roots[0].symlink_to(real)
     (real / "run").mkdir()
-    found = clean(local)
+    found = remove_leftovers(local)
     assert Leftover("root", str(roots[0]), False, "a symbolic link: not touched") in found
     assert (real / "run").exists()
 
@@ -112,7 +116,7 @@ def test_a_root_that_is_a_symbolic_link_is_refused(
 @pytest.mark.requires_root
 def test_a_root_of_somebody_else_is_refused(local: BoxConnection, roots: tuple[Path, Path]) -> None:
     os.chown(roots[0], 12345, 12345)
-    found = clean(local)
+    found = remove_leftovers(local)
     assert Leftover("root", str(roots[0]), False, "it belongs to user 12345: not touched") in found
     assert roots[0].exists()
 
@@ -132,7 +136,7 @@ def test_run_directories_go_and_links_are_neither_followed_nor_removed(
     others = {run / "link", roots[0] / ".hidden link", roots[1] / "tab\tand \\ backslash"}
     for each in others:
         each.symlink_to(precious)
-    listed = clean(local, dry_run=True)
+    listed = remove_leftovers(local, dry_run=True)
     assert {(left.kind, left.name) for left in listed} == {
         ("files", str(run)),
         ("root", str(roots[0])),
@@ -141,14 +145,14 @@ def test_run_directories_go_and_links_are_neither_followed_nor_removed(
     }
     assert {left.removed for left in listed} == {False}
     assert run.exists()
-    found = clean(local)
+    found = remove_leftovers(local)
     assert {left.name for left in found if left.kind == "foreign" and not left.removed} == {*map(str, others)}
     assert {left.note for left in found} == {"not made by Mountlab: not touched"}
     assert not (run / "img").exists()
     assert (precious / "file").exists()
     for each in others:
         each.unlink()
-    assert all(left.removed for left in clean(local))
+    assert all(left.removed for left in remove_leftovers(local))
     assert not roots[0].exists()
     assert not roots[1].exists()
     assert (precious / "file").exists()
@@ -171,7 +175,7 @@ def test_mounts_and_loop_devices_of_others_stay(local: BoxConnection, roots: tup
             with file.open("wb") as opened:
                 opened.truncate(1 << 20)
             loops.append(command("losetup", "-f", "--show", file))
-        found = clean(local)
+        found = remove_leftovers(local)
         assert {left.name for left in found if left.kind == "foreign"} == {str(disk), str(image), str(beside)}
         assert {left.kind for left in found} == {"foreign", "root"}, "the other root is empty, and goes"
         assert (disk / "thesis.tex").read_text() == "precious"
@@ -191,9 +195,9 @@ def test_a_root_that_is_a_mount_point_stays_and_serves_again(local: BoxConnectio
         for _ in range(2):
             (roots[0] / ".mountlab").write_text("found\n")
             (roots[0] / RUN / "img").mkdir(parents=True)
-            assert all(left.removed for left in clean(local))
+            assert all(left.removed for left in remove_leftovers(local))
             assert [path.name for path in roots[0].iterdir()] == ["lost+found"]
-            assert clean(local) == []
+            assert remove_leftovers(local) == []
     finally:
         command("umount", roots[0])
 
@@ -205,9 +209,9 @@ def test_an_output_root_inside_the_mount_root(roots: tuple[Path, Path]) -> None:
     (inner / ".mountlab").touch()
     box = Box(name="local", host="", embedded="loopback", mount_root=str(mount_root), output_root=str(inner))
     with open_box(box) as connection:
-        names = [left.name for left in clean(connection)]
+        names = [left.name for left in remove_leftovers(connection)]
         assert names == [str(inner / RUN), str(inner), str(mount_root)]
-        assert clean(connection) == []
+        assert remove_leftovers(connection) == []
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -252,13 +256,13 @@ def test_clean_ends_processes_of_runs_in_our_roots_and_of_no_others(
         sleeper(OTHER),
     )
     try:
-        listed = clean(local, dry_run=True)
+        listed = remove_leftovers(local, dry_run=True)
         assert {left.name.split()[0] for left in listed if left.kind == "process"} == {
             str(ours.pid),
             str(inside.pid),
         } | {str(child) for parent in (ours, inside) for child in children(parent.pid)}
         assert ours.poll() is None
-        assert all(left.removed for left in clean(local))
+        assert all(left.removed for left in remove_leftovers(local))
         assert (ours.wait(LIMIT_S), inside.wait(LIMIT_S), others.poll()) == (-signal.SIGTERM, -signal.SIGTERM, None)
     finally:
         end(ours, inside, others)
@@ -286,7 +290,7 @@ def test_what_the_box_itself_unmounts_meanwhile_is_gone(tmp_path: Path, roots: t
     second.parent.mkdir()
     second.write_text(f'#!/bin/sh\n{shutil.which("umount")} "$@"\necho "$2: not mounted." >&2\nexit 32\n')
     second.chmod(0o755)
-    argv = clean_argv("clean", str(os.getuid()), *map(str, roots), "")
+    argv = remove_leftovers_argv("clean", str(os.getuid()), *map(str, roots), "")
     path = f"{second.parent}:{os.environ['PATH']}"
     printed = subprocess.run(argv, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True).stdout
     found = parse_leftovers(printed)
@@ -312,12 +316,12 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
     image.unlink()  # the kernel now says '(deleted)'
     worker = sleeper(RUN, "cd '" + str(inner) + "'; echo; sleep 60", cwd=inner)
 
-    listed = clean(local, dry_run=True)
+    listed = remove_leftovers(local, dry_run=True)
     assert [left.name for left in listed if left.kind == "mount"] == [str(inner), str(inner), str(mnt)]
     assert [left.name for left in listed if left.kind == "loop"] == [f"{loop} ({image})"]
     assert mounted(inner)
 
-    found = clean(local)
+    found = remove_leftovers(local)
     worker.communicate()
     assert [left for left in found if not left.removed] == []
     kinds = [left.kind for left in found if left.kind != "process"]
@@ -325,7 +329,7 @@ def test_mounts_go_deepest_first_then_loop_devices_then_files(local: BoxConnecti
     assert found[0].kind == "process"
     assert not mounted(mnt)
     assert not roots[0].exists()
-    assert clean(local) == []
+    assert remove_leftovers(local) == []
 
 
 @pytest.mark.requires_program("losetup")
@@ -350,7 +354,7 @@ def test_a_loop_device_that_somebody_has_open_for_a_moment_is_waited_for(
     opened, holder = threading.Event(), threading.Thread(target=hold_for_a_moment)
     holder.start()
     assert opened.wait(LIMIT_S)
-    found = clean(local)
+    found = remove_leftovers(local)
     holder.join()
     assert {left.name for left in found if left.kind == "loop"} == {f"{loop} ({image})"}
     assert [left for left in found if not left.removed] == []
@@ -363,14 +367,14 @@ def test_what_is_busy_stays_is_said_and_goes_the_next_time(local: BoxConnection,
     command("mount", "-t", "tmpfs", "mountlab", mnt)
     (mnt / "file").touch()
     with (mnt / "file").open() as held:
-        found = {left.kind: left for left in clean(local) if left.name != str(roots[1])}
+        found = {left.kind: left for left in remove_leftovers(local) if left.name != str(roots[1])}
         assert not found["mount"].removed
         assert "busy" in found["mount"].note
         assert (found["files"].removed, found["files"].note) == (False, f"something is still mounted below {mnt}")
         assert (found["root"].removed, found["root"].note) == (False, "not empty")
         assert held.readable()
         assert (mnt / "file").exists()
-    assert all(left.removed for left in clean(local))
+    assert all(left.removed for left in remove_leftovers(local))
     assert not roots[0].exists()
 
 
@@ -392,7 +396,7 @@ def test_check_of_this_machine_changes_nothing(local: BoxConnection, roots: tupl
 
 
 def test_cleaning_asks_little_of_a_box_where_there_is_nothing(local: BoxConnection) -> None:
-    clean(local)
+    remove_leftovers(local)
     box = RecordingBox(local)
-    assert clean(box) == []
+    assert remove_leftovers(box) == []
     assert len(box.calls) <= 3

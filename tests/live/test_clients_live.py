@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 import yaml
 from mountlab.box.embedded import open_box
+from mountlab.box.scripts import script_argv
 from mountlab.box.ssh import SshBox
-from mountlab.box.steady import script_argv
 from mountlab.checks.clients import shares
 from mountlab.core.errors import ClientLost
 from mountlab.filesystems.directory import Directory

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
@@ -61,7 +61,7 @@ def measure(tmp_path: Path, entry: dict[str, Any], filesystems: dict[str, Any]) 
     resolved = as_is(filesystems=filesystems, workloads={"mine": entry}, design={"repeats": 1})
     path = workflow.run(resolved, results=tmp_path / "results")
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
     return store.load_run(path)
 
 
@@ -166,7 +166,7 @@ def test_a_program_that_prints_nothing_is_timed_and_one_has_a_metric_of_its_own(
     assert {(each.metric, each.more_is_better) for each in run.comparisons} == {("elapsed", False), ("score", True)}
     assert "better" in (run.path / "comparisons.csv").read_text().splitlines()[0]
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 def script_tool(place: Path, script: str, words: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.__main__ import main
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.results import paths
 from mountlab.runner import workflow
@@ -43,7 +43,7 @@ def test_the_demo_prints_the_answer_and_the_path_of_the_report_and_leaves_nothin
     assert ["dd-write", "tmpfs", "/", "ext4"] in rows
     assert ["fio-random-write", "ramfs", "/", "ext4"] in rows
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 @pytest.mark.long

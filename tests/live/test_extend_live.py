@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.__main__ import main
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.core.errors import Interrupted
 from mountlab.report import execute, kernels
@@ -92,7 +92,7 @@ def test_a_run_is_extended_by_blocks_and_a_file_system_and_a_trial_is_left_out(
     ):
         assert text in page, text
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from disks import BTRFS_SIZE, Disks, command
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.evidence import device_chain
@@ -118,7 +118,7 @@ def one_run(place: Path, of: dict[str, dict[str, Any]], workloads: dict[str, dic
         path = workflow.run(resolved, results=place / "results")
         assert list(directory.iterdir()) == []
         with open_box(paths.load_box("local")) as connection:
-            assert care.clean(connection, dry_run=True) == []
+            assert leftovers.remove_leftovers(connection, dry_run=True) == []
         return store.load_run(path)
 
 

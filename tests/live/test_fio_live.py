@@ -13,7 +13,7 @@ import pytest
 import yaml
 from mountlab import __main__
 from mountlab.analysis.inside import points_of
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.results.store import Run
@@ -88,7 +88,7 @@ def one_run(place: Path, filesystems: dict[str, Any], workloads: dict[str, Any],
         resolved = as_is(filesystems=filesystems, workloads=workloads, design=design, **more)
         path = workflow.run(resolved, results=place / "results")
         with open_box(paths.load_box("local")) as connection:
-            assert care.clean(connection, dry_run=True) == []
+            assert leftovers.remove_leftovers(connection, dry_run=True) == []
         return store.load_run(path)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
@@ -30,7 +30,7 @@ def run_once(place: Path, patch: pytest.MonkeyPatch, **parts: Any) -> store.Run:
         as_is(**{"design": {"repeats": 1, "trial_timeout": "600s"}, **parts}), results=place / "results"
     )
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
     return store.load_run(path)
 
 

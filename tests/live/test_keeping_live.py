@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from mountlab import __main__
-from mountlab.box import care, connection, ssh
+from mountlab.box import connection, leftovers, ssh
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.core.errors import FloodError, KeepError, MountlabError
@@ -68,7 +68,7 @@ def after_two(monkeypatch: pytest.MonkeyPatch, sabotage: Callable[[], object]) -
 
 def nothing_is_left() -> bool:
     with open_box(paths.load_box("local")) as connection:
-        return care.clean(connection, dry_run=True) == []
+        return leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 @pytest.mark.requires_root

@@ -475,13 +475,13 @@ def test_it_works_for_an_ordinary_user(user: Ordinary) -> None:
     code = """
 import os, sys
 from mountlab.box.embedded import open_box
-from mountlab.box.care import clean
+from mountlab.box.leftovers import remove_leftovers
 from mountlab.core.errors import PlanError
 from mountlab.box.facts import gather
 from mountlab.core.model import Box
 with open_box(Box(name="local", host="", embedded="loopback")) as box:
     facts = gather(box, [])
-    print(box.rights, facts["user"], facts["mount_root"], facts["output_root"], clean(box))
+    print(box.rights, facts["user"], facts["mount_root"], facts["output_root"], remove_leftovers(box))
     try:
         box.run(("mount",), root=True)
     except PlanError:

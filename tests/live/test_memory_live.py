@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.analysis.memory_use import Use
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.core.units import MIB
 from mountlab.results import paths, store
@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.Run:
     resolved = as_is(filesystems=filesystems, workloads={"w": MAPPED}, design={"repeats": 1, "warmup": 0})
     run = store.load_run(workflow.run(resolved, results=tmp_path / "results"))
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
     return run
 
 

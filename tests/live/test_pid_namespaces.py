@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mountlab.box import lock
-from mountlab.box.care import clean_argv, parse_leftovers
+from mountlab.box.leftovers import parse_leftovers, remove_leftovers_argv
 from mountlab.box.lock import Owner
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse
@@ -46,7 +46,7 @@ def test_a_cgroup_of_a_run_in_another_container_is_named_and_not_touched(kind: s
         if kind != "v1":
             (group / "cgroup.type").write_text("threaded")
         (group / members).write_text(str(trial.pid))
-        argv = clean_argv(mode, "0", lease.mount_root, lease.output_root, "")  # type: ignore[arg-type]
+        argv = remove_leftovers_argv(mode, "0", lease.mount_root, lease.output_root, "")  # type: ignore[arg-type]
         done = subprocess.run(
             [*ELSEWHERE, *argv], capture_output=True, text=True, check=False, timeout=LIMIT_S, start_new_session=True
         )  # a clean that kills its own process group is to fail this test only

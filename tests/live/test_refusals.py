@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from mountlab import __main__
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.report import execute, kernels, sections
 from mountlab.results import paths, store
@@ -44,7 +44,7 @@ def parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def box_stays_clean() -> Iterator[None]:
     yield
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 def refused(

@@ -18,7 +18,7 @@ import yaml
 from faults import counting
 from faults.scenes import control, linked
 from mountlab import __main__
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.results import info, paths, store
@@ -39,9 +39,9 @@ def given(**filesystems: Any) -> Any:
     return as_is(filesystems=filesystems or {"tmpfs": TMPFS}, workloads={"w": WRITE}, design=DESIGN)
 
 
-def cleaned() -> list[care.Leftover]:
+def cleaned() -> list[leftovers.Leftover]:
     with open_box(paths.load_box("local")) as connection:
-        return care.clean(connection)
+        return leftovers.remove_leftovers(connection)
 
 
 @pytest.fixture

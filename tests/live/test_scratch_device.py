@@ -15,7 +15,7 @@ import pytest
 from device_states import claim
 from disks import MIB, THEIRS, XFS_SIZE, Disks, records_of
 from mountlab import __main__
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.connection import BoxConnection, Completed
 from mountlab.box.embedded import open_box
 from mountlab.box.testing import RecordingBox
@@ -80,7 +80,7 @@ def test_a_claimed_device_is_formatted_measured_and_recognised_as_ours_the_next_
     guard = next(run.path.glob("raw/m*/guard*.txt")).read_text()
     assert "holds ext4 of Mountlab's own (UUID 6d6f756e-746c-6143-" in guard
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
 
 
 def test_what_others_write_after_a_run_is_noticed_by_the_next(scratch: Scratch, results_dir: Path) -> None:

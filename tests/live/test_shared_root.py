@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from mountlab.box.care import clean_argv, parse_leftovers
 from mountlab.box.containment import OFFERS
+from mountlab.box.leftovers import parse_leftovers, remove_leftovers_argv
 from mountlab.core.model import Lease
 from mountlab.sweep.clients import opening
 from namespaces import entered, holding, mount_namespace, mount_points
@@ -82,7 +82,7 @@ class Machine:
         return self.do((*around, *undo))
 
     def clean(self) -> list[tuple[str, str, bool]]:
-        argv = clean_argv("clean", "0", str(self.root), str(self.path / "o"), "")
+        argv = remove_leftovers_argv("clean", "0", str(self.root), str(self.path / "o"), "")
         return [(left.kind, left.name, left.removed) for left in parse_leftovers(self.must(*argv))]
 
     def mount(self) -> None:

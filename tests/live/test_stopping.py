@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from faults.scenes import Control, control, scene
 from mountlab import __main__
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.report import execute, kernels
 from mountlab.results import paths
@@ -75,7 +75,7 @@ def stop(number: signal.Signals, sweep_file: Path, host: Control) -> Path:
     assert "everything on the box is undone, and all measurements are kept" in host.said()
     assert running_tool(host.scene.results) == []
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []
     (path,) = host.scene.runs
     assert read_info(path)["status"] == "interrupted"
     return path
@@ -135,7 +135,7 @@ def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(sw
     host.wait()
     (path,) = host.scene.runs
     with open_box(paths.load_box("local")) as connection:
-        kinds = {left.kind for left in care.clean(connection, dry_run=True)}
+        kinds = {left.kind for left in leftovers.remove_leftovers(connection, dry_run=True)}
     assert {"mount", "files", "root"} <= kinds
 
     workflow.resume(path)
@@ -143,4 +143,4 @@ def test_after_kill_9_resume_removes_what_was_left_and_completes_the_same_run(sw
     assert info["status"] == "complete"
     assert journal(host.scene.results) == info["order"]
     with open_box(paths.load_box("local")) as connection:
-        assert care.clean(connection, dry_run=True) == []
+        assert leftovers.remove_leftovers(connection, dry_run=True) == []

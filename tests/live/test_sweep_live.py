@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.box import care
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
+from mountlab.box.leftovers import Leftover, remove_leftovers
 from mountlab.box.testing import RecordingBox
 from mountlab.core.units import MIB
 from mountlab.results import paths, store
@@ -27,12 +27,12 @@ from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, Silent, as_i
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 
-def leftovers(connection: BoxConnection | None = None) -> list[care.Leftover]:
+def leftovers(connection: BoxConnection | None = None) -> list[Leftover]:
     """On the box, by a connection that is open already, or one more."""
     if connection:
-        return care.clean(connection, dry_run=True)
+        return remove_leftovers(connection, dry_run=True)
     with open_box(paths.load_box("local")) as another:
-        return care.clean(another, dry_run=True)
+        return remove_leftovers(another, dry_run=True)
 
 
 CELLS = 3 + 2

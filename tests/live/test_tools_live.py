@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from mountlab import __main__
-from mountlab.box import care
+from mountlab.box import leftovers
 from mountlab.box.embedded import here, open_box
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Workload
@@ -141,7 +141,7 @@ def ran(place: Path, workloads: Mapping[str, Any], filesystems: Mapping[str, Any
         resolved = as_is(filesystems=dict(filesystems), workloads=dict(workloads), design=design, **more)
         path = workflow.run(resolved, results=place / "results")
         with open_box(paths.load_box("local")) as connection:
-            assert care.clean(connection, dry_run=True) == []
+            assert leftovers.remove_leftovers(connection, dry_run=True) == []
         assert (processes_with(str(root)), elsewhere() - before) == ([], set())
         assert str(root) not in Path("/proc/self/mountinfo").read_text()
         assert not root.exists() or not [*root.iterdir()]

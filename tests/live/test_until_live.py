@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from mountlab.box import care
 from mountlab.box.embedded import open_box
+from mountlab.box.leftovers import Leftover, remove_leftovers
 from mountlab.report import execute
 from mountlab.results import paths, store
 from mountlab.results.info import read_info
@@ -68,9 +68,9 @@ def resolved(workloads: dict[str, Any], *, two: bool = False, **design: Any) -> 
     )
 
 
-def leftovers() -> list[care.Leftover]:
+def leftovers() -> list[Leftover]:
     with open_box(paths.load_box("local")) as connection:
-        return care.clean(connection, dry_run=True)
+        return remove_leftovers(connection, dry_run=True)
 
 
 def test_what_is_steady_ends_after_min_blocks_and_what_is_not_goes_on_to_max(results: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import mountlab
 import pytest
-from mountlab.box import care, lock
+from mountlab.box import lock
 from mountlab.box.containment import ask_argv
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse, CommandError, MountlabError, ParameterError, PlanError, StoreError
@@ -402,6 +402,6 @@ def test_a_box_that_this_process_has_open_says_so() -> None:
 
 def test_the_name_opens_a_box_and_is_still_the_package() -> None:
     assert callable(mountlab.box)
-    assert mountlab.box.care is care  # type: ignore[attr-defined]
+    assert mountlab.box.lock is lock  # type: ignore[attr-defined]
     with pytest.raises(StoreError, match="no such box file"):
         mountlab.box("nosuchbox")

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from mountlab.analysis.memory_use import filled
-from mountlab.box.care import resource
 from mountlab.box.containment import CGROUPS
+from mountlab.box.scripts import script_text
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
 from mountlab.core.errors import in_one_line
 from mountlab.core.units import MIB
@@ -682,7 +682,7 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
         (point / name).parent.mkdir(parents=True, exist_ok=True)
         (point / name).write_text("kept")
     (point / "t0003").symlink_to(tmp_path)
-    argv = ["sh", "-c", made() + resource("release.sh"), "release.sh", "rmdir", str(point), ""]
+    argv = ["sh", "-c", made() + script_text("release.sh"), "release.sh", "rmdir", str(point), ""]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "not empty" in done.stderr

@@ -1,26 +1,23 @@
-"""Care for a box: is it fit, install what is missing, remove all that we left (`mountlab box check|prepare|clean`)."""
+"""Care for a box: check whether it is fit, install missing programs (`mountlab box check|prepare`)."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from mountlab.box.connection import BoxConnection, checked
-from mountlab.box.facts import UNKNOWN, Facts, roots, show
+from mountlab.box.facts import UNKNOWN, Facts, show
 from mountlab.box.helper import PROGRAM as HELPER
 from mountlab.box.machine_parsers import debug_options, memory_limit
 from mountlab.box.roots import check as check_roots
-from mountlab.core.errors import BoxError, LeftoverError, PlanError, UnsafeError
+from mountlab.box.scripts import script_text
+from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import Box, Program
 from mountlab.core.units import GIB, MIB, format_bytes
 from mountlab.filesystems.base import script_argv
-from mountlab.filesystems.evidence import unescape
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, read_permission, read_refusal
-from mountlab.filesystems.made import made
 
 CheckState = Literal["ok", "missing", "limited"]
 Ask = Callable[[str], bool]
@@ -31,8 +28,6 @@ MIN_FREE_BYTES = 2 * GIB
 MIN_OUTPUT_BYTES = 64 * MIB
 MIN_MEMORY_BYTES = 1 * GIB
 INSTALL_TIMEOUT_S = 1800.0
-CLEAN_TIMEOUT_S = 300.0
-KILL_TIMEOUT_S = 30.0
 
 
 # --- check ------------------------------------------------------------------------------------------------------------
@@ -211,7 +206,7 @@ def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
     """Return the command that we run, as root: without questions, and without starting services (only apt's packages
     do)."""
     if manager == "apt":
-        return ("sh", "-c", resource("care_install.sh"), "mountlab-install", *packages)
+        return ("sh", "-c", script_text("care_install.sh"), "mountlab-install", *packages)
     return install_words(manager, packages)
 
 
@@ -261,94 +256,3 @@ def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> 
             next_step="install by hand; the sweep can be run without the tools that need it",
         )
     return manager, tuple(sorted({program.packages[manager] for program in absent}))
-
-
-# --- clean ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Leftover:
-    """Something of ours on the box."""
-
-    kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root", "foreign"]
-    """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
-    name: str
-    removed: bool
-    note: str = ""
-    """Why it is still there, as the box says it."""
-
-
-def clean(connection: BoxConnection, *, dry_run: bool = False, below: tuple[str, str] | None = None) -> list[Leftover]:
-    """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
-
-    Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
-    directories and our root directories. What could not be removed has `removed` False. `below` are the mount root and
-    the output root where they are known already.
-    Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
-    """
-    # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
-    uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
-    arguments = ("list" if dry_run else "clean", uid, "", *(below or roots(connection)))
-    return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
-
-
-def kill_run(connection: BoxConnection, run_id: str) -> None:
-    """End all processes of one run. Raises LeftoverError when one is still there (waiting for a device, say)."""
-    if not run_id:
-        raise ValueError("kill_run needs a run id")
-    found = _run_clean_script(connection, ("kill", "", run_id, "", ""), KILL_TIMEOUT_S)
-    alive = [leftover.name for leftover in found if not leftover.removed]
-    if alive:
-        raise LeftoverError(
-            "processes of the run do not end, not even by SIGKILL",
-            where=f"box {connection.box.name}, run {run_id}",
-            got="; ".join(alive),
-            next_step="they may wait for a device: see dmesg on the box; "
-            f"later, mountlab box clean {connection.box.name}",
-        )
-
-
-def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
-    argv = ("sh", "-c", *_clean_words(arguments))
-    as_root = connection.rights != "none"
-    return parse_leftovers(
-        checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
-    )
-
-
-def clean_argv(
-    mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
-) -> tuple[str, ...]:
-    """Return the script that cleans below two roots as an argument list, for what runs it on the box by itself: script,
-    name and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left
-    alone."""
-    return ("sh", "-c", *_clean_words((mode, uid, "", mount_root, output_root), owner))
-
-
-def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
-    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (made() + resource("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
-
-
-def parse_leftovers(printed: str) -> list[Leftover]:
-    """Return what care_clean.sh printed."""
-    return [_leftover(line) for line in printed.splitlines()]
-
-
-def _leftover(line: str) -> Leftover:
-    match line.split("\t"):
-        case [
-            ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
-            ("0" | "1") as gone,
-            name,
-            note,
-        ]:
-            return Leftover(kind, unescape(name), gone == "1", note.strip())
-        case _:
-            raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))
-
-
-@cache
-def resource(name: str) -> str:
-    """Return the text of a script beside this module."""
-    return files("mountlab.box").joinpath(name).read_text()

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mountlab.box.care import resource
 from mountlab.box.connection import LARGEST_ANSWER, AnsweringStream, flood
+from mountlab.box.scripts import script_text
 
 START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 """In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.
@@ -52,7 +52,7 @@ class ResidentShell:
         self._line, self._root, self._clock = line, root, clock
         self._end = secrets.token_hex(16)
         self._talk = line.talk(("sh", "-c", START, "mountlab-serve", base, self._end), root=root)
-        self._talk.send(resource("job.sh").encode())
+        self._talk.send(script_text("job.sh").encode())
 
     def ask(self, asked: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
         """Return what job.sh says, with the command's output, and what the command said on standard error.

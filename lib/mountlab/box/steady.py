@@ -10,15 +10,14 @@ for its `grace`, it ends what runs, unmounts and cleans up.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mountlab.box import care
 from mountlab.box.connection import BoxConnection, Completed, Stream, shown, timed_out
+from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell, Speaks
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, CommandError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
@@ -32,10 +31,6 @@ MARGIN_S = 30.0
 """An answer may take longer than its job by this much."""
 AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
 """A connection that is lost this many times in a row, each time this soon, is given up."""
-BEATS = 10
-"""Signs of life that are sent within the grace time."""
-BEAT_S = 30.0
-"""The longest time between two signs of life."""
 KILLED = 137
 HEADER = b"mountlab-job "
 WORDS = ("done", "restarted", "gone", "died", "unable")
@@ -85,7 +80,7 @@ class SteadyBox:
         self._sleep, self._clock = sleep, clock
         self._stopped: Callable[[], bool] = lambda: False
         self._lease: Lease | None = None
-        self._heart: _Heart | None = None
+        self._heart: Heartbeat | None = None
         self._shells: dict[bool, ResidentShell] = {}
         """By whether they are root's."""
         self._lost: BoxLost | None = None
@@ -154,7 +149,7 @@ class SteadyBox:
         uid = self.run(("id", "-u")).text.strip()
         self._lease, watch = lease, lease_argv(lease, self.box.grace_s, uid)
         as_root = self.rights != "none"
-        heart = _Heart(lambda: self._line.attend(watch, root=as_root), beat_s(self.box))
+        heart = Heartbeat(lambda: self._line.attend(watch, root=as_root), beat_s(self.box))
         try:
             self._steadily(heart.begin)
             self._heart = heart
@@ -240,67 +235,6 @@ class SteadyBox:
         self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
         if self._heart is not None:
             self._heart.beat_now()
-
-
-class _Heart:
-    """Sends the box a sign of life now and then, from a thread of its own, and goes on after a reconnect."""
-
-    def __init__(self, attend: Callable[[], Stream], every_s: float) -> None:
-        self._attend, self._every_s = attend, every_s
-        self._wake, self._over = threading.Event(), threading.Event()
-        self._heard: Stream | None = None
-
-    def begin(self) -> None:
-        """Raises BoxLost."""
-        self._heard = self._attend()
-        threading.Thread(target=self._beat, name="mountlab-lease", daemon=True).start()
-
-    def beat_now(self) -> None:
-        self._wake.set()
-
-    def stop(self) -> None:
-        self._over.set()
-        self._wake.set()
-        if self._heard is not None:
-            self._heard.close()
-
-    def _beat(self) -> None:
-        while True:
-            self._wake.wait(self._every_s)
-            self._wake.clear()
-            if self._over.is_set():
-                return
-            self._once()
-
-    def _once(self) -> None:
-        try:
-            if self._heard is not None:
-                self._heard.send(b"\n")
-        except BoxLost:
-            with suppress(BoxLost):  # not back yet: the next command brings it back
-                self._heard = self._attend()
-                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this one
-                    self._heard.close()
-
-
-def beat_s(box: Box) -> float:
-    """Return the time between two signs of life."""
-    return min(BEAT_S, box.grace_s / BEATS)
-
-
-def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
-    """Return the command that holds a lease, and that cleans the box as `box clean` does when it is over."""
-    return (
-        "env",
-        f"MOUNTLAB_LEASE={lease.run_id}",
-        *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", lease.run_id),
-        *care.clean_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner)[2:],
-    )
-
-
-def script_argv(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the argument list that runs one of the shell scripts beside this file."""
-    return ("sh", "-c", care.resource(name), name, *arguments)
 
 
 def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from mountlab.box.connection import BoxConnection, Completed, Stream
 from mountlab.box.embedded.carry import End, carried
-from mountlab.box.steady import script_argv
+from mountlab.box.scripts import script_argv
 from mountlab.checks.outcome import Files, Outcome, unpack
 from mountlab.core.errors import (
     BoxLost,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 
-from mountlab.box.care import clean
 from mountlab.box.connection import BoxConnection
+from mountlab.box.leftovers import remove_leftovers
 from mountlab.core.errors import BoxRestarted, CommandError, ParseError
 from mountlab.core.signals import all_handled
 from mountlab.runner.cell_state import CellStates
@@ -143,7 +143,7 @@ class SweepRunner:
     def reopen_box(self) -> None:
         """Open a restarted box as at first. What outlived the restart (images, the lock) is removed before."""
         self.interruption.check()
-        clean(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
+        remove_leftovers(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
         self.mount_uses.used.clear()
         self.mount_uses.preconditioned.clear()
         self.steps.do(self.plan.opening, ExitStack())  # the first opening has registered its undo

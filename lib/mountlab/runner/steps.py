@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from mountlab.box import roots
-from mountlab.box.care import kill_run, resource
 from mountlab.box.connection import BoxConnection, Completed, shown
+from mountlab.box.leftovers import kill_run
+from mountlab.box.scripts import script_text
 from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
@@ -103,7 +104,7 @@ class StepRunner:
         mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
-        script = made() + resource("release.sh")
+        script = made() + script_text("release.sh")
         done = self.execute(("sh", "-c", script, "release.sh", *argv, "lazily" if last else ""))
         for line in done.text.splitlines():
             self.say(line)

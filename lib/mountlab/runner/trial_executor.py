@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from mountlab.box.care import kill_run
 from mountlab.box.connection import BoxConnection
+from mountlab.box.leftovers import kill_run
 from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, ends_cell, judge, never_ended, unpack
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial

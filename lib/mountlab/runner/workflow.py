@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mountlab.box import care, lock, roots
+from mountlab.box import leftovers, lock, roots
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.scratch_links import check_links
@@ -210,7 +210,7 @@ def take_over(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
     hold what Mountlab did not make: then nothing is touched."""
     lock.check_free(connection, facts["mount_root"], facts["output_root"])
     roots.check(connection, facts["mount_root"], facts["output_root"])
-    stuck = [each for each in care.clean(connection) if not each.removed]
+    stuck = [each for each in leftovers.remove_leftovers(connection) if not each.removed]
     if stuck:
         raise LeftoverError(
             "what an earlier run left on the box cannot be removed",

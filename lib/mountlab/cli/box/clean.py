@@ -14,7 +14,7 @@ def add(verbs: Any) -> None:
 
 
 def _clean(arguments: Arguments) -> int:
-    from mountlab.box import care, lock
+    from mountlab.box import leftovers, lock
     from mountlab.box.embedded import open_box
     from mountlab.box.facts import roots
     from mountlab.results import paths
@@ -22,7 +22,7 @@ def _clean(arguments: Arguments) -> int:
     with open_box(paths.load_box(arguments.name)) as connection:
         if not (arguments.force or arguments.dry_run):
             lock.check_free(connection, *roots(connection))
-        found = care.clean(connection, dry_run=arguments.dry_run)
+        found = leftovers.remove_leftovers(connection, dry_run=arguments.dry_run)
     for each in found:
         state = "found" if arguments.dry_run else "STILL THERE"
         if each.removed:
