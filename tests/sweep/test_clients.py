@@ -14,7 +14,7 @@ from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, 
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
 from mountlab.logs import fio_json
-from mountlab.runner.clients import Clients, judged
+from mountlab.runner.clients import Clients, with_reports
 from mountlab.stats.histograms import merge, percentile
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan, make_plan
@@ -331,7 +331,7 @@ THERE = {"server": b"running\n", "log": b"", "cache": b"drop_caches\n"}
 
 
 def test_a_good_trial_stays_good_and_keeps_what_the_clients_left() -> None:
-    outcome = judged(Outcome(files={"stdout": b""}), {"a": THERE}, "cold")
+    outcome = with_reports(Outcome(files={"stdout": b""}), {"a": THERE}, "cold")
     assert outcome.error is None
     assert outcome.files["client-a-cache"] == b"drop_caches\n"
     assert outcome.files["stdout"] == b""
@@ -339,7 +339,7 @@ def test_a_good_trial_stays_good_and_keeps_what_the_clients_left() -> None:
 
 @pytest.mark.parametrize("left", [{}, {**THERE, "server": b"ended\n"}, {**THERE, "server": b"cut off"}])
 def test_a_failure_after_a_client_was_lost_is_that(left: dict[str, bytes]) -> None:
-    outcome = judged(Outcome(error=ToolError("fio failed")), {"a": THERE, "b": left}, "cold")
+    outcome = with_reports(Outcome(error=ToolError("fio failed")), {"a": THERE, "b": left}, "cold")
     assert isinstance(outcome.error, TransientError), "another attempt may go better"
     assert str(outcome.error).startswith("client b was lost while the trial ran")
     assert "fio failed" in str(outcome.error)
@@ -347,21 +347,21 @@ def test_a_failure_after_a_client_was_lost_is_that(left: dict[str, bytes]) -> No
 
 def test_a_failure_that_is_fios_own_stays_so() -> None:
     error = ToolError("fio failed")
-    assert judged(Outcome(error=error), {"a": THERE}, "cold").error is error
+    assert with_reports(Outcome(error=error), {"a": THERE}, "cold").error is error
 
 
 @pytest.mark.parametrize(("cache", "left"), [("cold", {}), ("warm", {"cache": b"drop_caches\n"})])
 def test_a_cache_that_was_not_seen_to_is_no_measurement(cache: str, left: dict[str, bytes]) -> None:
-    outcome = judged(Outcome(), {"a": {"server": b"running", **left}}, cache)
+    outcome = with_reports(Outcome(), {"a": {"server": b"running", **left}}, cache)
     assert "the page cache of a was not made" in str(outcome.error)
-    assert judged(Outcome(), {"a": {"server": b"running", **left}}, "as_is").error is None
+    assert with_reports(Outcome(), {"a": {"server": b"running", **left}}, "as_is").error is None
 
 
 def test_a_run_without_clients_has_nothing_around_it() -> None:
     the_plan = plan(workloads={"w": {key: value for key, value in FIO.items() if key != "clients"}})
     outcome = Outcome()
     clients = Clients(the_plan, None, {})  # type: ignore[arg-type]
-    assert clients.around(the_plan.trials[0], lambda: outcome) is outcome
+    assert clients.attempt(the_plan.trials[0], lambda: outcome) is outcome
     with clients.held(lambda: False), clients.mounted(the_plan.mounts[0]):
         pass
 

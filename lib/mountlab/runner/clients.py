@@ -35,10 +35,10 @@ from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 
 PATIENCE_S = 60.0
 """For what takes milliseconds, on a box that is busy."""
-CARRIED = """
+MAKE_SOCKET_DIRECTORY = """
 install -d -m 700 -o "$1" "$2"
 """
-THERE = """
+AWAIT_SOCKETS = """
 for socket; do
     tries=200
     until [ -S "$socket" ]; do
@@ -48,7 +48,7 @@ for socket; do
     done
 done
 """
-SAME = """
+SAME_FILESYSTEM = """
 case $1 in
 ask) printf '%s' "$3" > "$2/.mountlab-same" ;;
 see) [ "$(cat "$2/.mountlab-same")" = "$3" ] && printf '%s' "$3" > "$2/.mountlab-seen-$4" ;;
@@ -76,15 +76,15 @@ class Clients:
 
     def __init__(self, plan: Plan, box: BoxConnection, connections: Mapping[str, Connection]) -> None:
         self._plan = plan
-        self._asks = StepRunner(box, plan.run_id, plan.privileged)
+        self._box_steps = StepRunner(box, plan.run_id, plan.privileged)
         self._connections = connections
-        self._each = {each.name: _Client(each, connections[each.name]) for each in plan.clients}
+        self._clients = {client.name: _Client(client, connections[client.name]) for client in plan.clients}
 
     @contextmanager
     def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
         """Each with the directories of the run, and a lease on it."""
         with ExitStack() as undo:
-            for client in self._each.values():
+            for client in self._clients.values():
                 undo.enter_context(client.held(stopped))
             yield
 
@@ -92,8 +92,8 @@ class Clients:
     def mounted(self, mount: PlannedMount) -> Iterator[None]:
         """Every client sees what the box has just made. Raises CommandError for one that does not."""
         with ExitStack() as undo:
-            for each in mount.clients:
-                undo.enter_context(self._each[each.client].done(each.steps))
+            for place in mount.clients:
+                undo.enter_context(self._clients[place.client].done(place.steps))
             if mount.clients:
                 self._prove(mount)
             yield
@@ -101,73 +101,79 @@ class Clients:
     def _prove(self, mount: PlannedMount) -> None:
         """A word that the box writes is read by every client, and what each writes by the box."""
         word = secrets.token_hex(16)
-        say = ("sh", "-c", SAME, "same-file-system")
-        self._asked((*say, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
-        for each in mount.clients:
-            done = self._each[each.client].run((*say, "see", each.root, word, each.client))
+        say = ("sh", "-c", SAME_FILESYSTEM, "same-file-system")
+        self._run_on_box((*say, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
+        for place in mount.clients:
+            done = self._clients[place.client].run((*say, "see", place.root, word, place.client))
             if not done.ok:
                 raise CommandError(
-                    f"client {each.client} does not see the same file system as the box",
-                    where=f"filesystems.{mount.filesystem.name}, client {each.client}: {each.root}",
+                    f"client {place.client} does not see the same file system as the box",
+                    where=f"filesystems.{mount.filesystem.name}, client {place.client}: {place.root}",
                     got="the word that the box wrote there is not in it, or the client cannot write beside it",
                     allowed="one file system, mounted on every client",
                     evidence=done.error_text,
                 )
-        names = (each.client for each in mount.clients)
-        self._asked((*say, "hear", mount.root, word, *names), "a client wrote to another file system than the box sees")
+        names = (place.client for place in mount.clients)
+        self._run_on_box(
+            (*say, "hear", mount.root, word, *names), "a client wrote to another file system than the box sees"
+        )
 
-    def _asked(self, argv: tuple[str, ...], what: str) -> None:
-        done = self._asks.execute(argv, PATIENCE_S)
+    def _run_on_box(self, argv: tuple[str, ...], what: str) -> None:
+        done = self._box_steps.execute(argv, PATIENCE_S)
         if not done.ok:
             raise CommandError(what, where=f"box {self._plan.box.name}", evidence=done.error_text)
 
     # --- a trial ------------------------------------------------------------------------------------------------------
 
-    def around(self, planned: PlannedTrial, attempt: Callable[[], Outcome]) -> Outcome:
-        """Return an attempt at a trial, with the servers of its clients running meanwhile. Raises ClientLost where one
-        is lost and does not come back."""
-        chosen = [self._each[endpoint.client] for endpoint in planned.endpoints]
+    def attempt(self, planned: PlannedTrial, attempt_on_box: Callable[[], Outcome]) -> Outcome:
+        """Attempt a trial while the servers of its clients run. Raises ClientLost if a client is lost and does not come
+        back."""
+        chosen = [self._clients[endpoint.client] for endpoint in planned.endpoints]
         if not chosen:
-            return attempt()
+            return attempt_on_box()
         with ExitStack() as stop:
             for client in chosen:
                 client.serve(stop, limit_s=planned.timeout_s + PATIENCE_S)
             for client in chosen:
                 client.wait()
             self._carry(planned, chosen, stop)
-            outcome = attempt()
+            outcome = attempt_on_box()
             reports = {client.name: client.stop() for client in chosen}
-        return judged(outcome, reports, planned.command.cache or "as_is")
+        return with_reports(outcome, reports, planned.command.cache or "as_is")
 
     def _carry(self, planned: PlannedTrial, chosen: Sequence[_Client], stop: ExitStack) -> None:
         sockets = {endpoint.client: endpoint.socket for endpoint in planned.endpoints}
         directory = next(iter(sockets.values())).rpartition("/")[0]
-        stop.callback(self._asks.execute, ("rm", "-rf", directory), PATIENCE_S)
-        self._asked(("sh", "-c", CARRIED, "sockets", self._plan.user, directory), "no directory for sockets")
-        ends = [End(name=each.name, ssh=each.connection.ssh, socket=each.socket) for each in chosen]
+        stop.callback(self._box_steps.execute, ("rm", "-rf", directory), PATIENCE_S)
+        self._run_on_box(
+            ("sh", "-c", MAKE_SOCKET_DIRECTORY, "sockets", self._plan.user, directory), "no directory for sockets"
+        )
+        ends = [End(name=client.name, ssh=client.connection.ssh, socket=client.socket) for client in chosen]
         own = self._connections[self._plan.box.name].ssh
         check = stop.enter_context(carried(ends, self._plan.box.name, own, sockets))
-        done = self._asks.execute(("sh", "-c", THERE, "sockets", *sockets.values()), PATIENCE_S)
+        done = self._box_steps.execute(("sh", "-c", AWAIT_SOCKETS, "sockets", *sockets.values()), PATIENCE_S)
         if not done.ok:
             check()
             raise CommandError("the sockets of the clients did not come up on the box", evidence=done.error_text)
 
 
-def judged(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
-    """Return an outcome in the light of what each client left to know. Pure."""
-    files = {f"client-{name}-{file}": data for name, own in reports.items() for file, data in own.items()}
+def with_reports(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
+    """Add the clients' files to an outcome, and the error that follows from them. Pure."""
+    files = {f"client-{name}-{file}": data for name, report in reports.items() for file, data in report.items()}
     return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, reports, cache))
 
 
 def _error(error: TrialError | None, reports: Mapping[str, Files], cache: str) -> TrialError | None:
-    gone = [name for name, own in reports.items() if own.get("server", b"").strip() != b"running"]
-    if error is not None and gone:
+    lost = [name for name, report in reports.items() if report.get("server", b"").strip() != b"running"]
+    if error is not None and lost:
         ended = "the connection was cut, or fio's server there ended"
         return TransientError(
-            f"client {', '.join(gone)} was lost while the trial ran: {ended}", got=in_one_line(str(error))
+            f"client {', '.join(lost)} was lost while the trial ran: {ended}", got=in_one_line(str(error))
         )
-    wanted = EXPECTED.get(cache, ())
-    unready = [name for name, own in reports.items() if wanted and own.get("cache", b"").strip() not in wanted]
+    expected = EXPECTED.get(cache, ())
+    unready = [
+        name for name, report in reports.items() if expected and report.get("cache", b"").strip() not in expected
+    ]
     if error is None and unready:
         return ToolError(
             f"the page cache of {', '.join(unready)} was not made {cache}",
@@ -185,7 +191,7 @@ class _Client:
         self.socket = f"{planned.server}/s"
         self._planned = planned
         self._step_runner = StepRunner(connection, planned.lease.run_id, planned.privileged)
-        self._heard: Stream | None = None
+        self._server: Stream | None = None
 
     @contextmanager
     def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
@@ -193,7 +199,7 @@ class _Client:
             yield
             return
         with self.done((self._planned.opening,)), ExitStack() as lease:
-            with self._named():
+            with self._naming_client():
                 lease.enter_context(self.connection.holding(self._planned.lease, stopped))
             yield
 
@@ -203,7 +209,7 @@ class _Client:
         undo = ExitStack()
         bound: dict[str, str] = {}
         try:
-            with self._named():
+            with self._naming_client():
                 for step in steps:
                     self._step_runner.do(step, undo, bound)
             yield
@@ -212,7 +218,7 @@ class _Client:
                 undo.close()
 
     def run(self, argv: tuple[str, ...], timeout_s: float = PATIENCE_S) -> Completed:
-        with self._named():
+        with self._naming_client():
             return self._step_runner.execute(argv, timeout_s)
 
     # --- fio's server -------------------------------------------------------------------------------------------------
@@ -221,8 +227,8 @@ class _Client:
         """Start the server; `stop` ends it."""
         argv = ("env", f"MOUNTLAB_RUN={self._planned.lease.run_id}", *self._script("serve", f"{limit_s:.0f}"))
         stop.callback(self.stop)
-        with self._named():
-            self._heard = self.connection.attend((*argv, self._planned.user), root=self._planned.privileged)
+        with self._naming_client():
+            self._server = self.connection.attend((*argv, self._planned.user), root=self._planned.privileged)
 
     def wait(self) -> None:
         done = self.run(self._script("wait"))
@@ -235,24 +241,24 @@ class _Client:
 
     def stop(self) -> Files:
         """End the server, and all that it has started; what it left to know. A second time: nothing."""
-        if self._heard is None:
+        if self._server is None:
             return {}
-        heard, self._heard = self._heard, None
-        cut = heard.ended
+        server, self._server = self._server, None
+        cut_off = server.ended
         try:
             done = self.run(self._script("stop"))
         finally:
-            heard.close()
+            server.close()
         if not done.ok:
             raise CommandError(f"fio's server on client {self.name} cannot be ended", evidence=done.error_text)
         files = unpack(done.stdout)
-        return {**files, "server": b"cut off"} if cut else files
+        return {**files, "server": b"cut off"} if cut_off else files
 
     def _script(self, mode: str, *more: str) -> tuple[str, ...]:
         return script_argv("serve.sh", mode, self._planned.server, *more)
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _naming_client(self) -> Iterator[None]:
         """Name the client in the error of a lost connection."""
         try:
             yield

@@ -148,7 +148,7 @@ class TrialExecutor:
         return {ROUNDS_FILE: rounds.text().encode()}
 
     def _attempt(self, planned: PlannedTrial) -> Outcome:
-        return self._clients.around(planned, lambda: self._attempt_on_box(planned))
+        return self._clients.attempt(planned, lambda: self._attempt_on_box(planned))
 
     def _attempt_on_box(self, planned: PlannedTrial) -> Outcome:
         try:
