@@ -122,21 +122,21 @@ def planned_on(
     results: Path = paths.RESULTS,
     take: bool = False,
 ) -> Session:
-    """Return the same on boxes that are connected already: the one that is measured on, and its clients, by name."""
+    """Plan a sweep on open connections: of the box that is measured on and of its clients, by name."""
     sweep = resolved.sweep
     connections = {name: SteadyBox(line) for name, line in lines.items()}
     connection = connections[the_box.name]
-    known = {name: gather(each, all_programs(sweep)) for name, each in connections.items()}
-    facts = known[the_box.name]
+    facts_of = {name: gather(connected, all_programs(sweep)) for name, connected in connections.items()}
+    facts = facts_of[the_box.name]
     if sweep.clients:
         clients = {name: connections[name] for name in sweep.clients}
-        facts = {**facts, "clients": {name: known[name] for name in clients}, "peers": peers(sweep, clients)}
+        facts = {**facts, "clients": {name: facts_of[name] for name in clients}, "peers": peers(sweep, clients)}
     check_feasible(sweep, the_box, facts)
-    for name, each in connections.items():
+    for name, connected in connections.items():
         if take:
-            take_over(each, known[name])
+            take_over(connected, facts_of[name])
         else:
-            roots.check(each, known[name]["mount_root"], known[name]["output_root"])
+            roots.check(connected, facts_of[name]["mount_root"], facts_of[name]["output_root"])
     check_links(sweep, connection, facts)
     surveyed = survey(sweep, connection, facts)
     name = run_id or new_run_id(sweep, the_box, results)
@@ -146,7 +146,7 @@ def planned_on(
         surveyed,
         run_id=name,
         owner=str(lock.this_process(name)),
-        seed=next(each for each in (seed, sweep.design.seed, secrets.randbelow(2**31)) if each is not None),
+        seed=next(chosen for chosen in (seed, sweep.design.seed, secrets.randbelow(2**31)) if chosen is not None),
     )
     return Session(plan, resolved, connection, surveyed, connections)
 
