@@ -25,8 +25,8 @@ from mountlab.filesystems.backing import BLKID, LOSETUP, MKE2FS
 from mountlab.filesystems.base import MOUNT, script_argv
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.superblock import read_back
-from mountlab.sweep.clients import opening
 from mountlab.sweep.feasible import all_programs, check_feasible
+from mountlab.sweep.run_directories import open_run_step
 from mountlab.tools import TOOLS, fio_help
 from programs import program
 from rows import every_row
@@ -128,7 +128,7 @@ def test_the_directory_above_a_root_keeps_its_mode(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o1777)
     lease = Lease(run_id="r1", mount_root=str(shared / "m"), output_root=str(shared / "o"), owner="me")
-    step = opening(lease)
+    step = open_run_step(lease)
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(step.argv, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -17,8 +17,8 @@ from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.core.model import Box, Program, ScratchDevice
 from mountlab.filesystems.base import script_argv
-from mountlab.filesystems.made import OPEN, made, roots_script
 from mountlab.filesystems.nfs import Nfs
+from mountlab.filesystems.ownership import OPEN, ownership_functions, roots_script
 from rows import every_row
 
 GIB = 1024**3
@@ -376,6 +376,6 @@ def test_a_process_that_does_not_end_is_an_error() -> None:
 @pytest.mark.parametrize("name", ["care_clean.sh", "care_install.sh"])
 def test_the_scripts_pass_shellcheck(name: str) -> None:
     text = files("mountlab.box").joinpath(name).read_text()
-    whole = made() + text if name == "care_clean.sh" else text
+    whole = ownership_functions() + text if name == "care_clean.sh" else text
     done = subprocess.run(["shellcheck", "-s", "sh", "-"], input=whole, capture_output=True, text=True, check=False)
     assert done.stdout == ""

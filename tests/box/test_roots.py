@@ -20,8 +20,8 @@ from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.model import Box, Filesystem, Lease, Place
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import script_argv
-from mountlab.filesystems.made import OPEN, roots_script
-from mountlab.sweep.clients import opening
+from mountlab.filesystems.ownership import OPEN, roots_script
+from mountlab.sweep.run_directories import open_run_step
 from programs import program
 from repetition import others_long
 from waiting import LIMIT_S
@@ -71,10 +71,10 @@ class Machine:
         return Lease(run_id=run_id, mount_root=made[0], output_root=made[1], owner=owner)
 
     def open(self, run_id: str = RUN, owner: str = OWNER) -> subprocess.CompletedProcess[str]:
-        return self.do(opening(self.lease(run_id, owner)).argv)
+        return self.do(open_run_step(self.lease(run_id, owner)).argv)
 
     def close(self, run_id: str = RUN, owner: str = OWNER) -> subprocess.CompletedProcess[str]:
-        undo = opening(self.lease(run_id, owner)).undo
+        undo = open_run_step(self.lease(run_id, owner)).undo
         assert undo is not None
         return self.do(undo)
 
@@ -464,7 +464,7 @@ def test_one_root_may_lie_in_the_other(machine: Machine) -> None:
         (machine.path / "x" / "m", machine.path / "x"),
     ):
         lease = Lease(run_id=RUN, mount_root=str(outer), output_root=str(within), owner=OWNER)
-        step = opening(lease)
+        step = open_run_step(lease)
         assert inner.do(step.argv).stderr == ""
         assert inner.do(step.argv).stderr == ""
         assert step.undo is not None
@@ -488,10 +488,10 @@ def test_a_run_that_shares_one_root_is_refused_and_gives_back_the_other(machine:
             output_root=str(machine.path / names["o"]),
             owner="there 3/4 x",
         )
-        done = machine.do(opening(lease).argv)
+        done = machine.do(open_run_step(lease).argv)
         assert f"refused: {machine.path / shared} is in use by {OWNER}" in done.stderr
         assert not (machine.path / own).exists()
-        undo = opening(lease).undo
+        undo = open_run_step(lease).undo
         assert undo is not None
         machine.do(undo)
     assert (machine.run_dir / "img").is_dir(), "the first run has lost nothing"

@@ -20,7 +20,7 @@ from mountlab.box.scripts import script_text
 from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
-from mountlab.sweep.clients import opening
+from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive
 from programs import program
 from rows import every_row
@@ -510,7 +510,7 @@ class TheBoxAlone:
 
     def __init__(self, lease: Lease, grace_s: float, lock: str = "", path: str = "") -> None:
         shutil.rmtree(lease.output_root)
-        subprocess.run(opening(lease).argv, check=True)
+        subprocess.run(open_run_step(lease).argv, check=True)
         for root in (lease.mount_root, lease.output_root) if lock else ():
             (Path(root) / "lock").write_text(lock)
         argv = lease_argv(lease, grace_s, str(os.getuid()))
@@ -562,7 +562,7 @@ def test_a_box_that_another_run_has_now_is_not_cleaned(lease: Lease) -> None:
 
 
 def closed(lease: Lease) -> None:
-    undo = opening(lease).undo
+    undo = open_run_step(lease).undo
     assert undo is not None
     subprocess.run(undo, check=True)
 
@@ -613,7 +613,7 @@ def test_a_lease_that_begins_while_its_run_ends_holds_nothing(milliseconds: rang
     for number in milliseconds:
         alone = TheBoxAlone(lease, 600) if number == 0 else None
         if alone is None:
-            subprocess.run(opening(lease).argv, check=True)
+            subprocess.run(open_run_step(lease).argv, check=True)
         late = subprocess.Popen(lease_argv(lease, 600, "0"), stdin=subprocess.PIPE)
         threading.Event().wait(number / 1000)
         closed(lease)

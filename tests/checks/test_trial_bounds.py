@@ -107,7 +107,7 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
     assert (outcome.status, type(outcome.error)) == ("failed", kind), outcome.reason
     assert told in outcome.reason
     assert outcome.consequence is not None
-    assert (outcome.retry, outcome.consequence.ends_cell != "no") == (kind is TransientError, True)
+    assert (outcome.retry, outcome.consequence.cell_ends != "no") == (kind is TransientError, True)
     assert sum(map(len, outcome.files.values())) <= LARGEST_ARCHIVE
     assert {"exit_status", "stdout", "stderr"} <= set(outcome.files) or "beside its output" in outcome.reason
     the_next_is_fine(machine, planned)

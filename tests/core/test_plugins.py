@@ -394,7 +394,7 @@ def test_a_trial_whose_figures_are_none_is_invalid_by_the_name_of_the_plug_in(
     files = {"exit_status": b"0\n", "stdout": b"", "stderr": b""}
     outcome = judge(Workload(name="w", tool="slow_dd", options={}), files, ENDED, timeout_s=1.0, parse=parsed)
     assert outcome.consequence is not None
-    assert (outcome.status, outcome.consequence.ends_cell, outcome.retry) == ("invalid", ends_cell, False)
+    assert (outcome.status, outcome.consequence.cell_ends, outcome.retry) == ("invalid", ends_cell, False)
     assert outcome.reason.startswith(f"the plug-in mountlab-slow 1.0 gave {what}\n")
 
 

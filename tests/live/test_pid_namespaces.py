@@ -16,7 +16,7 @@ from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse
 from mountlab.core.model import Box, Lease
 from mountlab.results import lock as results_lock
-from mountlab.sweep.clients import opening
+from mountlab.sweep.run_directories import open_run_step
 from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("unshare")]
@@ -38,7 +38,7 @@ def test_a_cgroup_of_a_run_in_another_container_is_named_and_not_touched(kind: s
     if not (place / members).is_file():
         pytest.skip(f"no cgroups at {place}")
     lease = Lease(run_id=RUN, mount_root=f"{tmp_path}/m", output_root=f"{tmp_path}/o", owner=f"here 1/2 {RUN}")
-    subprocess.run(opening(lease).argv, check=True)
+    subprocess.run(open_run_step(lease).argv, check=True)
     group = place / f"mountlab-{RUN}.t0001.{os.getpid()}"
     group.mkdir()
     trial = subprocess.Popen(["sleep", "600"])

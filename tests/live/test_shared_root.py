@@ -12,7 +12,7 @@ import pytest
 from mountlab.box.containment import OFFERS
 from mountlab.box.leftovers import parse_leftovers, remove_leftovers_argv
 from mountlab.core.model import Lease
-from mountlab.sweep.clients import opening
+from mountlab.sweep.run_directories import open_run_step
 from namespaces import entered, holding, mount_namespace, mount_points
 from waiting import LIMIT_S
 
@@ -74,10 +74,10 @@ class Machine:
         return Lease(run_id=run_id, mount_root=root, output_root=output, owner=OWNER.replace(RUN, run_id))
 
     def open(self, **lease: str) -> subprocess.CompletedProcess[str]:
-        return self.do(opening(self.lease(**lease)).argv)
+        return self.do(open_run_step(self.lease(**lease)).argv)
 
     def close(self, *around: str, **lease: str) -> subprocess.CompletedProcess[str]:
-        undo = opening(self.lease(**lease)).undo
+        undo = open_run_step(self.lease(**lease)).undo
         assert undo is not None
         return self.do((*around, *undo))
 

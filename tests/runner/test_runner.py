@@ -231,16 +231,16 @@ def test_one_bad_file_system_does_not_end_the_night() -> None:
 
 
 def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> None:
-    box = ScriptedBox(umount=[32, 32], release=[1, 1])
+    box = ScriptedBox(umount=[32, 32], free_mount=[1, 1])
     run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
     assert box.calls[4:] == [
         "trial",
         "umount",
         "kill",
-        "release",
+        "free_mount",
         "umount",
         "kill",
-        "release",
+        "free_mount",
         "umount",
         "rmdir",
         "close",
@@ -249,11 +249,11 @@ def test_a_busy_mount_is_tried_again_after_what_keeps_it_busy_was_ended() -> Non
 
 def test_what_a_tool_put_in_the_way_of_an_undo_is_taken_away_and_said() -> None:
     box, progress = (
-        ScriptedBox(rmdir=[1], said={"release": b"a tool left files in /x/t0001, below the mount: removed\n"}),
+        ScriptedBox(rmdir=[1], said={"free_mount": b"a tool left files in /x/t0001, below the mount: removed\n"}),
         Told(),
     )
     run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), progress)
-    assert box.calls[4:] == ["trial", "umount", "rmdir", "kill", "release", "close"]
+    assert box.calls[4:] == ["trial", "umount", "rmdir", "kill", "free_mount", "close"]
     assert progress.notices == ["a tool left files in /x/t0001, below the mount: removed"]
 
 
@@ -270,7 +270,7 @@ def test_a_root_that_stays_private_and_a_loop_device_that_stays_in_use_are_said(
 
 def test_what_cannot_be_undone_is_said_and_the_rest_is_undone_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mountlab.runner.steps.UNDO_TRIES", 2)
-    box = ScriptedBox(umount=[32] * 99, release=[1] * 99)
+    box = ScriptedBox(umount=[32] * 99, free_mount=[1] * 99)
     with pytest.raises(LeftoverError, match="could not undo: umount") as error:
         run_sweep(plan({"tmpfs": TMPFS}), box, Memory(), Silent())
     assert box.calls[-2:] == ["rmdir", "close"]

@@ -292,6 +292,28 @@ def test_a_resumed_run_decides_as_the_whole_one_would_have(
 
 
 @pytest.mark.slow
+def test_a_resumed_run_does_not_decide_about_an_early_block_with_what_it_learned_later(results: Path) -> None:
+    """Defect: u leaves alone after block 5. Asked again about block 4 without u, t was precise there, and the resumed
+    run ended it, though its later values had made it imprecise."""
+
+    def falls_apart(filesystem: str, workload: str, block: int) -> float | None:
+        if filesystem == "u":
+            return noisy(filesystem, workload, block) if block < 5 else None
+        return 0.01 if block < 5 else noisy(filesystem, workload, block)
+
+    the_sweep = resolved(until={**RULE, "max": 9})
+    whole, whole_path = run(the_sweep, falls_apart, results / "whole")
+    assert blocks_of(whole) == {"t/w": 9, "u/w": 5}
+
+    plan, writer = interrupted(the_sweep, falls_apart, results / "cut", after=12)
+    later, told = TimedBox(plan, falls_apart), Told()
+    run_sweep(plan, later, RunWriter(writer.path), told)
+    assert blocks_of(later) == {"t/w": 2}
+    assert [(stop.cell, stop.reason, stop.blocks) for stop in told.stops] == [("u/w", "could not", 5)]
+    assert RunWriter(writer.path).stops(the_sweep.sweep) == RunWriter(whole_path).stops(the_sweep.sweep)
+
+
+@pytest.mark.slow
 def test_to_decide_and_to_say_why_it_stopped_a_run_parses_each_trial_once(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

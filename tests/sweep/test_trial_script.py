@@ -21,7 +21,7 @@ from mountlab.core.errors import in_one_line
 from mountlab.core.units import MIB
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.made import made
+from mountlab.filesystems.ownership import ownership_functions
 from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
 from mountlab.tools.parsing import parsed
 from programs import program
@@ -682,7 +682,7 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
         (point / name).parent.mkdir(parents=True, exist_ok=True)
         (point / name).write_text("kept")
     (point / "t0003").symlink_to(tmp_path)
-    argv = ["sh", "-c", made() + script_text("release.sh"), "release.sh", "rmdir", str(point), ""]
+    argv = ["sh", "-c", ownership_functions() + script_text("free_mount.sh"), "free_mount.sh", "rmdir", str(point), ""]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "not empty" in done.stderr

@@ -12,7 +12,7 @@ from mountlab.box.facts import roots
 from mountlab.box.scripts import script_text
 from mountlab.core.errors import BoxError, LeftoverError
 from mountlab.filesystems.evidence import unescape
-from mountlab.filesystems.made import made
+from mountlab.filesystems.ownership import ownership_functions
 
 CLEAN_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 30.0
@@ -81,7 +81,7 @@ def remove_leftovers_argv(
 
 def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
     borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (made() + script_text("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
+    return (ownership_functions() + script_text("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse, UnsafeError
-from mountlab.filesystems.made import OPEN, roots_script
+from mountlab.filesystems.ownership import OPEN, roots_script
 
 REFUSED, NEXT, KEPT, PRIVATE = "refused: ", "next: ", "kept: ", "private: "
 ALLOWED = (

@@ -62,22 +62,22 @@ class Consequence:
 
     retry: bool
     """Whether the trial is attempted again at once, up to design.retries times."""
-    ends_cell: Literal["no", "at once", "two in a row", "first two"]
+    cell_ends: Literal["no", "at once", "two in a row", "first two"]
     """When the cell has no more trials: after this one; when two trials in a row had no luck in any attempt; when its
     first two trials ended like this."""
 
 
 CONSEQUENCES: Mapping[type[TrialError], Consequence] = {
     # It may go another way: killed, no memory, a client lost. Twice in a row, retries included, is no accident.
-    TransientError: Consequence(retry=True, ends_cell="two in a row"),
+    TransientError: Consequence(retry=True, cell_ends="two in a row"),
     # An outcome and no failure: a repetition would leave the slow trials out of the figures.
-    TimedOut: Consequence(retry=False, ends_cell="first two"),
+    TimedOut: Consequence(retry=False, cell_ends="first two"),
     # Neither the tool nor its options are at fault.
-    EnvironmentFault: Consequence(retry=False, ends_cell="no"),
+    EnvironmentFault: Consequence(retry=False, cell_ends="no"),
     # The next value may be a good one.
-    ValueRefused: Consequence(retry=False, ends_cell="no"),
+    ValueRefused: Consequence(retry=False, cell_ends="no"),
     # The tool failed, or its output has no figures: later trials of the cell would do the same.
-    TrialError: Consequence(retry=False, ends_cell="at once"),
+    TrialError: Consequence(retry=False, cell_ends="at once"),
 }
 """Kind of error to what follows; an error counts as the nearest of its base classes here."""
 
@@ -129,24 +129,24 @@ class Outcome:
 class Attempts:
     """What all attempts at a trial gave, first to last. The last one is what counts."""
 
-    each: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]
 
     @property
     def last(self) -> Outcome:
-        return self.each[-1]
+        return self.outcomes[-1]
 
     @property
     def reason(self) -> str:
         """Why there is no measurement, with how often it was tried; '' where there is one."""
         first, _, rest = self.last.reason.partition("\n")
-        times = f" (the last of {len(self.each)} attempts)" if first and len(self.each) > 1 else ""
+        times = f" (the last of {len(self.outcomes)} attempts)" if first and len(self.outcomes) > 1 else ""
         return f"{first}{times}\n{rest}" if rest else f"{first}{times}"
 
     @property
     def files(self) -> dict[str, bytes]:
         """Those of the last one, and beside them those of the earlier ones, each with why it gave none."""
         kept = dict(self.last.files)
-        for number, outcome in enumerate(self.each[:-1], start=1):
+        for number, outcome in enumerate(self.outcomes[:-1], start=1):
             lines = {**outcome.files, "reason": outcome.reason.encode()}
             kept |= {f"attempt-{number}/{name}": data for name, data in lines.items()}
         return kept
@@ -300,11 +300,11 @@ def is_late(reason: str) -> bool:
     return reason.startswith("ran longer than ") and LIMIT in reason
 
 
-def ends_cell(outcome: Outcome, trial: Trial, earlier: Sequence[Trial]) -> bool:
+def is_last_of_cell(outcome: Outcome, trial: Trial, earlier: Sequence[Trial]) -> bool:
     """Return whether a trial is the last one of its cell. `outcome`: of its last attempt; `earlier`: the trials in the
     journal, of any cell."""
     same_cell = [one for one in earlier if one.cell == trial.cell and not one.diagnostic]
-    match outcome.consequence and outcome.consequence.ends_cell:
+    match outcome.consequence and outcome.consequence.cell_ends:
         case "at once":
             return True
         case "two in a row":
@@ -314,7 +314,7 @@ def ends_cell(outcome: Outcome, trial: Trial, earlier: Sequence[Trial]) -> bool:
     return False
 
 
-def set_aside(trials: Iterable[Trial]) -> dict[str, str]:
+def set_aside_reasons(trials: Iterable[Trial]) -> dict[str, str]:
     """Return cells that have no more trials, to the reason, from the trials of the journal."""
     return {
         trial.cell: f"{SET_ASIDE}{trial.trial_id} {trial.status}: {in_one_line(trial.reason)}"

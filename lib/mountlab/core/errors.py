@@ -9,7 +9,7 @@
     │   ├── NonConforming         2   a part that does not keep a rule of its conformance suite
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
     │       ├── KeepError         2   what was measured cannot be written: a disk that is full, read-only or gone
-    │   ├── AlteredError      2   a measurement was altered after it was written
+    │       ├── AlteredError      2   a measurement was altered after it was written
     │       └── RunInUse          3   another process writes to this run or batch
     ├── BoxError                  3   the box cannot be reached, or was lost
     │   ├── HostKeyError          3   its host key is unknown or has changed

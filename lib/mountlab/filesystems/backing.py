@@ -10,7 +10,7 @@ from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, ever
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.base import borrow_step, script_argv, script_step, script_text, timed_step
 from mountlab.filesystems.directory import made_directory
-from mountlab.filesystems.made import DETACH, made
+from mountlab.filesystems.ownership import DETACH, ownership_functions
 
 LOSETUP = Program(
     name="losetup",
@@ -127,7 +127,7 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
     attach = Step(
         argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
         why="a loop device on the image",
-        undo=("sh", "-c", made() + script_text(DETACH), DETACH, f"{{{binds}}}", image),
+        undo=("sh", "-c", ownership_functions() + script_text(DETACH), DETACH, f"{{{binds}}}", image),
         binds=binds,
     )
     return (*own, make, attach)

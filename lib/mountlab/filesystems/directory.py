@@ -5,7 +5,7 @@ from __future__ import annotations
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
 from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
-from mountlab.filesystems.made import made
+from mountlab.filesystems.ownership import ownership_functions
 
 MAKE = """
 umask 077
@@ -33,7 +33,7 @@ def made_directory(directory: str, place: Place, inside: str | None) -> Step:
     return Step(
         argv=("sh", "-c", MAKE, "make-dir", directory, place.run_dir),
         why=f"our own directory in {inside or 'the mount root'}",
-        undo=("sh", "-c", made() + REMOVE, "remove-dir", directory),
+        undo=("sh", "-c", ownership_functions() + REMOVE, "remove-dir", directory),
     )
 
 

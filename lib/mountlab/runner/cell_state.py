@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mountlab.analysis.stopping import stop_rule
-from mountlab.checks.outcome import set_aside
+from mountlab.checks.outcome import set_aside_reasons
 from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.runner.contracts import Journal
 from mountlab.sweep.plan import PlannedBlock, PlannedTrial
@@ -26,6 +26,8 @@ class CellStates:
         """Cell of a search to the arrival rate of its next trial; the planned rate holds for the others."""
         self._sweep, self._journal = sweep, journal
         self._rule = stop_rule(sweep)
+        self._decided = 0
+        """The last block before which the rule was applied."""
 
     def wants(self, trial: PlannedTrial) -> bool:
         """Return whether a trial is still to be run. A stop rule ends counted trials only."""
@@ -34,12 +36,14 @@ class CellStates:
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Take note of trials that have ended: some of them set their cell aside."""
-        self.set_aside |= set_aside(trials)
+        self.set_aside |= set_aside_reasons(trials)
 
     def decide_stops(self, block: PlannedBlock) -> list[CellStop]:
-        """Apply the stop rule before a block, and return the cells that it ends now."""
-        if self._rule is None or block.diagnostic or block.number <= self._rule.fewest_blocks:
+        """Apply the stop rule before a block, and return the cells that it ends now. Each block is decided once: later
+        stops would change what the rule says about an earlier block."""
+        if self._rule is None or block.diagnostic or block.number <= max(self._rule.fewest_blocks, self._decided):
             return []
+        self._decided = block.number
         decision = self._rule.decide(*self._journal.measured(self._sweep), before=block.number, stopped=self.stops)
         self.stops |= decision.stops
         self.rates = dict(decision.rates)

@@ -80,7 +80,7 @@ class SweepRunner:
                 if any(self.cells.wants(trial) for trial in self.plan.trials if trial.mount == mount.id):
                     persistent.make(mount)
             for block in self.plan.blocks:
-                self.drop_stopped(block)
+                self.apply_stop_rule(block)
                 for plot in block.whole_plots:
                     self.run_on_mount(plot.mount, plot.trials, persistent)
 
@@ -88,11 +88,11 @@ class SweepRunner:
         """Decide again what an earlier session of this run had decided, from its journal."""
         self.cells.add(self.journal.ended())
         for block in self.plan.counted_blocks:
-            self.drop_stopped(block)
+            self.apply_stop_rule(block)
             if any(self.cells.wants(trial) for trial in block.trials):
                 return
 
-    def drop_stopped(self, block: PlannedBlock) -> None:
+    def apply_stop_rule(self, block: PlannedBlock) -> None:
         """Apply the stop rule before a block, and report the trials that it saves."""
         stops = self.cells.decide_stops(block)
         if stops:

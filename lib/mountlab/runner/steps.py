@@ -15,14 +15,14 @@ from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError,
 from mountlab.core.model import Box, Step
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
-from mountlab.filesystems.made import DETACH, OPEN, made
 from mountlab.filesystems.making import TIMED, RanCommand, ran_command
+from mountlab.filesystems.ownership import DETACH, OPEN, ownership_functions
 
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
 RELEASABLE = ("umount", "rmdir")
-"""What undoes a mount and its directory: release.sh knows what a tool can have put in their way."""
+"""What undoes a mount and its directory: free_mount.sh knows what a tool can have put in their way."""
 IMAGE = "image.sh"
 """A script below mountlab/filesystems by the name that it is run under."""
 
@@ -104,8 +104,8 @@ class StepRunner:
         mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
-        script = made() + script_text("release.sh")
-        done = self.execute(("sh", "-c", script, "release.sh", *argv, "lazily" if last else ""))
+        script = ownership_functions() + script_text("free_mount.sh")
+        done = self.execute(("sh", "-c", script, "free_mount.sh", *argv, "lazily" if last else ""))
         for line in done.text.splitlines():
             self.say(line)
         return done.ok

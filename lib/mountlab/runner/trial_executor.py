@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from mountlab.box.connection import BoxConnection
 from mountlab.box.leftovers import kill_run
-from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, ends_cell, judge, never_ended, unpack
+from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, is_last_of_cell, judge, never_ended, unpack
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial
 from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
@@ -106,8 +106,8 @@ class TrialExecutor:
         rounds = self._precondition(planned)
         began, started = datetime.now(UTC), time.monotonic()
         attempts = Attempts((self._attempt(planned),))
-        while attempts.last.retry and len(attempts.each) <= self._plan.sweep.design.retries:
-            attempts = Attempts((*attempts.each, self._attempt(planned)))
+        while attempts.last.retry and len(attempts.outcomes) <= self._plan.sweep.design.retries:
+            attempts = Attempts((*attempts.outcomes, self._attempt(planned)))
         elapsed_s = time.monotonic() - started
         last = attempts.last
         may_get_new_mount = self._makes_again and planned.trial_id not in self._got_new_mount
@@ -117,7 +117,7 @@ class TrialExecutor:
         self._uses.used.add(planned.mount)
         trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
         if not trial.diagnostic:
-            trial = replace(trial, set_aside=ends_cell(last, trial, self._journal.ended()))
+            trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._journal.ended()))
         self._record(planned, trial, {**attempts.files, **rounds})
         if last.spoilt:
             raise MountUnfit
@@ -206,7 +206,7 @@ def as_trial(
         reason=reason,
         started_at=began.isoformat(timespec="milliseconds"),
         elapsed_s=round(elapsed_s, 6),
-        attempts=len(attempts.each) if attempts else 1,
+        attempts=len(attempts.outcomes) if attempts else 1,
         seed=planned.command.seed,
         diagnostic=planned.diagnostic,
         exhausted=attempts is not None and attempts.last.retry,

@@ -15,7 +15,7 @@ from mountlab.core.errors import PlanError
 from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.made import OPEN, roots_script
+from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.tools import TOOLS
 
 Facts = Mapping[str, Any]
@@ -60,7 +60,7 @@ def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedCli
     else:
         roots = {key: facts[key] for key in ("mount_root", "output_root")}
         lease = Lease(run_id=run_ids.of_client(main.run_id, name), owner=main.owner, **roots)
-        step = opening(lease)
+        step = open_run_step(lease)
     return PlannedClient(
         name=name, lease=lease, user=str(facts.get("user")), privileged=facts["rights"] != "none", opening=step
     )
@@ -99,20 +99,6 @@ def endpoints(
         for number, name in enumerate(workload.clients, start=1)
         if name in roots
     )
-
-
-def opening(lease: Lease) -> Step:
-    """Return the directories of a run on one box, and the lock on it."""
-    command = ("sh", "-c", roots_script(), OPEN)
-    names = (f"{lease.mount_root}/{lease.run_id}", lease.output_dir, lease.owner)
-    return Step(
-        argv=(*command, "open", *names), why="the directories of this run", undo=(*command, "close", *names), guard=True
-    )
-
-
-def marked(step: Step, run_id: str) -> Step:
-    """With the run's name in its environment, by which what a crash left running is found and ended."""
-    return replace(step, argv=("env", f"MOUNTLAB_RUN={run_id}", *step.argv))
 
 
 # --- whether it can be done -------------------------------------------------------------------------------------------

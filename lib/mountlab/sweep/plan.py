@@ -30,13 +30,12 @@ from mountlab.sweep.clients import (
     check_sockets,
     client_mounts,
     endpoints,
-    marked,
-    opening,
     planned_client,
     refusal,
 )
 from mountlab.sweep.design import WholePlot, diagnostic_whole_plots, whole_plots
 from mountlab.sweep.feasible import Facts, check_feasible
+from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.untrusted import check_plain
 from mountlab.tools import TOOLS
@@ -331,7 +330,7 @@ class Planner:
             seed=self.seed,
             privileged=bool(self.facts["rights"] != "none"),
             lease=self.lease,
-            opening=opening(self.lease),
+            opening=open_run_step(self.lease),
             controls=controls,
             lasting=lasting,
             whole_plots=whole_plots,

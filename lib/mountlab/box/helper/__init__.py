@@ -22,7 +22,7 @@ from importlib.resources import files
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, Filesystem
 from mountlab.core.units import whole_seconds
-from mountlab.filesystems.made import DETACH
+from mountlab.filesystems.ownership import DETACH
 
 PROGRAM = "/usr/local/lib/mountlab/helper"
 """The only program that the sudoers file names."""

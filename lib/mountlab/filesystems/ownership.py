@@ -1,4 +1,4 @@
-"""The shell text that knows what Mountlab makes on a box, removes this, and leaves all else alone (made.sh)."""
+"""The shell functions that tell what Mountlab made on a box from everything else (made.sh)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ DETACH = "detach.sh"
 
 
 @cache
-def made() -> str:
-    """Return the functions of made.sh, to be put in front of a script that removes what Mountlab made."""
+def ownership_functions() -> str:
+    """Return the text of made.sh, to be put in front of a script that removes what Mountlab made."""
     return files("mountlab.filesystems").joinpath("made.sh").read_text()
 
 
 @cache
 def roots_script() -> str:
     """Return the script that looks at the roots of a box, opens a run in them, and closes it."""
-    return made() + files("mountlab.filesystems").joinpath(OPEN).read_text()
+    return ownership_functions() + files("mountlab.filesystems").joinpath(OPEN).read_text()
