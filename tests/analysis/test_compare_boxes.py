@@ -182,7 +182,7 @@ def test_a_cell_that_a_box_lacks_is_named_and_the_rest_is_said_without_it() -> N
     assert caveat.message.startswith("a has no figure of ext4/dd-write: ")
     ratio = next(each for each in found.ratios if each.over.workload == "dd-write")
     assert (ratio.on_each[0], ratio.over.n) == (None, 2)
-    assert "n/a" in Page(sections.verdicts(found).text).words
+    assert "n/a" in Page(sections.verdicts(found)).words
 
 
 def test_a_box_without_figures_is_told_with_its_reason(across: Across) -> None:
@@ -256,8 +256,8 @@ def test_runs_without_comparisons_have_figures_only() -> None:
     said = across_view.sentences(found)
     assert said[0].startswith("The runs have no comparison")
     assert said[1].startswith(f"{len(found.cells)} of {len(found.cells)} figures differ from box to box by more than")
-    assert across_view.overview(found).text.count("<svg") == 1
-    assert "no comparison" in sections.verdicts(found).text
+    assert across_view.overview(found).count("<svg") == 1
+    assert "no comparison" in sections.verdicts(found)
 
 
 # ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
@@ -297,7 +297,7 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
     found = across_boxes(
         [on(f"{HOSTILE}a", hostile=HOSTILE), on("b", hostile=HOSTILE, kernel=HOSTILE)], {HOSTILE: HOSTILE}
     )
-    page = Page("".join(getattr(sections, part)(found).text for part in COMPARED))
+    page = Page("".join(getattr(sections, part)(found) for part in COMPARED))
     assert page.active() == set()
     assert page.crossed == page.open == []
     assert page.tags["svg"] == 2

@@ -380,7 +380,7 @@ def test_the_workload_that_needs_most_comes_first_in_the_sentences() -> None:
 def test_the_table_escapes_what_it_shows() -> None:
     pilot = run(planned())
     pilot.info["run_id"] = "<script>"
-    assert "<script>" not in forecast_table(forecast(planned(), pilot), planned()).text
+    assert "<script>" not in forecast_table(forecast(planned(), pilot), planned())
 
 
 def test_the_curves_hold_the_planned_blocks() -> None:

@@ -43,7 +43,7 @@ def test_no_line_is_longer_than_the_terminal_nor_moves_its_cursor() -> None:
 
 
 def test_the_table_of_a_notebook_says_the_same_and_text_stays_text() -> None:
-    text = board.table([*ROWS, BoardRow("<b>x</b>", 0, 1, doing="<script>")], {"rack": 2}, ["worker <w> is gone"]).text
+    text = board.table([*ROWS, BoardRow("<b>x</b>", 0, 1, doing="<script>")], {"rack": 2}, ["worker <w> is gone"])
     assert "17/40" in text
     assert "about 02:10 left" in text
     assert "Waiting: 2 for any box of rack." in text
@@ -160,10 +160,10 @@ def test_a_notebook_with_a_person_before_it_has_one_table_that_is_drawn_anew(mon
 
     class Handle:
         def update(self, picture: Any) -> None:
-            shown.append(picture.text)
+            shown.append(picture)
 
     def show(picture: Any, **_: Any) -> Handle:
-        shown.append(picture.text)
+        shown.append(picture)
         return Handle()
 
     monkeypatch.setattr(live, "person_is_there", lambda: True)

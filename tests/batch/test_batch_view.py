@@ -69,7 +69,7 @@ def view(**changes: Any) -> BatchView:
 
 
 def text_of(the_view: BatchView) -> str:
-    return "".join(part(the_view).text for part in PARTS)
+    return "".join(part(the_view) for part in PARTS)
 
 
 def test_the_verdict_counts_items_and_published_results() -> None:
@@ -128,7 +128,7 @@ def hostile_view() -> BatchView:
 @pytest.mark.slow
 @every_row("part", PARTS, ids=lambda part: part.__name__)
 def test_hostile_text_stays_text(part: Any) -> None:
-    text = part(hostile_view()).text
+    text = part(hostile_view())
     assert "<script" not in text
     assert "<img" not in text
     assert "alert(1)" in text or "alert" not in Page(text).words

@@ -156,7 +156,7 @@ def test_a_plot_of_a_plug_in_stands_in_the_report_and_is_exported(
 
 
 def test_without_plug_ins_a_report_says_nothing_of_them() -> None:
-    assert sections.plots_of_plugins(synthetic_run()).text == '<p class="nothing"></p>'
+    assert sections.plots_of_plugins(synthetic_run()) == '<p class="nothing"></p>'
 
 
 # --- refused, with names and reasons ----------------------------------------------------------------------------------

@@ -95,8 +95,8 @@ class Screen:
 
     @property
     def text(self) -> str:
-        texts = (each.value if isinstance(each, ipywidgets.HTML) else getattr(each, "text", "") for each in self.parts)
-        return "".join(texts)
+        texts = (part.value if isinstance(part, ipywidgets.HTML) else part for part in self.parts)
+        return "".join(text for text in texts if isinstance(text, str))
 
 
 @pytest.fixture

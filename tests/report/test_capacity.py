@@ -184,7 +184,7 @@ def test_each_workload_has_a_line_and_a_figure() -> None:
 
 
 def test_a_run_without_a_search_has_no_such_section() -> None:
-    assert sections.capacity(synthetic_run()).text.startswith(html.NOTHING)
+    assert sections.capacity(synthetic_run()).startswith(html.NOTHING)
     assert list(capacity_plots(synthetic_run())) == []
 
 
@@ -193,7 +193,7 @@ def test_a_run_without_a_search_has_no_such_section() -> None:
 )
 def test_parts_that_would_mix_rates_are_left_out_and_say_why(part: Callable[[RunView], html.Html]) -> None:
     text = part(searched_run("ext4", "xfs"))
-    assert text.text.startswith(html.NOTHING)
+    assert text.startswith(html.NOTHING)
     assert "The trials of a search differ in their rate" in html.words_of(text)
 
 

@@ -227,7 +227,7 @@ def test_a_hostile_name_moves_no_cursor() -> None:
 
 @pytest.mark.slow
 def test_a_history_is_drawn_in_the_colour_that_its_file_system_has_in_a_report() -> None:
-    drawn = history_view.overview([made(stepped(40, 20))]).text
+    drawn = history_view.overview([made(stepped(40, 20))])
     found = set().union(*map(colours, drawings(drawn)))
     assert plots.colour_of(ORDER)["ext4"].colour.lower() in found
     assert plots.colour_of(ORDER)["tmpfs"].colour.lower() not in found
@@ -327,9 +327,8 @@ def test_a_run_with_trials_at_their_limit_counts_by_its_median_and_is_named() ->
     assert (row["n"], row["censored"]) == ("5", "1")
     assert "5, 1 at the limit (median)" in run_row(found, 10)
     assert "none" in run_row(found, 10), "a median has no interval of a mean"
-    assert (
-        "5, 1 at the limit (median)"
-        in history_view.change_body(history_of(found, 34), history_of(found, 34).changes[0], {}, compare="").text
+    assert "5, 1 at the limit (median)" in history_view.change_body(
+        history_of(found, 34), history_of(found, 34).changes[0], {}, compare=""
     )
 
 

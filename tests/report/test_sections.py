@@ -177,7 +177,7 @@ def test_stars_agree_with_the_verdicts_where_blocks_vary_more_than_file_systems(
     assert main.loc["ext4", "high"].min() > main.loc["tmpfs", "low"].max()
     slower = {verdicts.workload_of(each) for each in run.comparisons if each.verdict == "faster"}
     assert len(slower) == len(WORKLOADS) - 1
-    stars = [row.count('aria-label="best"') for row in sections.overview(run).text.split("<tr")]
+    stars = [row.count('aria-label="best"') for row in sections.overview(run).split("<tr")]
     assert [each for each in stars if each] == [2] * len(slower), "tmpfs and ramfs"
 
 
@@ -482,11 +482,11 @@ def test_the_table_says_how_many_blocks_would_decide() -> None:
 
 def figures(part: Html) -> list[str]:
     """The titles of the plots of a part."""
-    return re.findall(r"<figcaption>(.*?)</figcaption>", part.text)
+    return re.findall(r"<figcaption>(.*?)</figcaption>", part)
 
 
 def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
-    assert sections.responses(RUN).text.startswith(html.NOTHING)
+    assert sections.responses(RUN).startswith(html.NOTHING)
 
 
 @pytest.mark.slow
@@ -585,9 +585,7 @@ def test_one_trial_is_drawn_or_it_is_said_why_not() -> None:
     (title,) = figures(sections.inside_one(run, next(iter(run.insides))))
     assert title.startswith("Busiest inside")
     assert "no trial t9999" in repr(sections.inside_one(run, "t9999"))
-    assert sections.inside_one(replace(run, insides={}, series={}), next(iter(run.insides))).text.startswith(
-        html.NOTHING
-    )
+    assert sections.inside_one(replace(run, insides={}, series={}), next(iter(run.insides))).startswith(html.NOTHING)
 
 
 def with_counters(run: SyntheticRun) -> SyntheticRun:
@@ -608,7 +606,7 @@ def with_counters(run: SyntheticRun) -> SyntheticRun:
 
 @pytest.mark.slow
 def test_bars_wait_behind_a_summary() -> None:
-    assert sections.bar_charts(RUN).text.startswith("<details><summary>2 bar charts</summary>")
+    assert sections.bar_charts(RUN).startswith("<details><summary>2 bar charts</summary>")
 
 
 @pytest.mark.long
@@ -623,7 +621,7 @@ def test_many_rows_become_several_plots_of_a_page_each() -> None:
 def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
     run = synthetic_run(workloads=many, blocks=2)
-    text = sections.overview(run).text
+    text = sections.overview(run)
     assert "The 12 workloads with the strongest effects, of 14." in text
     assert "<summary>The other 2 workloads</summary>" in text
     assert text.count("<figure") == 2

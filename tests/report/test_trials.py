@@ -29,7 +29,7 @@ trials_part, downloads_part = (import_module(f"mountlab.report.sections.{name}")
 
 def tables_of(part: html.Html) -> list[pd.DataFrame]:
     """The tables of a part as they are on the page, every cell as text; a heading of rows is a row of its own."""
-    document = html5lib.parse(part.text, namespaceHTMLElements=False)
+    document = html5lib.parse(part, namespaceHTMLElements=False)
     return [_frame([[" ".join("".join(cell.itertext()).split()) for cell in row] for row in table.iter("tr")])
             for table in document.iter("table")]  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_a_column_without_a_value_is_left_out() -> None:
 
 
 def test_names_of_files_become_links_where_the_page_stands_beside_them() -> None:
-    text = sections.trials(RUN).text
+    text = sections.trials(RUN)
     assert Page(text).values("href") == []
     links = Page(html.with_links_beside(text)).values("href", "a")
     assert {"raw/t0001/", "raw/t0001/argv", "raw/t0001/stdout"} <= set(links)
@@ -80,11 +80,11 @@ def test_names_of_files_become_links_where_the_page_stands_beside_them() -> None
 
 
 def test_a_trial_without_files_has_no_link() -> None:
-    assert "data-beside" not in sections.trials(replace(RUN, records={})).text
+    assert "data-beside" not in sections.trials(replace(RUN, records={}))
 
 
 def test_a_name_cannot_leave_the_directory_of_links() -> None:
-    assert html.with_links_beside(html.beside('raw/"onclick="x', "a").text) == '<a href="raw/%22onclick=%22x">a</a>'
+    assert html.with_links_beside(html.beside('raw/"onclick="x', "a")) == '<a href="raw/%22onclick=%22x">a</a>'
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_a_run_of_four_hundred_trials_stays_small() -> None:
     large = synthetic_run(blocks=20)
     assert len(large.trials) > 400
     parts = (sections.trials, sections.commands, sections.downloads)
-    assert sum(len(part(large).text.encode()) for part in parts) < 1_500_000
+    assert sum(len(part(large).encode()) for part in parts) < 1_500_000
 
 
 # --- downloads --------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_a_run_of_four_hundred_trials_stays_small() -> None:
 
 def saved(run: SyntheticRun) -> dict[str, pd.DataFrame]:
     """The tables that the page would save, by name."""
-    page = Page(sections.downloads(run).text)
+    page = Page(sections.downloads(run))
     names = [re.fullmatch(r"(.+)-(\w+)\.csv", name) for name in page.values("download", "a")]
     texts = [unquote(address.partition(",")[2]) for address in page.values("href", "a")]
     return {each[2]: pd.read_csv(io.StringIO(text)) for each, text in zip(names, texts, strict=True) if each}
@@ -145,7 +145,7 @@ def test_a_saved_table_holds_no_formula_and_the_address_no_markup() -> None:
     trials = RUN.trials.assign(reason='=HYPERLINK("x")<&>"\u202e')
     run = replace(RUN, trials=trials)
     assert set(saved(run)["trials"]["reason"]) == {'\'=HYPERLINK("x")<&>"[U+202E]'}
-    assert Page(sections.downloads(run).text).active() == set()
+    assert Page(sections.downloads(run)).active() == set()
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -229,4 +229,4 @@ def test_how_a_workload_does_its_io(tool: str, options: dict[str, Any], said: li
 
 def test_logs_from_elsewhere_have_no_commands() -> None:
     run = replace(RUN, sweep=replace(RUN.sweep, imported=True))
-    assert sections.commands(run).text.startswith(html.NOTHING)
+    assert sections.commands(run).startswith(html.NOTHING)

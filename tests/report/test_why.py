@@ -368,7 +368,7 @@ def test_withheld_trials_and_sums_that_are_off_are_said_beside_the_figures() -> 
 def test_a_run_without_diagnostic_trials_says_in_one_line_how_to_get_them() -> None:
     page = sections.why(synthetic_run())
     assert html.words_of(page) == "The run has no diagnostic trials: `mountlab explain RUN` adds them."
-    assert page.text.startswith(html.NOTHING)
+    assert page.startswith(html.NOTHING)
 
 
 @pytest.mark.slow
@@ -393,7 +393,7 @@ def test_names_from_elsewhere_are_text(hostile: str) -> None:
     pair = comparison(baseline="ext4", candidate="xfs", workload=hostile, tool="fio")
     lost = {("xfs", 1): {"withheld": hostile}}
     run = replace(run_of("ext4", "xfs"), sweep=sweep, comparisons=[pair], why=simulated_why(sweep, changes=lost))
-    assert hostile not in sections.why(run).text
+    assert hostile not in sections.why(run)
 
 
 @pytest.mark.long
@@ -423,7 +423,7 @@ def test_where_threads_slept_is_drawn_for_each_cell_and_against_the_baseline() -
 def test_where_more_could_be_drawn_the_page_says_so(most: int, drawn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(why_details, "_MOST_PLOTS", most)
     part = sections.why_slowest(run_of("ext4", "xfs", "btrfs", blocks=1))
-    assert part.text.count("<details") == drawn
+    assert part.count("<details") == drawn
     assert (f"The page draws {drawn} plots of them at most" in html.words_of(part)) == (drawn == most)
 
 

@@ -167,7 +167,7 @@ def test_the_version_of_the_tool_is_compared_too(tmp_path: Path) -> None:
 
 def test_the_report_shows_what_each_side_states(tmp_path: Path) -> None:
     run = bring(tmp_path, {"a": fio({"norandommap": "1"}), "b": fio({}), "c": fio({})})
-    assert "1 in a; not stated in b and c" in sections.parameters(run).text
+    assert "1 in a; not stated in b and c" in sections.parameters(run)
 
 
 def test_the_differences_are_printed_after_the_import(

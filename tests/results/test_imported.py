@@ -371,7 +371,7 @@ def test_parse_shows_figures_and_errors_and_fails_for_the_latter(capsys: pytest.
 def some_of_a_page(run_path: Path) -> Path:
     """Two sections in the place of the report."""
     run = load_run(run_path)
-    disk.replace_file(run_path / "report.html", f"{question(run).text}{box(run).text}".encode())
+    disk.replace_file(run_path / "report.html", f"{question(run)}{box(run)}".encode())
     return run_path / "report.html"
 
 

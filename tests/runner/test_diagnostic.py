@@ -156,7 +156,7 @@ def test_no_figure_and_no_caveat_changes_by_diagnostic_trials(tmp_path: Path) ->
 @pytest.mark.slow
 def test_texts_say_diagnostic_and_not_warm_up(tmp_path: Path) -> None:
     run = measured(tmp_path, 2)
-    assert "ok, diagnostic" in sections.trials(run).text
+    assert "ok, diagnostic" in sections.trials(run)
     drawn = plot_run_order(run.measurements, "write_bandwidth", filesystems=["t", "u"])
     label = drawn.figure.axes[-1].get_xlabel()
     assert "W, hollow: warm-up; D, hollow: diagnostic" in " ".join(label.split())

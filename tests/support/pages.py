@@ -20,7 +20,7 @@ class Page(HTMLParser):
         self.words = ""
         self.open: list[str] = []
         self.crossed: list[str] = []
-        self.feed(text)
+        self.feed(str(text))  # what is added to Html would be escaped
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1

@@ -263,6 +263,6 @@ class Page:
         picture = board.table(rows, pools, self._news)
         if self._shown is None:
             self._shown = self._show(picture, display_id=True)
-        elif picture.text != self._text:
+        elif picture != self._text:
             self._shown.update(picture)
-        self._text = picture.text
+        self._text = picture

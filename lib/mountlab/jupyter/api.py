@@ -87,7 +87,7 @@ class PlanView(str):
             ".jp-OutputArea .plan :is(pre,code){white-space:pre-wrap;word-break:normal;overflow-wrap:break-word}"
             "</style>"
         )
-        return style + html.box("plan", html.code_block(self)).text
+        return style + str(html.box("plan", html.code_block(self)))
 
     def __repr__(self) -> str:
         return str(self)

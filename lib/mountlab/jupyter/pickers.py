@@ -108,7 +108,7 @@ class RunBrowser:
         search = ipywidgets.Text(placeholder="Search question, name, box, date, verdict", layout={"width": "40rem"})
         wide = {"width": "calc(100% - 4px)", "max_width": "72rem"}
         listed = ipywidgets.Select(options=self._options(""), value=self.chosen.path, rows=8, layout=wide)
-        about = ipywidgets.HTML(self._about().text)
+        about = ipywidgets.HTML(self._about())
 
         def narrow(_: object) -> None:
             none = (f"No run matches. Still chosen: {self.chosen.path.name}", self.chosen.path)
@@ -117,7 +117,7 @@ class RunBrowser:
         def choose(_: object) -> None:
             if listed.value is not None:
                 self.chosen = next(each for each in self.entries if each.path == listed.value)
-                about.value = self._about().text
+                about.value = self._about()
 
         search.observe(narrow, "value")
         listed.observe(choose, "value")
@@ -268,12 +268,12 @@ class Explorer:
             ipywidgets.SelectMultiple(options=own, value=own, rows=min(6, len(own)), description=said, layout=wide)
             for own, said in ((part.filesystems, "File systems"), (part.workloads, "Workloads"))
         )
-        drawn = ipywidgets.HTML(self._drawn().text)
+        drawn = ipywidgets.HTML(self._drawn())
 
         def pick(_: object) -> None:
             self.kind = kind.value
             self.slice = Slice(part.run, metric.value, tuple(names.value), tuple(labels.value))
-            drawn.value = self._drawn().text
+            drawn.value = self._drawn()
 
         for each in (kind, metric, names, labels):
             each.style = {"description_width": "6rem"}

@@ -61,7 +61,7 @@ def _run(run: PublishedRun, files: Sequence[str]) -> Html:
         html.paragraph(", ".join(facts), kind="meta"),
         html.box("answer", *(html.paragraph(sentence) for sentence in run.sentences)),
         html.paragraph(caveat_text(run)),
-        html.paragraph(Html(" · ".join(each.text for each in links))),
+        html.paragraph(Html(" · ").join(links)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Pieces of a page: tables, lists, boxes, figures. All text is escaped here, by Jinja; only `Html` passes as it is.
+"""Pieces of a page: tables, lists, boxes, figures. All text is escaped, by markupsafe; only `Html` passes as it is.
 
 What comes from a box, a log or a YAML file is text, whatever it looks like.
 """
@@ -12,6 +12,7 @@ from html import unescape
 from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 
 from mountlab.checks.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
 from mountlab.core import numbers
@@ -51,33 +52,32 @@ JUPYTERLAB_STYLE = f"<style>{''.join(f'.jp-OutputArea {rule}' for rule in _RULES
 """Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
 
 
-@dataclass(frozen=True, repr=False)
-class Html:
-    """Finished HTML: shows itself in a notebook, and goes into other pieces without being escaped again."""
+class Html(Markup):
+    """Finished HTML. It shows itself in a notebook. Text that `format`, `join` and `+` put into it is made visible, and
+    escaped."""
 
-    text: str
+    __slots__ = ()
 
-    def __html__(self) -> str:
-        """What Jinja asks for before it escapes."""
-        return self.text
+    @classmethod
+    def escape(cls, s: Any, /) -> Html:
+        """Return what is not HTML already as HTML."""
+        return cls(escape(_shown(s)))
 
     def _repr_html_(self) -> str:
-        return JUPYTERLAB_STYLE + self.text
+        return JUPYTERLAB_STYLE + str(self)
 
     def __repr__(self) -> str:
         """The words without the tags, for a terminal."""
         return words_of(self)
 
-    def __bool__(self) -> bool:
-        return bool(self.text)
 
-
-Text = str | Html
+Text = str
+"""Text, which is escaped, or `Html`."""
 
 
 def _shown(value: object) -> object:
     """Return what Jinja puts into a piece: text that is not ours already is made visible, and then escaped."""
-    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 ENVIRONMENT = Environment(
@@ -89,36 +89,6 @@ _PIECES: Any = ENVIRONMENT.from_string(
     """
 {%- macro class_of(kind) %}{% if kind %} class="{{ kind }}"{% endif %}{% endmacro %}
 
-{%- macro joined(parts) %}{% for part in parts %}{{ part }}{{ "\n" }}{% endfor %}{% endmacro %}
-
-{%- macro paragraph(text, kind) %}<p{{ class_of(kind) }}>{{ text }}</p>{% endmacro %}
-
-{%- macro box(kind, body) %}<div class="{{ kind }}">{{ body }}</div>{% endmacro %}
-
-{%- macro heading(text, level) %}<h{{ level }}>{{ text }}</h{{ level }}>{% endmacro %}
-
-{%- macro code_block(text) %}<pre tabindex="0"><code>{{ text }}</code></pre>{% endmacro %}
-
-{%- macro code(text) %}<code>{{ text }}</code>{% endmacro %}
-
-{%- macro items(texts) %}<ul>{% for text in texts %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
-
-{%- macro details(summary, body) %}
-<details><summary>{{ summary }}</summary>{{ body }}</details>
-{%- endmacro %}
-
-{%- macro definitions(pairs, kind) %}
-<dl class="{{ kind }}">{% for name, text in pairs %}<div><dt>{{ name }}</dt><dd>{{ text }}</dd></div>{% endfor %}</dl>
-{% endmacro %}
-
-{%- macro swatch(name, colour, glyph) %}
-<span class="key"><span class="mark" style="color:{{ colour }}" aria-hidden="true">{{ glyph }}</span> {{ name }}</span>
-{%- endmacro %}
-
-{%- macro columns(parts) %}
-<div class="columns">{% for part in parts %}<div class="column">{{ part }}</div>{% endfor %}</div>
-{% endmacro %}
-
 {%- macro figure(title, keys, drawing) %}
 <figure class="plot"><figcaption>{{ title }}</figcaption>
 {% if keys %}<p class="legend">{% for key in keys %}{{ key }} {% endfor %}</p>{% endif %}
@@ -126,12 +96,8 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {% endmacro %}
 
 {%- macro stacked(above, below, star) %}
-{% if star %}<span class="star" role="img" aria-label="best">★</span> {% endif %}
+{% if star %}{{ star }} {% endif %}
 {{ above }}<br><small>{{ below }}</small>
-{%- endmacro %}
-
-{%- macro starred(text) %}
-{{ text }} <span class="star" role="img" aria-label="best">★</span>
 {%- endmacro %}
 
 {%- macro table(caption, label, head, groups) %}
@@ -163,45 +129,36 @@ _PIECES: Any = ENVIRONMENT.from_string(
 <p class="caveat-head"><span class="badge">{{ badge }}</span> {{ heading }}</p>{{ body }}</div>
 {% endmacro %}
 
-{%- macro link(target, text) %}<a href="{{ target }}">{{ text }}</a>{% endmacro %}
-
-{%- macro aside(text, more) %}{{ text }} <small>{{ more }}</small>{% endmacro %}
-
-{%- macro beside(path, text) %}<a data-beside="{{ path }}">{{ text }}</a>{% endmacro %}
-
-{%- macro download(name, address, text) %}<a download="{{ name }}" href="{{ address }}">{{ text }}</a>{% endmacro %}
-
 {%- macro narrowed(label, body) %}
 <div class="narrowed"><p class="narrow" hidden><label>{{ label }} <input type="search"></label>
 <span role="status"></span></p>
 {{ body }}</div>
 {% endmacro %}
 
-{%- macro labelled(subject, message) %}{% if subject %}<b>{{ subject }}</b>: {% endif %}{{ message }}{% endmacro %}
 """
 ).module
-"""One macro for each kind of piece."""
+"""The pieces of more than a line, a macro each."""
+
+STAR = Html('<span class="star" role="img" aria-label="best">★</span>')
 
 
 def _made(macro: str, *arguments: object) -> Html:
-    return Html(str(getattr(_PIECES, macro)(*arguments)))
+    return Html(getattr(_PIECES, macro)(*arguments))
 
 
 def words_of(text: Text) -> str:
     """Plain words: the tags taken out of HTML, text as it is."""
-    if isinstance(text, str):
-        return text
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text.text)).split())
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, Markup) else text
 
 
 def joined(*parts: Text) -> Html:
     """Return parts below each other, without the empty ones."""
-    return _made("joined", [part for part in parts if part])
+    return Html().join(Html("{}\n").format(part) for part in parts if part)
 
 
 def paragraph(text: Text, *, kind: str = "") -> Html:
     """Return a paragraph; `kind` is the name of its style."""
-    return _made("paragraph", text, kind)
+    return Html('<p class="{}">{}</p>').format(kind, text) if kind else Html("<p>{}</p>").format(text)
 
 
 NOTHING = '<p class="nothing">'
@@ -216,75 +173,79 @@ def nothing(why: str) -> Html:
 
 def box(kind: str, *parts: Text) -> Html:
     """Return parts in a box of a style."""
-    return _made("box", kind, joined(*parts))
+    return Html('<div class="{}">{}</div>').format(kind, joined(*parts))
 
 
 def heading(text: Text, *, level: int) -> Html:
     """Return a heading, 1 for the page's own."""
-    return _made("heading", text, level)
+    return Html("<h{level}>{text}</h{level}>").format(level=level, text=text)
 
 
 def code(text: str) -> Html:
     """Return a word as it is typed or shown by a machine, inside other text."""
-    return _made("code", text)
+    return Html("<code>{}</code>").format(text)
 
 
 def code_block(text: str) -> Html:
     """Return text as it is, in a box that scrolls inside itself, by keyboard too."""
-    return _made("code_block", text)
+    return Html('<pre tabindex="0"><code>{}</code></pre>').format(text)
 
 
 def items(texts: Iterable[Text]) -> Html:
     """Return a list with a bullet for each text."""
-    return _made("items", list(texts))
+    return Html("<ul>{}</ul>").format(Html().join(Html("<li>{}</li>").format(text) for text in texts))
 
 
 def details(summary: Text, body: Text) -> Html:
     """Return a part that the reader opens; printed as the reader left it."""
-    return _made("details", summary, body)
+    return Html("<details><summary>{}</summary>{}</details>").format(summary, body)
 
 
 def definitions(pairs: Mapping[str, Text], *, kind: str = "facts") -> Html:
     """Return names and what they are, as a definition list; `facts` are short, and stand in several columns."""
-    return _made("definitions", list(pairs.items()), kind)
+    named = (Html("<div><dt>{}</dt><dd>{}</dd></div>").format(name, text) for name, text in pairs.items())
+    return Html('<dl class="{}">{}</dl>\n').format(kind, Html().join(named))
 
 
 def swatch(name: str, colour: str, glyph: str) -> Html:
     """Return a name behind the mark that stands for it in the plots. The colour says nothing that the glyph does
     not."""
-    return _made("swatch", name, colour, glyph)
+    mark = Html('<span class="mark" style="color:{}" aria-hidden="true">{}</span>').format(colour, glyph)
+    return Html('<span class="key">{} {}</span>').format(mark, name)
 
 
 def columns(*parts: Text) -> Html:
     """Return parts side by side where there is room, below each other where there is none."""
-    return _made("columns", [part for part in parts if part])
+    each = Html().join(Html('<div class="column">{}</div>').format(part) for part in parts if part)
+    return Html('<div class="columns">{}</div>\n').format(each)
 
 
 def link(target: str, text: Text) -> Html:
     """Return a link within the page."""
-    return _made("link", target, text)
+    return Html('<a href="{}">{}</a>').format(target, text)
 
 
 def aside(text: Text, more: Text) -> Html:
     """Return text with more of it in small behind it."""
-    return _made("aside", text, more)
+    return Html("{} <small>{}</small>").format(text, more)
 
 
 def beside(path: str, text: Text) -> Html:
     """Return text that links to a file of the run, once the page stands beside it (`execute.write_report`): a notebook
     may be anywhere, and shows the text alone. `path`: from the directory of the run."""
-    return _made("beside", _in_address(path), text)
+    return Html('<a data-beside="{}">{}</a>').format(_in_address(path), text)
 
 
 def with_links_beside(page: str) -> str:
     """Return a page that stands in the directory of its run, with what is `beside` it linked."""
-    return page.replace('<a data-beside="', '<a href="')
+    return str(page).replace('<a data-beside="', '<a href="')
 
 
 def download(name: str, csv: str, text: Text) -> Html:
     """Return a link that saves a CSV which the page holds itself. Its text stands in the address as it is but for what
     an address cannot hold: so the page can be searched, and what tells a machine be replaced in it."""
-    return _made("download", name, f"data:text/csv;charset=utf-8,{_in_address(csv)}", text)
+    address = f"data:text/csv;charset=utf-8,{_in_address(csv)}"
+    return Html('<a download="{}" href="{}">{}</a>').format(name, address, text)
 
 
 def _in_address(text: str) -> str:
@@ -301,7 +262,7 @@ def narrowed(body: Html, *, label: str) -> Html:
 
 def labelled(subject: Text, message: Text) -> Html:
     """Return a message after its subject: 'subject: message', or the message alone."""
-    return _made("labelled", subject, message)
+    return Html("<b>{}</b>: {}").format(subject, message) if subject else Html.escape(message)
 
 
 def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
@@ -317,12 +278,12 @@ def plot(drawing: Plot) -> Html:
 
 def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
     """Return two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
-    return _made("stacked", above, below, star)
+    return _made("stacked", above, below, STAR if star else "")
 
 
 def starred(text: Text) -> Html:
     """Return text before the star that says 'best'."""
-    return _made("starred", text)
+    return Html("{} {}").format(text, STAR)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,8 +339,8 @@ def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
     """Return the groups with the decimal points of each column of numbers aligned over the whole table."""
     flat = [list(row) for group in groups for row in group.rows]
     for place, column in enumerate(head):
-        plain = [row for row in flat if column.kind == "number" and isinstance(row[place], str)]
-        for row, text in zip(plain, numbers.align_decimals([str(row[place]) for row in plain]), strict=True):
+        plain = [row for row in flat if column.kind == "number" and not isinstance(row[place], Markup)]
+        for row, text in zip(plain, numbers.align_decimals([row[place] for row in plain]), strict=True):
             row[place] = text
     rows = iter(flat)
     return [Rows([next(rows) for _ in group.rows], group.heading) for group in groups]

@@ -81,8 +81,8 @@ def body(entries: Sequence[IndexEntry]) -> Html:
     counts = Counter(each.kind for each in entries if not each.problem)
     found = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
     named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in found]
-    filters = Html(str(_LIST.filters(_choices(entries))))
-    table = Html(str(_LIST.list(f"{listed(named)}; the newest first", rows)))
+    filters = Html(_LIST.filters(_choices(entries)))
+    table = Html(_LIST.list(f"{listed(named)}; the newest first", rows))
     return html.joined(title, _broken(entries), filters, table)
 
 

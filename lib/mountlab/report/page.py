@@ -14,10 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import FileSystemLoader
 
 from mountlab.core.text import visible
-from mountlab.report.html import Html, words_of
+from mountlab.report.html import ENVIRONMENT, Html, words_of
 
 TEMPLATE = Path(__file__).parent / "template"
 """Frame, style, script, and what nbconvert makes of the cells of a notebook."""
@@ -50,7 +50,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
         kind=kind,
         body=found,
         contents=[*top, *parts] if len(parts) >= _FEWEST else [],
-        code=_CODE in found.text,
+        code=_CODE in found,
         style=Html(_template("style.css")),
         script=Html(_template("page.js")),
         policy=policy(),
@@ -71,7 +71,7 @@ def with_ids(body: Html) -> tuple[Html, list[Heading]]:
         headings.append(heading)
         return f'<h{heading.level} id="{heading.id}">{found[2]}</h{heading.level}>'
 
-    return Html(_HEADING.sub(numbered, body.text)), headings
+    return Html(_HEADING.sub(numbered, body)), headings
 
 
 def _new_id(text: str, taken: set[str]) -> str:
@@ -97,11 +97,4 @@ def _template(name: str) -> str:
 
 @cache
 def _frame() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("frame.html.j2")
+    return ENVIRONMENT.overlay(loader=FileSystemLoader(TEMPLATE)).get_template("frame.html.j2")

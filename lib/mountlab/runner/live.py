@@ -236,7 +236,7 @@ class _View:
         )
         scrolled = widgets.Box([self._table], layout={"max_height": "26rem", "overflow": "auto"})
         keys = BY_KEYS if hears else BY_KEYS.replace(" too, and also", ", and so do")
-        style, hint = (widgets.HTML(each.text) for each in (live_view.STYLE, html.paragraph(keys, kind="meta")))
+        style, hint = (widgets.HTML(each) for each in (live_view.STYLE, html.paragraph(keys, kind="meta")))
         box = widgets.VBox([style, head, self._now, self._news, scrolled, hint])
         box.add_class("mountlab-live")
         return box
@@ -255,7 +255,7 @@ class _View:
             self._news: news,
         }
         for widget, piece in texts.items():
-            widget.value = piece.text
+            widget.value = piece
 
     def put_up(self) -> None:
         self._handle = show(self._box, display_id=True)
