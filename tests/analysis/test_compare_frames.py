@@ -6,9 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from mountlab.analysis.compare.boxes import across_boxes
-from mountlab.analysis.compare.many import compare_many
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.analysis.verdicts import together
 from mountlab.report import sections
 from synthetic_run import SyntheticRun, synthetic_run
@@ -29,7 +27,7 @@ def without(made: SyntheticRun, name: str) -> SyntheticRun:
 
 
 def test_the_ratios_of_two_runs_are_rows_with_the_interval_of_their_verdict() -> None:
-    found = compare_runs(run("a"), run("b"))
+    found = compare_runs((run("a"), run("b")))
     rows = found.figures.to_dict("records")
     assert len(rows) == len(found.ratios)
     for row, each in zip(rows, found.ratios, strict=True):
@@ -42,7 +40,7 @@ def test_the_ratios_of_two_runs_are_rows_with_the_interval_of_their_verdict() ->
 
 def test_the_verdicts_of_each_run_are_those_of_its_own_report() -> None:
     runs = [run("a"), run("b")]
-    frame = compare_runs(*runs).verdicts
+    frame = compare_runs(runs).verdicts
     for name, own in zip("AB", runs, strict=True):
         assert list(frame[frame["run"] == name]["verdict"]) == [each.verdict for each in own.comparisons]
         assert list(frame[frame["run"] == name]["high"]) == pytest.approx(
@@ -51,7 +49,7 @@ def test_the_verdicts_of_each_run_are_those_of_its_own_report() -> None:
 
 
 def test_the_figures_of_many_runs_have_a_ratio_to_the_first() -> None:
-    found = compare_many([run("a"), run("b"), run("c")])
+    found = compare_runs([run("a"), run("b"), run("c")])
     frame = found.figures
     assert set(frame["run"]) == {"A", "B", "C"}
     assert frame[frame["run"] == "A"]["ratio"].isna().all()
@@ -63,20 +61,20 @@ def test_the_figures_of_many_runs_have_a_ratio_to_the_first() -> None:
 
 
 def test_over_boxes_the_verdicts_also_hold_a_row_over_all_of_them() -> None:
-    found = across_boxes([run("a"), run("b"), run("c")])
+    found = compare_runs([run("a"), run("b"), run("c")], factor="box")
     frame = found.verdicts
     over = frame[frame["run"] == "all boxes"]
-    assert list(over["ratio"]) == [each.over.ratio for each in found.ratios]
-    assert list(over["n"]) == [each.over.n for each in found.ratios]
+    assert list(over["ratio"]) == [each.over.ratio for each in found.over_boxes]
+    assert list(over["n"]) == [each.over.n for each in found.over_boxes]
     assert all(math.isfinite(mean) for mean in found.figures["mean"])
     assert set(found.figures["run"]) == {"box-a", "box-b", "box-c"}
 
 
 def test_cells_that_some_runs_lack_are_named_with_the_runs_that_have_them() -> None:
     runs = [run("a"), without(run("b"), "tmpfs"), run("c")]
-    found = compare_many(runs)
+    found = compare_runs(runs)
     (where,) = found.only_in
     assert where == "A and C"
     assert all(cell.startswith("tmpfs/") for cell in found.only_in[where])
-    assert f"Only in A and C: {len(found.only_in[where])}" in sections.not_compared(found)
-    assert "All runs have the same cells." in sections.not_compared(compare_many([run("a"), run("b"), run("c")]))
+    assert f"Only in A and C: {len(found.only_in[where])}" in sections.not_compared(found).text
+    assert "All runs have the same cells." in sections.not_compared(compare_runs([run("a"), run("b"), run("c")])).text

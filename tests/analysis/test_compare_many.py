@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from mountlab.analysis import verdicts
-from mountlab.analysis.compare.many import ManyRuns, compare_many
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.core.names import metric_noun
+from mountlab.report import comparison_text as words
 from mountlab.report import sections
-from mountlab.report.views import compare_many as compare_many_view
 from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
@@ -41,8 +40,8 @@ def run(name: str, *, factor: float = 1.0, blocks: int = 5, hostile: str = "", *
 
 
 @pytest.fixture(scope="module")
-def many() -> ManyRuns:
-    return compare_many([run("a"), run("b", factor=1.3), run("c", factor=0.7, kernel="6.19"), run("d", kernel="6.19")])
+def many() -> RunComparison:
+    return compare_runs([run("a"), run("b", factor=1.3), run("c", factor=0.7, kernel="6.19"), run("d", kernel="6.19")])
 
 
 @pytest.mark.slow
@@ -51,13 +50,13 @@ def test_the_mean_of_a_run_that_a_rule_ended_has_the_interval_of_the_rule() -> N
     until = Until(half_width=0.03, min=3, max=5)
     fixed, ended = run("a"), run("b")
     ended.sweep = replace(ended.sweep, design=replace(ended.sweep.design, until=until))
-    cell = compare_many([fixed, ended]).cells[0]
+    cell = compare_runs([fixed, ended]).cells[0]
     for each, level in zip(cell.estimates, (0.95, nominal_level(until, 0.95)), strict=True):
         assert each
         factor = math.exp(stats.t.ppf((1 + level) / 2, each.n - 1) * each.cv / math.sqrt(each.n))
         assert (each.low, each.high, each.level) == pytest.approx((each.mean / factor, each.mean * factor, 0.95))
-    p = [each.spread.p for each in compare_many([fixed, ended]).cells]
-    assert [each.p_adjusted for each in compare_many([fixed, ended]).cells] == pytest.approx(holm(true_p(p, until)))
+    p = [each.spread.p for each in compare_runs([fixed, ended]).cells]
+    assert [each.p_adjusted for each in compare_runs([fixed, ended]).cells] == pytest.approx(holm(true_p(p, until)))
 
 
 # ── spread between and inside runs ───────────────────────────────────────────────────────────────────────────────────
@@ -133,7 +132,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(between: float, runs: 
 
 
 @pytest.mark.slow
-def test_every_cell_has_its_means_and_its_spread(many: ManyRuns) -> None:
+def test_every_cell_has_its_means_and_its_spread(many: RunComparison) -> None:
     assert [each.cell.id for each in many.cells] == [cell.id for cell in many.runs[0].sweep.cells]
     for each in many.cells:
         samples = []
@@ -149,8 +148,8 @@ def test_every_cell_has_its_means_and_its_spread(many: ManyRuns) -> None:
 
 
 @pytest.mark.slow
-def test_against_the_first_all_ratios_are_corrected_together(many: ManyRuns) -> None:
-    alone = compare_runs(many.runs[0], many.runs[1])
+def test_against_the_first_all_ratios_are_corrected_together(many: RunComparison) -> None:
+    alone = compare_runs(many.runs[:2])
     for each, pair in zip(many.cells, alone.ratios, strict=True):
         assert each.ratios[0] is None
         ours = each.ratios[1]
@@ -175,7 +174,7 @@ def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
     for _ in range(12):
         for each in runs:
             each.measurements = frame.assign(value=means * np.exp(rng.normal(0, 0.03, len(means))))
-        found = compare_many(runs)
+        found = compare_runs(runs)
         false += any(r.comparison.verdict in ("faster", "slower") for each in found.cells for r in each.ratios if r)
     assert stats.binomtest(false, 12, 0.05, alternative="greater").pvalue > 0.01
 
@@ -184,20 +183,20 @@ def test_runs_that_are_alike_seldom_get_a_verdict() -> None:
 def test_a_cell_that_a_run_lacks_is_missing_there_only() -> None:
     short = run("b")
     short.measurements = short.measurements[short.measurements["cell"] != "ext4/dd-write"]
-    found = compare_many([run("a"), short, run("c")])
+    found = compare_runs([run("a"), short, run("c")])
     missing = next(each for each in found.cells if each.cell.id == "ext4/dd-write")
     assert [each is None for each in missing.estimates] == [False, True, False]
     assert [each is None for each in missing.ratios] == [True, True, False]
     assert missing.spread.runs == 2
-    assert "n/a" in Page(sections.cell_by_cell(found)).words
+    assert "n/a" in Page(sections.cell_by_cell(found).text).words
 
 
 @pytest.mark.slow
 def test_one_block_gives_means_and_no_verdict() -> None:
-    found = compare_many([run("a", blocks=1), run("b", blocks=1), run("c", blocks=1)])
+    found = compare_runs([run("a", blocks=1), run("b", blocks=1), run("c", blocks=1)])
     assert all(math.isnan(each.p_adjusted) for each in found.cells)
-    assert any("is unknown: no run has two trials" in each for each in compare_many_view.sentences(found))
-    assert compare_many_view.overview(found)
+    assert any("is unknown: no run has two trials" in each for each in words.sentences(found))
+    assert sections.overview(found)
 
 
 @pytest.mark.slow
@@ -207,42 +206,42 @@ def test_one_block_gives_means_and_no_verdict() -> None:
 )
 def test_what_cannot_be_compared_is_refused(names: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
-        compare_many([run(name) for name in names])
+        compare_runs([run(name) for name in names])
 
 
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.slow
-def test_what_differs_is_told_for_every_run(many: ManyRuns) -> None:
+def test_what_differs_is_told_for_every_run(many: RunComparison) -> None:
     kernel = many.runs[0].info["facts"]["kernel"]
     (found,) = [each for each in many.differences if each.known]
     assert (found.area, found.what, found.values) == ("system", "kernel", (kernel, kernel, "6.19", "6.19"))
-    assert f"{kernel} in A and B, 6.19 in C and D" in compare_many_view.many_text(many)
+    assert f"{kernel} in A and B, 6.19 in C and D" in words.comparison_text(many)
 
 
 def test_a_run_that_does_not_know_a_fact_has_none_of_its_values() -> None:
     known, other = {"mds": "Not affected"}, {"mds": "Vulnerable"}
     runs = [run("a", cpu_mitigations=known), run("b", cpu_mitigations=other), run("c"), run("d", cpu_mitigations=known)]
-    text = compare_many_view.many_text(compare_many(runs))
+    text = words.comparison_text(compare_runs(runs))
     assert "system: mitigations: mds: not affected in A and D, off in B, not known in C" in text
 
 
 @pytest.mark.slow
 def test_few_runs_and_several_respects_are_caveats() -> None:
     several = [run("a"), run("b", kernel="1", cpu_model="x"), run("c")]
-    assert {each.code for each in compare_many(several).caveats} == {"sides-differ", "runs-not-paired", "few-runs"}
-    enough = compare_many([run(name) for name in "abcde"])
+    assert {each.code for each in compare_runs(several).caveats} == {"sides-differ", "runs-not-paired", "few-runs"}
+    enough = compare_runs([run(name) for name in "abcde"])
     assert {each.code for each in enough.caveats} == {"runs-not-paired"}
 
 
 # ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_answer_is_told_first(many: ManyRuns) -> None:
-    said = compare_many_view.sentences(many)
+def test_the_answer_is_told_first(many: RunComparison) -> None:
+    said = words.sentences(many)
     assert said[0] == f"The answer held: all {len(many.answers)} comparisons have the same verdict in every run."
-    assert said[1].startswith(f"From run to run {len(many.cells)} of {len(many.cells)} figures differ by more than")
+    assert said[1].startswith(f"{len(many.cells)} of {len(many.cells)} figures differ from run to run by more than")
     assert said[2].startswith(f"Against A, {3 * len(many.cells)} ratios corrected together: B is faster in ")
 
 
@@ -252,7 +251,7 @@ def test_a_verdict_that_changed_is_named() -> None:
     one = runs[1].comparisons[0]
     other = "slower" if one.verdict != "slower" else "faster"
     runs[1].comparisons[0] = type(one)(**{**one.__dict__, "verdict": other})
-    said = compare_many_view.sentences(compare_many(runs))
+    said = words.sentences(compare_runs(runs))
     total = len(runs[0].comparisons)
     assert said[0] == (
         f"The answer did not hold throughout: {total - 1} of {total} comparisons have the same verdict in every run."
@@ -263,17 +262,17 @@ def test_a_verdict_that_changed_is_named() -> None:
 
 @pytest.mark.slow
 def test_runs_without_comparisons_say_so() -> None:
-    runs = [run("a"), run("b")]
+    runs = [run("a"), run("b"), run("c")]
     for each in runs:
         each.comparisons = []
-    found = compare_many(runs)
-    assert "no comparison" in compare_many_view.sentences(found)[0]
-    assert "no comparison" in sections.verdicts(found)
-    assert compare_many_view.overview(found).count("<svg") == 1
+    found = compare_runs(runs)
+    assert "no comparison" in words.sentences(found)[0]
+    assert "no comparison" in sections.verdicts(found).text
+    assert sections.overview(found).text.count("<svg") == 1
 
 
-def test_as_data_nothing_is_infinite_or_nan(many: ManyRuns) -> None:
-    read = json.loads(json.dumps(compare_many_view.many_json(many), allow_nan=False))
+def test_as_data_nothing_is_infinite_or_nan(many: RunComparison) -> None:
+    read = json.loads(json.dumps(words.comparison_json(many), allow_nan=False))
     assert read["runs"] == {"A": "a", "B": "b", "C": "c", "D": "d"}
     assert len(read["cells"]) == len(many.cells)
     assert read["cells"][0]["to_first"][0] is None
@@ -281,10 +280,10 @@ def test_as_data_nothing_is_infinite_or_nan(many: ManyRuns) -> None:
 
 @pytest.mark.slow
 def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
-    found = compare_many(
+    found = compare_runs(
         [run("a", hostile=HOSTILE), run("b", hostile=HOSTILE, kernel=HOSTILE), run("c", hostile=HOSTILE)]
     )
-    page = Page("".join(getattr(sections, part)(found) for part in COMPARED))
+    page = Page("".join(getattr(sections, part)(found).text for part in COMPARED))
     assert page.active() == set()
     assert page.crossed == page.open == []
     assert page.tags["svg"] == 2
@@ -293,8 +292,8 @@ def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_of_the_answer_has_every_run(many: ManyRuns) -> None:
-    text = compare_many_view.overview(many)
+def test_the_picture_of_the_answer_has_every_run(many: RunComparison) -> None:
+    text = sections.overview(many).text
     assert "7 of 30 comparisons are drawn; the table below has all of them." in text
     answer, figures = text.split("</figure>")[:2]
     for name in many.names:

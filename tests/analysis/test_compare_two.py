@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from mountlab.analysis.compare.differences import Difference
 from mountlab.analysis.compare.run_spread import RunsDiffer
-from mountlab.analysis.compare.two import RunComparison, compare_runs
+from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
+from mountlab.report import comparison_text as words
 from mountlab.report import sections
-from mountlab.report.views import compare
 from mountlab.stats import compare_unpaired, sequential
 from pages import COMPARED
 from rows import every_row
@@ -38,7 +38,7 @@ def run(name: str, *, factor: float = 1.0, blocks: int = 5, seed: int = 1, **fac
 
 
 def compared(**changes: Any) -> RunComparison:
-    return compare_runs(run("a"), run("b", seed=2, **changes))
+    return compare_runs((run("a"), run("b", seed=2, **changes)))
 
 
 def areas(found: RunComparison) -> dict[str, list[str]]:
@@ -56,7 +56,7 @@ def values(made: SyntheticRun, cell: str, metric: str) -> list[float]:
 
 def refusal(a: SyntheticRun, b: SyntheticRun) -> PlanError:
     with pytest.raises(PlanError) as caught:
-        compare_runs(a, b)
+        compare_runs((a, b))
     return caught.value
 
 
@@ -67,7 +67,7 @@ def refusal(a: SyntheticRun, b: SyntheticRun) -> PlanError:
 def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
     a, b = run("a"), run("b", factor=1.3, seed=2)
     """Where runs are stated to be alike; else what they differ by is in the interval, too."""
-    found = compare_runs(a, b, RunsDiffer(0.0))
+    found = compare_runs((a, b), RunsDiffer(0.0))
     assert [each.cell.id for each in found.ratios] == [cell.id for cell in a.sweep.cells]
     for each in found.ratios:
         metric = each.comparison.metric
@@ -89,7 +89,7 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
     """5 % where nothing is known: its normal bound and Welch's are combined by squares. Trap: intervals that know only
     the spread inside each run."""
     a, b = run("a"), run("b", factor=1.1, seed=2)
-    found, alike = compare_runs(a, b), compare_runs(a, b, RunsDiffer(0.0))
+    found, alike = compare_runs((a, b)), compare_runs((a, b), RunsDiffer(0.0))
     for ours, trials in zip(found.ratios, alike.ratios, strict=True):
         inside = math.log(trials.comparison.high / trials.comparison.ratio)
         between = stats.norm.isf(0.025) * 0.05 * math.sqrt(2)
@@ -97,15 +97,15 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
         assert ours.comparison.verdict == "undecided"
         assert (ours.unless > 0) == (trials.comparison.verdict == "faster")
     assert any(each.unless > 0 for each in found.ratios)
-    text, page = compare.comparison_text(found), compare.cell_by_cell(found) + compare.answer(found)
-    for form in (text, page, compare.comparison_json(found)["runs_differ"]):
+    text, page = words.comparison_text(found), sections.cell_by_cell(found).text + sections.answer(found).text
+    for form in (text, page, words.comparison_json(found)["runs_differ"]):
         assert "Runs are assumed to differ by 5 % or less" in form.replace("\u00a0", " ").replace("&nbsp;", " ")
     assert re.search(r"undecided; up to \d+ runs of each side needed", text.replace("\u00a0", " "))
 
 
 @pytest.mark.slow
 def test_runs_of_different_length_are_compared() -> None:
-    found = compare_runs(run("a", blocks=3), run("b", blocks=8, factor=2.0, seed=2))
+    found = compare_runs((run("a", blocks=3), run("b", blocks=8, factor=2.0, seed=2)))
     whole = next(each for each in found.ratios if each.cell.id == "tmpfs/dd-write")
     assert (whole.n_a, whole.n_b, whole.comparison.n) == (3, 8, 3)
     assert whole.comparison.verdict == "faster"
@@ -113,7 +113,7 @@ def test_runs_of_different_length_are_compared() -> None:
 
 def test_swapping_the_runs_inverts_every_ratio() -> None:
     a, b = run("a"), run("b", factor=1.3, seed=2)
-    for there, back in zip(compare_runs(a, b).ratios, compare_runs(b, a).ratios, strict=True):
+    for there, back in zip(compare_runs((a, b)).ratios, compare_runs((b, a)).ratios, strict=True):
         assert there.comparison.ratio == pytest.approx(1 / back.comparison.ratio)
         assert there.comparison.low_all == pytest.approx(1 / back.comparison.high_all)
         opposite = {"faster": "slower", "slower": "faster"}
@@ -133,7 +133,7 @@ def test_two_runs_of_the_same_seldom_differ() -> None:
     """25 pairs of runs that are alike: a false verdict in at most 5 % of them, but for chance."""
     false = 0
     for seed in range(25):
-        found = compare_runs(run("a", seed=seed), _redrawn(run("b", seed=seed), seed))
+        found = compare_runs((run("a", seed=seed), _redrawn(run("b", seed=seed), seed)))
         false += any(each.comparison.verdict in ("faster", "slower") for each in found.ratios)
     assert stats.binomtest(false, 25, 0.05, alternative="greater").pvalue > 0.01
 
@@ -153,17 +153,17 @@ def test_a_time_that_grew_is_slower() -> None:
     a, b = run("a"), run("b", factor=2.0, seed=2)
     for made in (a, b):
         made.answer_metrics = {w.label: ("read_latency_p99",) for w in made.sweep.workloads if w.tool == "fio"}
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert found.ratios
     assert all(each.comparison.ratio > 1 and each.comparison.verdict == "slower" for each in found.ratios)
     assert {each.unit for each in found.ratios} == {"s"}
 
 
 def test_one_block_gives_ratios_without_intervals() -> None:
-    found = compare_runs(run("a", blocks=1), run("b", blocks=1, seed=2))
+    found = compare_runs((run("a", blocks=1), run("b", blocks=1, seed=2)))
     assert all(math.isnan(each.comparison.low) and each.comparison.verdict == "undecided" for each in found.ratios)
-    assert "none: n is below 2" in compare.comparison_text(found)
-    assert compare.summary(found) == f"Compared with A, B is without an interval in {len(found.ratios)} of " + (
+    assert "none: n is below 2" in words.comparison_text(found)
+    assert words.summary(found) == f"Compared with A, B is without an interval in {len(found.ratios)} of " + (
         f"{len(found.ratios)} ratios"
     )
 
@@ -173,7 +173,7 @@ def test_after_a_stopping_rule_intervals_are_wider() -> None:
     rule = Until(half_width=0.05, min=3, max=20)
     stopped = run("b", seed=2)
     stopped.sweep = replace(stopped.sweep, design=replace(stopped.sweep.design, until=rule))
-    plain, corrected = compare_runs(run("a"), run("b", seed=2)), compare_runs(run("a"), stopped)
+    plain, corrected = compare_runs((run("a"), run("b", seed=2))), compare_runs((run("a"), stopped))
     level = sequential.nominal_level(rule, 0.95)
     assert level > 0.95
     for before, after in zip(plain.ratios, corrected.ratios, strict=True):
@@ -186,7 +186,7 @@ def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
     rule = Until(half_width=0.05, min=3, max=20)
     stopped = run("b", seed=2)
     stopped.sweep = replace(stopped.sweep, design=replace(stopped.sweep.design, until=rule, repeats=20))
-    text = compare.comparison_text(compare_runs(run("a"), stopped)).replace("\u00a0", " ")
+    text = words.comparison_text(compare_runs((run("a"), stopped))).replace("\u00a0", " ")
     assert "repeats: 5 in A, by the rule in B" in text
     assert "until: no rule in A, until every mean is within ± 5 % at 95 %, 3 to 20 blocks in B" in text
 
@@ -198,10 +198,10 @@ def test_nothing_differs_but_seed_run_and_time() -> None:
     b = run("b", seed=2, memory_available_bytes=1, boot_id="other", mount_root_free_bytes=5)
     b.sweep = replace(b.sweep, design=replace(b.sweep.design, seed=99, trial_timeout_s=5.0))
     b.info |= {"created_at": "2027-01-01T00:00:00+00:00"}
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     assert found.differences == ()
     assert [each.code for each in found.caveats] == ["sides-alike", "runs-not-paired"]
-    assert "in nothing that was kept" in compare.comparison_text(found)
+    assert "in nothing that was kept" in words.comparison_text(found)
 
 
 @every_row(
@@ -224,7 +224,7 @@ def test_nothing_differs_but_seed_run_and_time() -> None:
 def test_a_fact_that_differs_is_listed_in_its_area(facts: dict[str, Any], area: str, what: str) -> None:
     a = run("a", block_devices=[{"name": "vda", "type": "disk", "size_bytes": 2**38, "model": "slow"}])
     b = run("b", seed=2, **{"block_devices": a.info["facts"]["block_devices"], **facts})
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert areas(found) == {area: [what]}
     assert found.differences[0].known
     assert "sides-differ" not in {each.code for each in found.caveats}, "one respect is what was to be compared"
@@ -237,12 +237,12 @@ def test_a_fact_with_several_values_is_compared_value_by_value() -> None:
     a = run("a", cpu_mitigations=WEAK, vm_settings={"swappiness": 60, "dirty_ratio": 20})
     off = {**WEAK, "spectre_v2": "Vulnerable"}
     b = run("b", seed=2, cpu_mitigations=off, vm_settings={"swappiness": 60, "dirty_ratio": 40})
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert [(each.what, each.part) for each in found.differences] == [
         ("cpu_mitigations", "spectre_v2"),
         ("vm_settings", "dirty_ratio"),
     ]
-    text = compare.comparison_text(found)
+    text = words.comparison_text(found)
     assert "system: mitigations: spectre_v2: on (Retpolines) in A, off in B" in text
     assert "system: memory settings (vm): dirty_ratio: 20 in A, 40 in B" in text
 
@@ -251,19 +251,19 @@ def test_a_weakness_that_one_kernel_does_not_know_is_no_difference_and_a_paramet
     a = run("a", cpu_mitigations=WEAK, kernel_command_line={"quiet": "set"})
     more = {**WEAK, "tsa": "Vulnerable"}
     b = run("b", seed=2, cpu_mitigations=more, kernel_command_line={"quiet": "set", "mitigations": "off"})
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert [(each.what, each.part, each.known) for each in found.differences] == [
         ("cpu_mitigations", "tsa", False),
         ("kernel_command_line", "mitigations", True),
     ]
-    text = compare.comparison_text(found)
+    text = words.comparison_text(found)
     assert "system: kernel command line: mitigations: not set in A, off in B" in text
     assert "not known of both: mitigations: tsa" in text
 
 
 def test_facts_that_a_run_of_an_earlier_version_did_not_record_are_no_difference() -> None:
     b = run("b", seed=2, cpu_mitigations=WEAK, session_limits={"memory_bytes": 2**30}, kernel_build="#1 SMP")
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     assert [each for each in found.differences if each.known] == []
     assert {each.what for each in found.differences} == {"cpu_mitigations", "session_limits", "kernel_build"}
 
@@ -278,13 +278,13 @@ def test_the_likeliest_causes_come_first_and_hashes_last() -> None:
             "machine_model": {"product": f"R65{number}"},
         }  # fmt: skip
 
-    found = compare_runs(run("a", **facts(1)), run("b", seed=2, **facts(2)))
+    found = compare_runs((run("a", **facts(1)), run("b", seed=2, **facts(2))))
     order = [f"{each.what} {each.part}".strip() for each in found.differences]
     assert order == [
         "kernel", "cpu_mitigations mds", "huge_pages enabled", "kernel_config HZ", "cpu_governor",
         "machine_model product", "cpu_microcode", "session_limits tasks", "kernel_config sha256", "kernel_build",
     ]  # fmt: skip
-    answer = repr(compare.answer(found))
+    answer = repr(sections.answer(found))
     assert "system (kernel, mitigations, transparent huge pages, kernel configuration, kernel build)" in answer
 
 
@@ -298,7 +298,7 @@ def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
     b.options = [OptionEvidence(filesystem="tmpfs", option="noswap", kind="mount", state="ignored", kernel_says="rw")]
     a = run("a")
     a.options = []
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert areas(found) == {
         "options of tmpfs in effect": ["noswap"],
         "file system ext4": ["options"],
@@ -312,12 +312,12 @@ def test_measured_runs_that_were_asked_for_other_work_have_a_caveat_that_names_i
     first, *others = b.sweep.workloads
     other = replace(first, options={**first.options, "count": 8, "flags": "sync"})
     b.sweep = replace(b.sweep, workloads=(other, *others))
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     unequal = [each for each in found.caveats if each.code == "unequal-work"]
     assert {each.subject for each in unequal} == {f"{name}/{first.label}" for name in ("ext4", "tmpfs", "ramfs")}
     assert unequal[0].message.startswith(f"the runs differ in count ({first.options['count']} in A, 8 in B). ")
-    assert f"workload {first.label}: flags: not given in A, sync in B" in compare.comparison_text(found)
-    assert "unequal work" in compare.cell_by_cell(found)
+    assert f"workload {first.label}: flags: not given in A, sync in B" in words.comparison_text(found)
+    assert "unequal work" in sections.cell_by_cell(found).text
 
 
 @pytest.mark.slow
@@ -333,7 +333,7 @@ def test_what_one_run_does_not_know_is_no_difference() -> None:
     found = compared(power="mains", cpu_model=None)
     assert [each for each in found.differences if each.known] == []
     assert {each.what for each in found.differences} == {"cpu_model", "power"}
-    assert "not known of both: processor, power" in compare.comparison_text(found)
+    assert "not known of both: processor, power" in words.comparison_text(found)
     assert "sides-alike" in {each.code for each in found.caveats}
 
 
@@ -355,10 +355,10 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
         Caveat(**{**noisy, "severity": "note"}, subject="ext4/dd-write"),
         Caveat(**{**noisy, "code": "emulated", "scope": "run"}),
     ]  # type: ignore[arg-type]
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     carried = [each for each in found.caveats if each.message.startswith("in B: ")]
     assert [(each.code, each.subject) for each in carried] == [("noisy", "tmpfs/dd-write"), ("emulated", "")]
-    page = compare.cell_by_cell(found)
+    page = sections.cell_by_cell(found).text
     assert page.count(">noisy<") == 1
 
 
@@ -367,7 +367,7 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
 def test_a_run_that_is_not_complete_is_told(status: str) -> None:
     b = run("b", seed=2)
     b.info["status"] = status
-    caveat = next(each for each in compare_runs(run("a"), b).caveats if each.code == "unfinished")
+    caveat = next(each for each in compare_runs((run("a"), b)).caveats if each.code == "unfinished")
     assert caveat.message.startswith(f"B is {status}: ")
 
 
@@ -376,7 +376,7 @@ def test_an_imported_run_is_told() -> None:
     a = run("a")
     a.sweep = replace(a.sweep, imported=True)
     a.info["facts"] = {}
-    found = compare_runs(a, run("b", seed=2))
+    found = compare_runs((a, run("b", seed=2)))
     caveat = next(each for each in found.caveats if each.code == "imported")
     assert caveat.message.startswith("A was imported: ")
     assert {each.what for each in found.differences if each.known} == set()
@@ -427,13 +427,13 @@ def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
     b = run("b", seed=2)
     more = Workload(name="new", tool="dd", options={})
     b.sweep = replace(b.sweep, workloads=(*b.sweep.workloads[1:], more))
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     assert found.only_in == {
         "A": ("tmpfs/dd-write", "ramfs/dd-write", "ext4/dd-write"),
         "B": ("tmpfs/new", "ramfs/new", "ext4/new"),
     }
     assert "dd-write" not in {each.cell.workload.name for each in found.ratios}
-    text = compare.comparison_text(found)
+    text = words.comparison_text(found)
     assert "only in A    tmpfs/dd-write" in text
     assert "only in B    tmpfs/new" in text
 
@@ -442,7 +442,7 @@ def test_cells_of_one_run_only_are_listed_and_not_compared() -> None:
 def test_excluded_cells_are_not_compared() -> None:
     b = run("b", seed=2)
     b.sweep = replace(b.sweep, excluded=("tmpfs/dd-write",))
-    found = compare_runs(run("a"), b)
+    found = compare_runs((run("a"), b))
     assert "tmpfs/dd-write" not in {each.cell.id for each in found.ratios}
     assert found.only_in == {"A": ("tmpfs/dd-write",)}
 
@@ -453,7 +453,7 @@ def test_excluded_cells_are_not_compared() -> None:
 @pytest.mark.slow
 def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
     found = compared(factor=1.5, kernel="6.19.1")
-    lines = compare.comparison_text(found).splitlines()
+    lines = words.comparison_text(found).splitlines()
     assert lines[0].startswith("A            a (box local, Linux 6.18.5")
     assert lines[1].startswith("B            b (box local, Linux 6.19.1")
     differs = next(i for i, line in enumerate(lines) if line.startswith("differs"))
@@ -468,15 +468,15 @@ def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
 
 def test_the_sentences_sum_up_first_and_name_both_sides() -> None:
     found = compared(factor=1.5)
-    said = compare.sentences(found)
+    said = words.sentences(found)
     assert said[0] == f"Compared with A, B is faster in {len(found.ratios)} of {len(found.ratios)} ratios."
     assert " in B " in said[1]
     assert " in A" in said[1]
 
 
 def test_json_holds_every_ratio_and_no_nan() -> None:
-    found = compare_runs(run("a", blocks=1), run("b", blocks=1, seed=2, kernel="6.19.1"))
-    read = json.loads(json.dumps(compare.comparison_json(found), allow_nan=False))
+    found = compare_runs((run("a", blocks=1), run("b", blocks=1, seed=2, kernel="6.19.1")))
+    read = json.loads(json.dumps(words.comparison_json(found), allow_nan=False))
     assert (read["a"], read["b"]) == ("a", "b")
     assert read["differences"] == [
         {"area": "system", "what": "kernel", "part": "", "a": "6.18.5", "b": "6.19.1", "known": True}
@@ -489,7 +489,7 @@ def test_json_holds_every_ratio_and_no_nan() -> None:
 @pytest.mark.slow
 def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
     found = compared(factor=1.5, kernel=HOSTILE)
-    page = "".join(getattr(sections, part)(found) for part in COMPARED)
+    page = "".join(getattr(sections, part)(found).text for part in COMPARED)
     assert HOSTILE not in page
     assert "&lt;script&gt;" in page
     assert page.count("<h1>") == 1
@@ -500,4 +500,4 @@ def test_the_page_has_all_its_parts_and_escapes_what_it_shows() -> None:
 
 def test_a_difference_is_shown_with_its_unit() -> None:
     found = replace(compared(), differences=(Difference("machine", "memory_bytes", (2**30, 2**31)),))
-    assert "machine: memory: 1.00 GiB in A, 2.00 GiB in B" in compare.comparison_text(found)
+    assert "machine: memory: 1.00 GiB in A, 2.00 GiB in B" in words.comparison_text(found)

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.analysis.compare.boxes import across_boxes
 from mountlab.analysis.compare.figures import common_cells
-from mountlab.analysis.compare.many import compare_many
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.analysis.forecast import forecast
 from mountlab.analysis.gate import judge
 from mountlab.analysis.published import beside
@@ -68,11 +66,11 @@ def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
     a, same, other = made(RW_BS), made(RW_BS, 1.3), made(BS_RW, 1.3)
     assert {cell.id for cell in a.sweep.cells}.isdisjoint(cell.id for cell in other.sweep.cells)
     assert [cell.id for cell in common_cells(a.sweep, other.sweep)] == [cell.id for cell in a.sweep.cells]
-    found = compare_runs(a, other)
-    assert told(found.ratios) == told(compare_runs(a, same).ratios)
+    found = compare_runs((a, other))
+    assert told(found.ratios) == told(compare_runs((a, same)).ratios)
     assert len(found.ratios) == 8
     assert found.only_in == {}
-    assert {each.cell.id for each in compare_runs(other, a).ratios} == {cell.id for cell in other.sweep.cells}
+    assert {each.cell.id for each in compare_runs((other, a)).ratios} == {cell.id for cell in other.sweep.cells}
     assert not [each for each in found.differences if each.area.startswith("workload")]
 
 
@@ -81,7 +79,7 @@ def test_two_runs_have_all_cells_in_common(made: Runs) -> None:
 def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
     runs = [made(RW_BS), made(BS_RW, 1.3), made(RW_BS, 1.1)]
     same = [runs[0], made(RW_BS, 1.3), runs[2]]
-    found, expected = compare_many(runs), compare_many(same)
+    found, expected = compare_runs(runs), compare_runs(same)
     assert [(each.cell.id, each.metric, each.p_adjusted) for each in found.cells] == [
         (each.cell.id, each.metric, each.p_adjusted) for each in expected.cells
     ]
@@ -92,11 +90,11 @@ def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
 @pytest.mark.slow
 def test_boxes_have_all_cells_and_all_ratios_in_common(made: Runs) -> None:
     runs = [made(RW_BS, 1.0, "a"), made(BS_RW, 1.3, "b")]
-    found, expected = across_boxes(runs), across_boxes([runs[0], made(RW_BS, 1.3, "b")])
-    assert [(each.over.ratio, each.spread) for each in found.ratios] == [
-        (each.over.ratio, each.spread) for each in expected.ratios
+    found, expected = compare_runs(runs, factor="box"), compare_runs([runs[0], made(RW_BS, 1.3, "b")], factor="box")
+    assert [(each.over.ratio, each.spread) for each in found.over_boxes] == [
+        (each.over.ratio, each.spread) for each in expected.over_boxes
     ]
-    assert all(None not in each.on_each for each in found.ratios)
+    assert all(None not in each.on_each for each in found.over_boxes)
     assert len(found.cells) == 8
     assert all(None not in each.estimates for each in found.cells)
     assert "not-on-all-boxes" not in {each.code for each in found.caveats}

@@ -14,8 +14,7 @@ import pytest
 from analysis.test_cells import frame, make, trial
 from mountlab.analysis import gate, verdicts
 from mountlab.analysis.cells import censored_blocks, comparisons, estimate_frame, percentile_frame
-from mountlab.analysis.compare.boxes import across_boxes
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.analysis.ranks import ranks
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Trial
@@ -367,9 +366,9 @@ def two_runs(results: Path) -> tuple[Run, Run]:
 @pytest.mark.slow
 def test_runs_share_no_blocks_so_that_such_a_cell_is_not_compared_and_the_gate_cannot_tell(results_dir: Path) -> None:
     whole, late = two_runs(results_dir)
-    found = {each.cell.id: each.comparison.verdict for each in compare_runs(whole, late).ratios}
+    found = {each.cell.id: each.comparison.verdict for each in compare_runs((whole, late)).ratios}
     assert found[COLD[0]] == "undecided"
-    assert [each.n_b for each in compare_runs(whole, late).ratios if each.cell.id == COLD[0]] == [0]
+    assert [each.n_b for each in compare_runs((whole, late)).ratios if each.cell.id == COLD[0]] == [0]
     for change, baseline in ((late, whole), (whole, late)):
         judged = {each.cell.id: each for each in gate.judge([change], [baseline], margin=0.05).judged}
         assert judged[COLD[0]].outcome == "cannot tell"
@@ -448,7 +447,7 @@ def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path)
 def test_over_boxes_such_a_cell_has_no_figure_and_its_ratio_is_said_to_be_a_median(results_dir: Path) -> None:
     whole, late = two_runs(results_dir)
     boxes = [replace(run, info={**run.info, "box": {"name": name}}) for run, name in ((whole, "x"), (late, "y"))]
-    found = across_boxes(boxes)
+    found = compare_runs(boxes, factor="box")
     (cell,) = [each for each in found.cells if each.cell.id == COLD[0] and each.metric == "read_bandwidth"]
     assert [each is None for each in cell.estimates] == [False, True]
     told = {each.code: each.message for each in found.caveats}

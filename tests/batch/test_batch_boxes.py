@@ -192,7 +192,7 @@ def test_what_it_has_measured_is_loaded_with_the_boxes_that_failed(
     page, _ = run_batch(everywhere.batch_of(resolved(), boxes), results=boxes, execute=Recorded("b"))
     loaded = api.load_result(page.parent)
     assert not isinstance(loaded, store.Run)
-    assert loaded.boxes == ("a", "c")
+    assert loaded.names == ("a", "c")
     assert dict(loaded.missing) == {"b": "the box cannot be reached"}
     assert isinstance(api.load_result(TOUR), store.Run)
 

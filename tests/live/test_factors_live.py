@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from mountlab import __main__
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.report import sections
 from mountlab.results import store
 from mountlab.results.store import Run
@@ -98,7 +98,7 @@ def test_two_runs_of_one_sweep_on_one_box_differ_in_nothing_that_is_kept(
     alike = {"repeats": 3, "seed": None, "drop_caches": False}
     resolved = as_is(filesystems=FILESYSTEMS, baseline="disk", design=alike)
     a, b = (store.load_run(workflow.run(resolved, results=tmp_path / "results")) for _ in range(2))
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     elsewhere = {"swap_bytes", "swap_areas"}  # of this machine, where another worker's test may swap meanwhile
     assert {each.what for each in found.differences} <= elsewhere
     assert found.differences or "sides-alike" in {each.code for each in found.caveats}

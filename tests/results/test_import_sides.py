@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from mountlab.__main__ import main
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.core.model import Workload
+from mountlab.report import comparison_text as words
 from mountlab.report import sections
 from mountlab.report.terminal import run_answer
-from mountlab.report.views import compare
 from mountlab.results.imported import import_file
 from mountlab.results.store import Run, load_run
 from rows import every_row
@@ -265,8 +265,8 @@ def test_two_runs_of_the_installed_fio_differ_in_what_they_were_given(tmp_path: 
 def test_two_imported_runs_are_compared_by_what_their_logs_state(tmp_path: Path) -> None:
     a = bring(tmp_path, {"ext4": fio({"runtime": "30", "numjobs": "4", "norandommap": "1"})}, "one")
     b = bring(tmp_path, {"ext4": fio({"runtime": "1m", "numjobs": "1"}, seconds=60)}, "two")
-    found = compare_runs(a, b)
-    text = compare.comparison_text(found).replace("\u00a0", " ")
+    found = compare_runs((a, b))
+    text = words.comparison_text(found).replace("\u00a0", " ")
     for line in ("runtime: 30 s in A, 60 s in B", "numjobs: 4 in A, 1 in B", "norandommap: 1 in A, not stated in B"):
         assert f"workload fio: {line}" in text
     (caveat,) = [each for each in found.caveats if each.code == "unequal-work"]
@@ -277,7 +277,7 @@ def test_two_imported_runs_are_compared_by_what_their_logs_state(tmp_path: Path)
 
 def test_imported_runs_that_state_the_same_are_not_said_to_be_repetitions(tmp_path: Path) -> None:
     a, b = (bring(tmp_path, {"ext4": fio({"bs": spelled})}, name) for name, spelled in (("one", "4k"), ("two", "4096")))
-    found = compare_runs(a, b)
+    found = compare_runs((a, b))
     assert found.differences == ()
     assert {each.code for each in found.caveats} & {"sides-alike", "unequal-work"} == set()
 
@@ -286,7 +286,7 @@ def test_an_imported_run_is_compared_with_what_a_measured_one_asked_for(tmp_path
     options = {"rw": "randread", "bs": 4096, "numjobs": 1, "runtime": 30.0, "time_based": 1}
     measured = synthetic_run(workloads=[Workload(name="fio", tool="fio", options=options)])
     imported = bring(tmp_path, {"ext4": fio({"readwrite": "randread", "bs": "4k", "numjobs": "4", "runtime": "30"})})
-    found = compare_runs(measured, imported)
+    found = compare_runs((measured, imported))
     assert {each.what: each.values for each in found.differences if each.area == "workload fio"} == {
         "numjobs": ("1", "4"),
         "time_based": ("1", "not stated"),

@@ -392,7 +392,7 @@ def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = N
     (stats.adjusted says how); those of equivalence by Holm over the same family. Where a side has trials that ran
     into the time limit the ratio is a median over blocks (stats.censored).
     """
-    return _compared_together(sweep, measurements, censored, answer_metrics(sweep, measurements))
+    return _corrected_together(sweep, measurements, censored, answer_metrics(sweep, measurements))
 
 
 def latency_comparisons(
@@ -409,15 +409,15 @@ def latency_comparisons(
         label: tuple(each for each in COMPARED_PERCENTILES if each in own and each not in answered.get(label, ()))
         for label, own in _metrics_of(sweep, measurements).items()
     }
-    found = _compared_together(sweep, measurements, censored, metrics) if any(metrics.values()) else []
+    found = _corrected_together(sweep, measurements, censored, metrics) if any(metrics.values()) else []
     return [each for each in found if each.n or each.censored]
 
 
-def _compared_together(
+def _corrected_together(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
 ) -> list[Comparison]:
     """Return the comparisons of these metrics as one family."""
-    asked, ratios, late = compared(sweep, measurements, censored, metrics)
+    asked, ratios, late = uncorrected_ratios(sweep, measurements, censored, metrics)
     design = sweep.design
     together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=sweep.rule)
     sides = (each.sides for each in asked)
@@ -431,7 +431,7 @@ def _compared_together(
     return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), **how))
 
 
-def compared(
+def uncorrected_ratios(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, metrics: Metrics | None = None
 ) -> tuple[list[Question], Ratios, NDArray[np.int64]]:
     """Return what a sweep compares, the ratios, not yet corrected for one another, and of each the number of blocks in

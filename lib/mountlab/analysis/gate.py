@@ -15,14 +15,17 @@ from typing import Literal
 
 import numpy as np
 
-from mountlab.analysis.compare.differences import (
-    caveats_of,
-    differences,
-    known_areas,
-    option_texts,
-    unequal_work,
+from mountlab.analysis.compare.caveats import caveats_of, unequal_work
+from mountlab.analysis.compare.differences import differences, known_areas, option_texts
+from mountlab.analysis.compare.figures import (
+    SharedFigure,
+    common_cells,
+    first_repeated,
+    level_of,
+    rule_of,
+    shared_figures,
+    table_of,
 )
-from mountlab.analysis.compare.figures import SharedFigure, common_cells, level_of, rule_of, shared_figures, table_of
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of, source
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import aligned
@@ -211,10 +214,8 @@ def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffe
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
-    ids = [str(run.info.get("run_id")) for run in runs]
-    twice = [each for place, each in enumerate(ids) if each in ids[:place]]
-    if twice:
-        raise PlanError("a run is not held against itself", where="gate", got=twice[0], allowed="each run once")
+    if repeated := first_repeated([str(run.info.get("run_id")) for run in runs]):
+        raise PlanError("a run is not held against itself", where="gate", got=repeated, allowed="each run once")
     for run in runs[1:]:
         common_cells(runs[0].sweep, run.sweep)
 

@@ -19,7 +19,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from mountlab.analysis import capacity
-from mountlab.analysis.cells import answer_labels, answer_metrics, compared, counted, estimate_frame, without_partial
+from mountlab.analysis.cells import (
+    answer_labels,
+    answer_metrics,
+    counted,
+    estimate_frame,
+    uncorrected_ratios,
+    without_partial,
+)
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
 from mountlab.stats import family, look_level
@@ -295,7 +302,7 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
-    asked, ratios, _ = compared(sweep, frame)
+    asked, ratios, _ = uncorrected_ratios(sweep, frame)
     design = sweep.design
     now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)
     looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))

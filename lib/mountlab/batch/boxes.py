@@ -11,8 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis.compare import boxes
-from mountlab.analysis.compare.boxes import Across
+from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.batch.batch_file import SWEEP_NOTEBOOK, Batch, Item, on_each_box, over_boxes
 from mountlab.batch.store import BatchDirectory
 from mountlab.core import disk
@@ -128,17 +127,17 @@ def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Pa
     return runs, missing
 
 
-def load_across(path: Path | str) -> Across:
+def load_across(path: Path | str) -> RunComparison:
     """Return what the runs of such a batch say together. Raises StoreError, and PlanError where fewer than two boxes
     have figures."""
     runs, missing = measured(path)
-    return boxes.across_boxes([store.load_run(run) for run in runs], missing)
+    return compare_runs([store.load_run(run) for run in runs], factor="box", missing=missing)
 
 
 def write_page(path: Path | str) -> Path:
     """Return the page across boxes of such a batch, and its path. Raises as `load_across` does."""
     runs, missing = measured(path)
-    return execute.write_across(runs, missing=missing, results=paths.found(path).resolve().parent)
+    return execute.write_comparison(*runs, factor="box", missing=missing, results=paths.found(path).resolve().parent)
 
 
 def write_pages(directory: BatchDirectory) -> dict[str, str]:
@@ -152,7 +151,7 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
         if not runs and all(item.id in done for item in items):
             continue  # their notebook makes no runs
         try:
-            page = execute.write_across(runs, missing=missing, results=results)
+            page = execute.write_comparison(*runs, factor="box", missing=missing, results=results)
             pages[label] = f"../{page.relative_to(results)}"
         except MountlabError as error:
             pages[label] = in_one_line(str(error))

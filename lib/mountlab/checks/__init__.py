@@ -126,7 +126,7 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
         "Go on with `make resume`.",
         "One of the runs is not complete."),
 }  # fmt: skip
-"""Code of a caveat to its text about compared runs: compare_runs, compare_many and across raise them."""
+"""Code of a caveat to its text about compared runs: analysis.compare.caveats raises them."""
 _WORST_FIRST: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 FROM_FIGURES = (
     "altered", "imported", "logs-differ", "failed-trials", "excluded", "few-operations", "figures-missing", "too-few",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mountlab.cli.shared import RUN, Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
 from mountlab.core import disk
+
+if TYPE_CHECKING:
+    from mountlab.analysis.compare.runs import Factor
 
 
 def add(verbs: Any) -> None:
@@ -26,40 +28,23 @@ def add(verbs: Any) -> None:
 
 
 def _compare(arguments: Arguments) -> int:
-    from mountlab.report.execute import write_across, write_comparison
-    from mountlab.results import paths, store
+    from mountlab.analysis.compare.runs import compare_runs
+    from mountlab.report.comparison_text import comparison_json, comparison_text
+    from mountlab.report.execute import write_comparison
+    from mountlab.results import earlier, paths, store
 
-    asked = [run_of(each) for each in (arguments.run_a, arguments.run_b, *arguments.more)]
+    asked = [run_of(path) for path in (arguments.run_a, arguments.run_b, *arguments.more)]
     runs = [store.load_run(path) for path in asked]
     stated = arguments.runs_differ
-    compared, as_text, as_json = _compared(runs, stated, over_boxes=arguments.boxes)
-    if arguments.json:
-        print(json_text(as_json(compared)))
-        return 0
-    print(f"\n{as_text(compared)}\n", flush=True)
-    results = paths.RESULTS
+    factor: Factor = "box" if arguments.boxes else "run"
     if arguments.boxes:
-        page = write_across(asked, results=results)
-    else:
-        page = write_comparison(*asked, results=results, runs_differ=stated)
+        refuse_runs_differ(stated, "boxes are the unit, and tell themselves by how much they differ")
+    differ = None if arguments.boxes else earlier.runs_differ(runs, stated, say=say)
+    comparison = compare_runs(runs, differ, factor=factor)
+    if arguments.json:
+        print(json_text(comparison_json(comparison)))
+        return 0
+    print(f"\n{comparison_text(comparison)}\n", flush=True)
+    page = write_comparison(*asked, factor=factor, results=paths.RESULTS, runs_differ=stated)
     print(f"report: {disk.shown(page)}")
     return 0
-
-
-def _compared(
-    runs: Sequence[Any], stated: str | None, *, over_boxes: bool
-) -> tuple[Any, Callable[..., str], Callable[..., Any]]:
-    """Return the comparison of two runs, of many, or of the boxes that they are from; what makes it text, and what
-    data. `stated`: by how much runs differ; boxes are their own repetition."""
-    from mountlab.analysis.compare import boxes as across
-    from mountlab.analysis.compare import many, two
-    from mountlab.report.views import boxes, compare, compare_many
-    from mountlab.results.earlier import runs_differ
-
-    if over_boxes:
-        refuse_runs_differ(stated, "boxes are the unit, and tell themselves by how much they differ")
-        return across.across_boxes(runs), boxes.across_text, boxes.across_json
-    differ = runs_differ(runs, stated, say=say)
-    if len(runs) == 2:
-        return two.compare_runs(runs[0], runs[1], differ), compare.comparison_text, compare.comparison_json
-    return many.compare_many(runs, differ), compare_many.many_text, compare_many.many_json

@@ -154,10 +154,10 @@ def finish(path: Path) -> int:
 def finish_boxes(ended: tuple[Path, Any]) -> int:
     """Report on a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
     from mountlab.batch import boxes
-    from mountlab.report.views.boxes import across_text
+    from mountlab.report.comparison_text import comparison_text
 
     try:
-        print(f"\n{across_text(boxes.load_across(ended[0].parent))}")
+        print(f"\n{comparison_text(boxes.load_across(ended[0].parent))}")
     except MountlabError as error:
         say(f"nothing is said over boxes: {error}")
     return finish_batch(ended)

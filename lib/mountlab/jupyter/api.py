@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mountlab.analysis.compare.boxes import Across
+from mountlab.analysis.compare.runs import RunComparison
 from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
 from mountlab.core import disk, numbers
@@ -105,7 +105,7 @@ def run(resolved: Resolved, *, box: str | None = None) -> Path:
     return workflow.run(resolved, box=box)
 
 
-def load_result(path: Path | str) -> store.Run | Across:
+def load_result(path: Path | str) -> store.Run | RunComparison:
     """Return what `run` has made: a run, or the runs of a sweep on several boxes beside each other. Raises StoreError,
     and PlanError where fewer than two boxes have figures."""
     path = find.run_path(path)

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mountlab.analysis.compare.boxes import Across, across_boxes
+from mountlab.analysis.compare import runs as analysis
 from mountlab.analysis.compare.figures import common_cells
-from mountlab.analysis.compare.many import ManyRuns, compare_many
-from mountlab.analysis.compare.two import RunComparison
-from mountlab.analysis.compare.two import compare_runs as compare_two
+from mountlab.analysis.compare.runs import RunComparison
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Sweep
@@ -19,8 +17,6 @@ from mountlab.results.info import read_info, read_sweep, runs_below
 from mountlab.results.paths import RESULTS
 from mountlab.results.store import Run
 
-_TWO = 2
-
 
 def compare_runs(
     runs: Sequence[Path | str | Run] | None = None,
@@ -28,7 +24,7 @@ def compare_runs(
     over_boxes: bool = False,
     missing: Mapping[str, str] | None = None,
     runs_differ: str | None = None,
-) -> RunComparison | ManyRuns | Across:
+) -> RunComparison:
     """Compare runs: two with their ratios, more with the spread between them, or (`over_boxes`) one sweep on several
     boxes. Each is a Run, a path, or a name as for `load_run`.
 
@@ -41,11 +37,10 @@ def compare_runs(
     asked = runs or (newest_over_boxes() if over_boxes else newest_of_one_sweep())
     loaded = [store.load_run(each) if isinstance(each, Path | str) else each for each in asked]
     if over_boxes:
-        return across_boxes(loaded, missing)
+        return analysis.compare_runs(loaded, factor="box", missing=missing)
     if len(loaded) == 1:
         loaded.append(store.load_run(newest_beside(loaded[0].path)))
-    differ = earlier.runs_differ(loaded, runs_differ)
-    return compare_two(loaded[0], loaded[1], differ) if len(loaded) == _TWO else compare_many(loaded, differ)
+    return analysis.compare_runs(loaded, earlier.runs_differ(loaded, runs_differ))
 
 
 def newest_over_boxes(results: Path = RESULTS) -> list[Path]:

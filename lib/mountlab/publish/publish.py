@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.box import ssh as box
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
@@ -275,7 +275,7 @@ def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
 
 def _comparable(a: Path, b: Path) -> bool:
     try:
-        compare_runs(store.load_run(a), store.load_run(b))
+        compare_runs((store.load_run(a), store.load_run(b)))
     except PlanError:  # nothing in common
         return False
     return True

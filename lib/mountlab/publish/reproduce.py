@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from mountlab.analysis import answers
-from mountlab.analysis.compare.two import compare_runs
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, read_manifest, safe_parts
 from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_line
@@ -34,6 +34,7 @@ from mountlab.core.units import GIB, format_bytes
 from mountlab.publish import bundle
 from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
+from mountlab.report.comparison_text import comparison_text
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.earlier import runs_differ
@@ -93,14 +94,12 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
 
     The same way as `mountlab run`. Published figures stand in it where this Mountlab has them.
     """
-    from mountlab.report.views.compare import comparison_text  # draws, which no check and no `publish` does
-
     for path in _runs(place, _description(place)):
         new = workflow.run(sweep_of(path), box=box)
         execute.write_report(new)
         page = execute.write_comparison(path, new)
         runs = store.load_run(path), store.load_run(new)
-        yield comparison_text(compare_runs(*runs, runs_differ(runs))), page
+        yield comparison_text(compare_runs(runs, runs_differ(runs))), page
 
 
 def sweep_of(path: Path) -> Resolved:

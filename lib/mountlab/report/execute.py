@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mountlab.analysis.compare.runs import Factor, compare_runs
 from mountlab.core import disk
 from mountlab.core.disk import clear
 from mountlab.core.errors import MountlabError, MountlabWarning, StoreError, in_one_line
@@ -23,7 +23,7 @@ from mountlab.report.html import JUPYTERLAB_STYLE, Html, with_links_beside
 from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
-from mountlab.results import find, listing, paths, store, tables
+from mountlab.results import earlier, find, listing, paths, store, tables
 from mountlab.results.info import read_info
 from mountlab.results.lock import alone, held
 from mountlab.results.plain_files import refuse_others
@@ -36,7 +36,6 @@ INDEX = "index.html"
 INDEX_S = 60.0
 """How long another process that makes the index is waited for."""
 _TWO = 2
-"""So many runs are compared by their ratios, more by the spread between them."""
 
 
 def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
@@ -64,38 +63,34 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     return written
 
 
-def write_comparison(*run_paths: Path, results: Path = paths.RESULTS, runs_differ: str | None = None) -> Path:
+def write_comparison(
+    *run_paths: Path,
+    factor: Factor = "run",
+    missing: Mapping[str, str] | None = None,
+    results: Path = paths.RESULTS,
+    runs_differ: str | None = None,
+) -> Path:
     """Execute the notebook that compares runs on two or more, and return the path of its page: below `results`, in a
-    directory named after them. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and
-    PlanError for runs that cannot be compared."""
+    directory named after them. `factor`: box for one sweep on several boxes, one run each; `missing`: boxes without a
+    run, and why. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and PlanError for
+    runs that cannot be compared."""
+    from mountlab.report.views import comparison  # draws, which takes half a second to import
+
     asked = [path.resolve() for path in run_paths]
     names = [str(read_info(path)["run_id"]) for path in asked]
     check_plain(names, "run.json: run_id")
-    entry = {**_comparison_entry(asked, runs_differ), "runs": names}
-    parameters = {"runs": list(map(str, asked)), "runs_differ": runs_differ}
-    return _write_compared(results / _comparison_name(names), entry, parameters)
-
-
-def write_across(
-    run_paths: Sequence[Path], *, missing: Mapping[str, str] | None = None, results: Path = paths.RESULTS
-) -> Path:
-    """Execute the notebook on the runs of one sweep, one a box, and return the path of its page, as `write_comparison`
-    does. `missing`: boxes without a run, and why. Raises PlanError where there are not two boxes with figures."""
-    from mountlab.analysis.compare.boxes import across_boxes
-    from mountlab.report.views import boxes
-
-    asked = [path.resolve() for path in run_paths]
-    across = across_boxes([store.load_run(path) for path in asked], missing)
-    entry = boxes.entry(across)
-    check_plain(entry["runs"], "run.json: run_id")
-    name = across.runs[0].sweep.name
-    digest = sha256(chr(0).join([*sorted(entry["runs"]), *sorted(missing or {})]).encode()).hexdigest()[:8]
-    parameters = {"runs": list(map(str, asked)), "over_boxes": True, "missing": dict(missing or {})}
-    return _write_compared(results / f"boxes-{name}-{digest}", entry, parameters)
-
-
-def _write_compared(directory: Path, entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Path:
-    """Execute the notebook, and write its page and its entry for the index into a directory below the results."""
+    runs = [store.load_run(path) for path in asked]
+    parameters: dict[str, Any] = {"runs": list(map(str, asked))}
+    if factor == "box":
+        entry = comparison.entry(compare_runs(runs, factor=factor, missing=missing))
+        parameters |= {"over_boxes": True, "missing": dict(missing or {})}
+        directory = results / f"boxes-{runs[0].sweep.name}-{_digest([*sorted(entry['runs']), *sorted(missing or {})])}"
+    else:
+        entry = comparison.entry(compare_runs(runs, earlier.runs_differ(runs, runs_differ)))
+        parameters |= {"runs_differ": runs_differ}
+        # Of many runs the first, and a hash of all of them: a name has no room for more.
+        more = names[1] if len(names) == _TWO else f"and-{len(names) - 1}-more-{_digest(names)}"
+        directory = results / f"compare-{names[0]}-{more}"
     executed, written = directory / "notebooks" / COMPARISON.name, directory / "report.html"
     execute(COMPARISON, executed, parameters)
     disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
@@ -104,38 +99,8 @@ def _write_compared(directory: Path, entry: Mapping[str, Any], parameters: Mappi
     return written
 
 
-def _comparison_name(names: Sequence[str]) -> str:
-    """Of many runs the first, and a hash of all of them: a name has no room for more."""
-    if len(names) == _TWO:
-        return f"compare-{names[0]}-{names[1]}"
-    return f"compare-{names[0]}-and-{len(names) - 1}-more-{sha256(chr(0).join(names).encode()).hexdigest()[:8]}"
-
-
-def _comparison_entry(asked: Sequence[Path], stated: str | None) -> dict[str, Any]:
-    """Return the index entry of the comparison; its date is that of its newest run, so that it is the same when made
-    again. Raises PlanError for runs that cannot be compared."""
-    from mountlab.analysis.compare.many import compare_many
-    from mountlab.analysis.compare.two import compare_runs
-    from mountlab.report.views import compare
-    from mountlab.report.views import compare_many as compare_many_view
-    from mountlab.results.earlier import runs_differ
-
-    loaded = [store.load_run(path) for path in asked]
-    differ = runs_differ(loaded, stated)
-    if len(loaded) == _TWO:
-        two = compare_runs(loaded[0], loaded[1], differ)
-        title, said, found = compare.title(two), compare.sentences(two)[0], two.caveats
-    else:
-        many = compare_many(loaded, differ)
-        title, said, found = compare_many_view.title(many), compare_many_view.sentences(many)[0], many.caveats
-    return {
-        "kind": "comparison",
-        "title": title,
-        "created_at": max(str(run.info.get("created_at", "")) for run in loaded),
-        "page": "report.html",
-        "verdict": said,
-        "caveats": Counter(each.severity for each in found),
-    }
+def _digest(names: Sequence[str]) -> str:
+    return sha256(chr(0).join(names).encode()).hexdigest()[:8]
 
 
 def write_index(results: Path = paths.RESULTS) -> Path:

@@ -1,4 +1,4 @@
-"""What is known to differ between runs, and what weakens each of them: for two, for many, and across boxes."""
+"""What is known to differ between runs: the facts of their boxes, and what was asked of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 from mountlab.analysis.box_facts import AREAS, by_area, is_detail
 from mountlab.analysis.run_view import ComparedRun
-from mountlab.checks import stated_facts, work
-from mountlab.checks.base import of_run
+from mountlab.checks import stated_facts
 from mountlab.checks.stated_facts import NOT_GIVEN, NOT_STATED, VERSION, WITHOUT_EFFECT, by_value, value_text
 from mountlab.core.fact_words import words_of
-from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.sweep import plan_text
 from mountlab.sweep.feasible import needed_programs
@@ -59,6 +57,18 @@ def _unknown(whole: Mapping[int, Difference]) -> Iterator[tuple[int, Difference]
 def known_areas(found: Iterable[Difference]) -> list[str]:
     """In what respects the runs are known to differ."""
     return list(dict.fromkeys(each.area for each in found if each.known))
+
+
+def option_texts(found: Iterable[Difference], names: Sequence[str]) -> Iterator[str]:
+    """Yield 'workload fio: runtime: 30 s in A, 60 s in B' for each option of a workload that is not the same."""
+    for row in found:
+        if row.area.startswith(WORKLOAD):
+            yield f"{row.area}: {row.what}: {values_by_run(row, names)}"
+
+
+def values_by_run(difference: Difference, names: Sequence[str]) -> str:
+    """'30 s in A and C, 60 s in B'."""
+    return by_value(zip(names, map(str, difference.values), strict=True))
 
 
 def _of_all(own: Mapping[int, Difference], others: int) -> Difference:
@@ -160,85 +170,3 @@ def _design(sweep: Sweep) -> dict[str, Any]:
     if design.until is None:
         return {**keys, "until": "no rule"}
     return {**keys, "repeats": "by the rule", "until": plan_text.rule_text(design.until)}
-
-
-# ── caveats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def sides_differ(found: Sequence[Difference], *, runs: str, so: str) -> Iterator[Caveat]:
-    """Yield how many things differ: with more than one, a ratio cannot be put down to one of them."""
-    areas = known_areas(found)
-    if len(areas) > 1:
-        yield of_run(
-            "sides-differ",
-            "warning",
-            f"{runs} differ in {len(areas)} respects: {'; '.join(areas)}. {so} Change one at a time to learn which of "
-            "them it is.",
-        )
-
-
-def option_texts(found: Iterable[Difference], names: Sequence[str]) -> Iterator[str]:
-    """Yield 'workload fio: runtime: 30 s in A, 60 s in B' for each option of a workload that is not the same."""
-    for each in found:
-        if each.area.startswith(WORKLOAD):
-            yield f"{each.area}: {each.what}: {_by_run(each, names)}"
-
-
-def _by_run(difference: Difference, names: Sequence[str]) -> str:
-    return by_value(zip(names, map(str, difference.values), strict=True))
-
-
-def unequal_work(
-    runs: Sequence[ComparedRun], names: Sequence[str], found: Sequence[Difference], common: Sequence[Sequence[Cell]]
-) -> Iterator[Caveat]:
-    """Yield each cell in which the runs did not do the same work: the options in which they differ, and whether the
-    trials of the first and of another run measured neither as long nor as much."""
-    reasons: dict[str, dict[str, Difference]] = {}
-    for each in found:
-        reasons.setdefault(each.area, {})[each.what] = each
-    by_cell: dict[str, list[str]] = {}
-    for cell in (cell for own in common for cell in own):
-        own = reasons.get(f"{WORKLOAD}{cell.workload.label}", {})
-        unequal = work.unequal({name: each.values for name, each in own.items()})
-        by_cell[cell.id] = [f"{name} ({_by_run(own[name], names)})" for name in unequal]
-    for other, name, cells in zip(runs[1:], names[1:], common, strict=True):
-        imported = runs[0].sweep.imported or other.sweep.imported
-        limits = {cell.id: None if imported else work.limit_s(cell.workload) for cell in cells}
-        if doubtful := [cell_id for cell_id, limit in limits.items() if imported or limit]:
-            ours, theirs = (work.extents(run.measurements) for run in (other, runs[0]))
-            for cell_id in doubtful:
-                apart = work.apart(ours, theirs, cell_id, cell_id, limit=limits[cell_id])
-                by_cell[cell_id] += [f"{text} in {name} against {names[0]}" for text in apart]
-    for cell_id, texts in by_cell.items():
-        if texts:
-            message = f"the runs differ in {', '.join(texts)}. {work.ADVICE}"
-            yield replace(of_run("unequal-work", "warning", message), scope="cell", subject=cell_id)
-
-
-def caveats_of(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
-    """Yield what weakens a run that is compared: that it is imported or unfinished, its own warnings about these
-    cells."""
-    if run.sweep.imported:
-        yield of_run(
-            "imported",
-            "warning",
-            f"{name} was imported: of its box nothing is known, nor what of it differs. Of its options only that is "
-            "known which its logs state.",
-        )
-    if run.info.get("status", "complete") != "complete":
-        yield of_run(
-            "unfinished",
-            "warning",
-            f"{name} is {run.info['status']}: its figures are of the trials so far. Go on with make resume.",
-        )
-    yield from _of_its_cells(name, run, common)
-
-
-def _of_its_cells(name: str, run: ComparedRun, common: Sequence[Cell]) -> Iterator[Caveat]:
-    """Yield warnings and errors of a run about what is compared here."""
-    cells = {cell.id for cell in common}
-    filesystems = {cell.filesystem.name for cell in common}
-    for each in run.caveats:
-        about = {"run": True, "cell": each.subject in cells, "filesystem": each.subject in filesystems}
-        if each.severity != "note" and each.code != "imported" and about.get(each.scope, False):
-            yield replace(each, message=f"in {name}: {each.message}")

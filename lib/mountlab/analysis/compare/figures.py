@@ -1,4 +1,4 @@
-"""Figures that runs share: by cell, metric and label, with what varies between runs and inside them."""
+"""Figures that runs share: by cell, metric and label."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from mountlab.analysis.cells import answer_labels, counted, figure_steps, late_t
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import same_cell
 from mountlab.core.errors import PlanError
-from mountlab.core.findings import Estimate
 from mountlab.core.model import Cell, Correction, Sweep
 from mountlab.core.numbers import first_few
-from mountlab.stats import estimate, sequential
-from mountlab.stats.between import Spread, alike_p, spread
+from mountlab.stats import sequential
 
 FigureKey = tuple[str, str, str]
 """Cell, metric and label."""
@@ -26,6 +24,11 @@ _MOST_NAMED, _LETTERS = 4, 26
 def name_of(place: int) -> str:
     """Return how the runs are called, in the order in which they were named: 'A', 'B', ... 'Z', 'R27'."""
     return chr(ord("A") + place) if place < _LETTERS else f"R{place + 1}"
+
+
+def first_repeated(names: Sequence[str]) -> str:
+    """Return the first name that stands there twice; '' where each stands once."""
+    return next((name for place, name in enumerate(names) if name in names[:place]), "")
 
 
 def level_of(runs: Sequence[ComparedRun]) -> float:
@@ -156,48 +159,3 @@ def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], 
     for place, sample in enumerate(samples):
         table[place, : len(sample)] = sample
     return table
-
-
-# ── how they vary ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class CellOverRuns:
-    """One figure of one cell in every run, or on every box."""
-
-    cell: Cell
-    metric: str
-    label: str
-    unit: str
-    estimates: tuple[Estimate | None, ...]
-    """None where a run does not have it."""
-    spread: Spread
-    """Between the runs and inside them."""
-    p_adjusted: float
-    """Of the runs being alike, over all figures together (Holm); NaN where it is not known."""
-
-
-def over_runs(runs: Sequence[ComparedRun], figures: Sequence[SharedFigure], level: float) -> list[CellOverRuns]:
-    """Return how each figure varies between the runs and inside them."""
-    spreads = [spread(each.values, level=level, steps=each.steps) for each in figures]
-    adjusted = alike_p(spreads, rule_of(runs, level))
-    return [
-        CellOverRuns(each.cell, each.metric, each.label, each.unit, _estimates(runs, each, level), found, p)
-        for each, found, p in zip(figures, spreads, adjusted, strict=True)
-    ]
-
-
-def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:
-    """Return the mean of each run's values, None where it has none, with an interval that covers `level` also where the
-    run had a stopping rule, and where its figures are rounded."""
-    rules = [sequential.level_after(run.sweep.rule, level) for run in runs]
-    signed = any(value < 0 for own in figure.values for value in own)
-    return tuple(
-        estimate(own, level=level, unit=figure.unit, within=within, step=step, signed=signed) if own else None
-        for within, own, step in zip(rules, figure.values, figure.steps, strict=True)
-    )
-
-
-def differs(p_adjusted: float, level: float) -> bool:
-    """Return whether runs, or boxes, differ by more than the trials inside them explain."""
-    return p_adjusted < 1 - level

@@ -9,7 +9,6 @@ from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.capacity import capacity
 from mountlab.report.sections.clients import clients
 from mountlab.report.sections.commands import commands
-from mountlab.report.sections.compared import cell_by_cell, differences, not_compared, verdicts, which
 from mountlab.report.sections.downloads import downloads
 from mountlab.report.sections.either import answer, caveats, every_trial, overview, question, run_order
 from mountlab.report.sections.figures import (
@@ -29,6 +28,7 @@ from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
 from mountlab.report.sections.why import why
 from mountlab.report.sections.why_details import why_asleep, why_processors, why_slowest
+from mountlab.report.views.comparison import cell_by_cell, differences, not_compared, verdicts, which
 
 __all__ = [
     "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",

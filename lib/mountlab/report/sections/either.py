@@ -4,48 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mountlab.analysis.compare.boxes import Across
+from mountlab.analysis.compare.runs import RunComparison
 from mountlab.analysis.run_view import RunView
 from mountlab.report import html
 from mountlab.report.html import Html
-from mountlab.report.sections import compared, figures, first
-from mountlab.report.views.side_by_side import Compared
+from mountlab.report.sections import figures, first
+from mountlab.report.views import comparison
 
-Either = RunView | Compared
+Either = RunView | RunComparison
 
 
 def question(run: Either) -> Html:
     """Return the question, and below it where, when and how often it was asked."""
-    return compared.heading(run) if isinstance(run, Compared) else first.question(run)
+    return comparison.heading(run) if isinstance(run, RunComparison) else first.question(run)
 
 
 def answer(run: Either) -> Html:
     """Return what was asked, answered in sentences."""
-    return compared.answer(run) if isinstance(run, Compared) else first.answer(run)
+    return comparison.answer(run) if isinstance(run, RunComparison) else first.answer(run)
 
 
 def overview(run: Either) -> Html:
     """Return the answer in pictures."""
-    return compared.overview(run) if isinstance(run, Compared) else first.overview(run)
+    return comparison.overview(run) if isinstance(run, RunComparison) else first.overview(run)
 
 
 def caveats(run: Either) -> Html:
     """Return what gives reason to doubt it, worst first."""
-    return compared.caveats(run) if isinstance(run, Compared) else first.caveats(run)
+    return comparison.caveats(run) if isinstance(run, RunComparison) else first.caveats(run)
 
 
-def every_trial(run: RunView | Across) -> Html:
-    """Return every trial with the mean of its cell; of several boxes one after the other."""
-    return _each(run, figures.every_trial)
+def every_trial(run: Either) -> Html:
+    """Return every trial with the mean of its cell; of several runs or boxes one after the other."""
+    return _one_by_one(run, figures.every_trial)
 
 
-def run_order(run: RunView | Across) -> Html:
-    """Return every trial in the order in which it ran; of several boxes one after the other."""
-    return _each(run, figures.run_order)
+def run_order(run: Either) -> Html:
+    """Return every trial in the order in which it ran; of several runs or boxes one after the other."""
+    return _one_by_one(run, figures.run_order)
 
 
-def _each(run: RunView | Across, part: Callable[[RunView], Html]) -> Html:
-    if not isinstance(run, Across):
+def _one_by_one(run: Either, part: Callable[[RunView], Html]) -> Html:
+    if not isinstance(run, RunComparison):
         return part(run)
-    boxes = zip(run.boxes, run.runs, strict=True)
-    return html.joined(*(html.joined(html.heading(name, level=3), part(own)) for name, own in boxes))
+    named = zip(run.names, run.runs, strict=True)
+    return html.joined(*(html.joined(html.heading(name, level=3), part(one)) for name, one in named))

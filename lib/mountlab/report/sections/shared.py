@@ -37,7 +37,7 @@ def orders(run: RunView) -> dict[str, list[str]]:
     return {"filesystems": names_of(run), "workloads": [workload.label for workload in run.sweep.workloads]}
 
 
-def compared(run: RunView) -> list[Comparison]:
+def joint_comparisons(run: RunView) -> list[Comparison]:
     """Return all comparisons, with the intervals that hold for all of them together."""
     return [verdicts.together(comparison) for comparison in run.comparisons]
 

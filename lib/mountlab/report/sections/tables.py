@@ -19,7 +19,7 @@ from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF
 from mountlab.core.units import scale_for
 from mountlab.report import html, sentences
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sections.shared import Mean, answer_metrics, compared, means_of, swatches
+from mountlab.report.sections.shared import Mean, answer_metrics, joint_comparisons, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 
@@ -51,7 +51,7 @@ class _Said:
     @staticmethod
     def of(run: RunView) -> _Said:
         ratios: dict[tuple[str, str, str], Comparison] = {}
-        for each in compared(run):
+        for each in joint_comparisons(run):
             ratios.setdefault((each.metric, each.label, verdicts.cell_id(each.candidate, each)), each)
         return _Said(caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics), swatches(run), ratios)
 

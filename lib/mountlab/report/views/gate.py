@@ -15,7 +15,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
-from mountlab.report.views.side_by_side import unequal_lines
+from mountlab.report.comparison_text import caveat_lines
 from mountlab.stats import power
 
 RUNS_A_SIDE = 3
@@ -163,7 +163,7 @@ def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
 
 def _differs(gate: Gate) -> list[str]:
     areas = [f"The two sides differ in {numbers.listed(list(gate.differs))}."] if gate.differs else []
-    return [*areas, *gate.options, *unequal_lines(gate.unequal)]
+    return [*areas, *gate.options, *caveat_lines(gate.unequal)]
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:

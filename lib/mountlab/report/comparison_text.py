@@ -1,0 +1,465 @@
+"""What a comparison of runs says: in sentences, as text for the terminal, and as data.
+
+The intervals are those that hold for all ratios together: an interval leaves out 1 exactly where a verdict says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from mountlab.analysis import verdicts
+from mountlab.analysis.compare.comparisons import AnswerOverRuns
+from mountlab.analysis.compare.differences import WORKLOAD, Difference
+from mountlab.analysis.compare.over_boxes import RatioOverBoxes
+from mountlab.analysis.compare.run_spread import below
+from mountlab.analysis.compare.runs import CellOverRuns, Factor, RunComparison, box_of
+from mountlab.analysis.compare.to_first import CellRatio
+from mountlab.analysis.run_view import ComparedRun
+from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
+from mountlab.core import numbers
+from mountlab.core.fact_words import fact_name, fact_text
+from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.json import plain
+from mountlab.core.names import metric_noun
+from mountlab.core.text import aligned, lines_of
+
+Varying = TypeVar("Varying", CellOverRuns, RatioOverBoxes)
+"""What may differ from run to run by more than its trials explain."""
+PLURAL: Mapping[Factor, str] = {"run": "runs", "box": "boxes"}
+_MOST_NAMED = 3
+_SENTENCES, _OPEN = 4, 2
+"""Ratios of two runs that get a sentence of their own: of those that are decided, and of others where none is."""
+_NAME_WIDTH = 12
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def title(comparison: RunComparison) -> str:
+    """Return the question of the page."""
+    runs = comparison.runs
+    if comparison.is_pair:
+        return f"What differs between {runs[0].info.get('run_id', 'A')} and {runs[1].info.get('run_id', 'B')}?"
+    questions = [" ".join(run.sweep.question.split()) for run in runs]
+    if comparison.factor == "box":
+        return f"Does it hold over {numbers.counted(len(runs), 'box')}? {questions[0]}"
+    one = questions[0] if len(set(questions)) == 1 else f"{runs[0].sweep.name} and others"
+    return f"How did the answer change over {numbers.counted(len(runs), 'run')}? {one}"
+
+
+def sentences(comparison: RunComparison) -> list[str]:
+    """Return the answer. Of two runs: how often which verdict fell, then the strongest effects. Of many: did the
+    verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds over them
+    and on each, what to expect of a further one, and where figures vary."""
+    if comparison.is_pair:
+        return [f"{summary(comparison)}.", *_strongest(comparison)]
+    varying = _variation(comparison, "figure", comparison.cells, figure_name)
+    if comparison.factor == "run":
+        return [*_held_in_runs(comparison), *varying, f"{_against_first(comparison)} {comparison.runs_differ}"]
+    of_ratios = _variation(comparison, "ratio", comparison.over_boxes, lambda ratio: answer_name(ratio.over))
+    box_by_box = (_held_on_boxes(comparison), *_turned(comparison)) if comparison.answers else ()
+    return [*_over_boxes(comparison), *box_by_box, *_further(comparison), *varying, *of_ratios, *_without(comparison)]
+
+
+def summary(pair: RunComparison) -> str:
+    """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
+    ratios = [verdicts.together(ratio.comparison) for ratio in pair.ratios]
+    fell = Counter(ratio.verdict for ratio in ratios if verdicts.has_interval(ratio))
+    tally = verdicts.tally(fell, pair.smallest_effect, none=len(ratios) - fell.total())
+    return f"Compared with A, B is {tally} of {numbers.counted(len(ratios), 'ratio')}"
+
+
+def _strongest(pair: RunComparison) -> Iterator[str]:
+    """Yield the strongest effects of B that are shown, with what weakens them; where none is, the two that may be
+    strongest."""
+    by_cell = doubts_by_cell(pair.caveats, pair.runs[0].sweep.own_metrics)
+    cells = {id(ratio.comparison): ratio.cell.id for ratio in pair.ratios}
+    ordered = verdicts.strongest_first(ratio.comparison for ratio in pair.ratios)
+    decided = [ratio for ratio in ordered if ratio.verdict != "undecided"]
+    for ratio in (decided or ordered[:_OPEN])[:_SENTENCES]:
+        cell = cells[id(ratio)]
+        yield verdicts.comparison_sentence(
+            verdicts.together(ratio),
+            smallest_effect=pair.smallest_effect,
+            doubts=by_cell.get(doubt_key(cell, ratio.metric), by_cell.get(cell, ())),
+        )
+
+
+def _held_in_runs(comparison: RunComparison) -> Iterator[str]:
+    answers = comparison.answers
+    if not answers:
+        yield "The runs share no comparison, so there are no verdicts to hold against each other."
+        return
+    changed = [answer for answer in answers if not answer.agrees]
+    total = numbers.counted(len(answers), "comparison")
+    if not changed:
+        every = f"its {total.removeprefix('1 ')} has" if len(answers) == 1 else f"all {total} have"
+        yield f"The answer held: {every} the same verdict in every run."
+        return
+    held = len(answers) - len(changed)
+    yield f"The answer did not hold throughout: {held} of {total} have the same verdict in every run."
+    for answer in changed[:_MOST_NAMED]:
+        yield f"{answer_name(answer.known[0])}: {_by_verdict(comparison, answer, 'in')}."
+    if len(changed) > _MOST_NAMED:
+        yield f"{len(changed) - _MOST_NAMED} more changed; the table has all of them."
+
+
+def _held_on_boxes(comparison: RunComparison) -> str:
+    """'Box by box, 7 of 9 comparisons have the same verdict, faster, slower or the same, on every box.'"""
+    ratios = comparison.over_boxes
+    held = sum(ratio.holds for ratio in ratios)
+    total = numbers.counted(len(ratios), "comparison")
+    has = "has" if 1 in (held, len(ratios)) else "have"
+    return f"Box by box, {held} of {total} {has} the same verdict, faster, slower or the same, on every box."
+
+
+def _turned(comparison: RunComparison) -> Iterator[str]:
+    turned = [ratio for ratio in comparison.over_boxes if ratio.turns]
+    for ratio in turned[:_MOST_NAMED]:
+        yield f"It turns round: {answer_name(ratio.over)} is {_by_verdict(comparison, ratio, 'on')}."
+    if len(turned) > _MOST_NAMED:
+        yield f"{len(turned) - _MOST_NAMED} more turn round; the table has all of them."
+
+
+def _by_verdict(comparison: RunComparison, answer: AnswerOverRuns, where: str) -> str:
+    """'faster in A and B, undecided in C'; `where`: 'in' or 'on'."""
+    names = comparison.names
+    fell = {verdict: numbers.listed([names[place] for place in places]) for verdict, places in answer.verdicts.items()}
+    smallest = comparison.smallest_effect
+    return ", ".join(f"{verdicts.verdict_text(verdict, smallest)} {where} {runs}" for verdict, runs in fell.items())
+
+
+def _variation(
+    comparison: RunComparison, noun: str, parts: Sequence[Varying], name: Callable[[Varying], str]
+) -> Iterator[str]:
+    """Yield how many figures, or ratios, differ from run to run (or box to box) by more than their trials explain, and
+    the one that does most. `name`: of a part."""
+    run, runs = comparison.factor, PLURAL[comparison.factor]
+    known = [part for part in parts if not math.isnan(part.p_adjusted)]
+    beyond = [part for part in known if part.p_adjusted < 1 - comparison.level]
+    count = numbers.counted(len(known), noun)
+    if not known:
+        if parts and noun == "figure":
+            yield f"The part of a difference that is the {runs}' own is unknown: no run has two trials of a figure."
+    elif not beyond:
+        yield f"Nothing shows that {runs} differ in a {noun} by more than their trials explain, in {count}."
+    else:
+        most = max(beyond, key=lambda part: part.spread.between)
+        between, within, share = map(percent, (most.spread.between, most.spread.within, most.spread.share))
+        yield (
+            f"{len(beyond)} of {count} {'differs' if len(beyond) == 1 else 'differ'} from {run} to {run} by more than "
+            f"the trials explain, most {name(most)}: by {between} between {runs} and {within} from trial to trial, "
+            f"{share} of the variance between {runs}."
+        )
+
+
+def plot_titles(comparison: RunComparison) -> tuple[str, str]:
+    """Return those of the two pictures: the answer in every run, and every figure over its mean."""
+    if comparison.factor == "run":
+        return next(_held_in_runs(comparison)), "Each figure in every run, over its mean over runs"
+    answer = _held_on_boxes(comparison) if comparison.answers else ""
+    return answer, "Each figure on every box, over its mean over boxes"
+
+
+def _against_first(comparison: RunComparison) -> str:
+    """'Against A, all 18 ratios corrected together: B is faster in 2; C is undecided in 9.'"""
+    alike: dict[str, list[str]] = {}
+    for place, name in enumerate(comparison.names[1:], start=1):
+        fell = Counter(ratio.comparison.verdict for cell in comparison.cells if (ratio := cell.ratios[place]))
+        alike.setdefault(verdicts.tally(fell, comparison.smallest_effect), []).append(name)
+    parts = [f"{numbers.listed(runs)} {'are each' if len(runs) > 1 else 'is'} {tally}" for tally, runs in alike.items()]
+    count = numbers.counted(len(comparison.ratios), "ratio")
+    return f"Against A, {count} corrected together: {'; '.join(parts)}."
+
+
+def _over_boxes(comparison: RunComparison) -> Iterator[str]:
+    overall = [verdicts.together(ratio.over) for ratio in comparison.over_boxes]
+    if not overall:
+        yield "The runs have no comparison, so there is no answer to hold over boxes; their figures are below."
+        return
+    first, *others = verdicts.answer(overall, smallest_effect=comparison.smallest_effect)
+    if first.startswith(("Undecided", "Nothing")):
+        first = first[0].lower() + first[1:]
+    yield f"Over {numbers.counted(len(comparison.runs), 'box')}, each counting alike: {first}"
+    yield from others
+
+
+def _further(comparison: RunComparison) -> Iterator[str]:
+    """Yield what the strongest ratio may be on the next box."""
+    known = {id(ratio.over): ratio for ratio in comparison.over_boxes if math.isfinite(ratio.further_high)}
+    if known:
+        first = known[id(verdicts.strongest_first([ratio.over for ratio in known.values()])[0])]
+        figures = numbers.ratio_figures(first.over.ratio, first.further_low, first.further_high)
+        what, level = answer_name(first.over), numbers.percent(comparison.level)
+        yield f"On one more such box a run would show for {what} a ratio within {figures.interval}, at {level}."
+
+
+def _without(comparison: RunComparison) -> Iterator[str]:
+    if missing := list(comparison.missing):
+        whom = "it" if len(missing) == 1 else "them"
+        yield f"Without {numbers.listed(missing)}: there are no figures of {whom} (see the caveats)."
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def about(run: ComparedRun) -> str:
+    """Return a run in one line: its name, its box, kernel and date."""
+    kernel = run.info.get("facts", {}).get("kernel")
+    more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", day_of(run)) if part)
+    return f"{run.info.get('run_id', '')} (box {box_of(run)}{more})"
+
+
+def day_of(run: ComparedRun) -> str:
+    """'2026-02-01'; '' where it is not known."""
+    return str(run.info.get("created_at", "")).partition("T")[0]
+
+
+def figure_name(figure: CellOverRuns) -> str:
+    """'ext4/dd-write (write bandwidth)'."""
+    return f"{figure.cell.id} ({metric_noun(figure.metric, figure.label)})"
+
+
+def pair_name(comparison: Comparison) -> str:
+    """'tmpfs to ext4'."""
+    return f"{comparison.candidate} to {comparison.baseline}"
+
+
+def row_name(comparison: Comparison) -> str:
+    """'dd-write: write bandwidth'."""
+    return f"{verdicts.workload_of(comparison)}: {metric_noun(comparison.metric, comparison.label)}"
+
+
+def answer_name(comparison: Comparison) -> str:
+    """'tmpfs to ext4, dd-write: write bandwidth'."""
+    return f"{pair_name(comparison)}, {row_name(comparison)}"
+
+
+def difference_name(difference: Difference) -> str:
+    """Return a fact, one of its values, or a key of the parameters as people read it; an option as its tool has it."""
+    is_option = difference.area.startswith(WORKLOAD)
+    return difference.what if is_option else fact_name(difference.what, difference.part)
+
+
+def difference_values(difference: Difference) -> list[str]:
+    """Return what each run has kept of it; 'not known' where runs cannot all tell and this one does not."""
+    return [
+        fact_text(difference.what, value, difference.part) if difference.known or value is not None else "not known"
+        for value in difference.values
+    ]
+
+
+def all_of(comparison: RunComparison) -> str:
+    """'both runs', 'all runs' or 'all boxes'."""
+    return "both runs" if comparison.is_pair else f"all {PLURAL[comparison.factor]}"
+
+
+def percent(share: float) -> str:
+    """'3 %', or that it is not known."""
+    return numbers.percent(share) if math.isfinite(share) else numbers.MISSING
+
+
+def p_text(p: float) -> str:
+    """Return a p value, or that there is none."""
+    return numbers.MISSING if math.isnan(p) else numbers.p_text(p)
+
+
+def break_even_text(ratio: CellRatio) -> str:
+    """'1.8 %'; '' where there is none."""
+    return "" if math.isnan(ratio.unless) else below(ratio.unless)
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison_text(comparison: RunComparison) -> str:
+    """For the terminal: the runs, the answer (of two runs it is the table), what differs, one row a figure or ratio."""
+    blocks = [block for block in map(list, _blocks(comparison)) if block]
+    return lines_of(line for place, block in enumerate(blocks) for line in ([""] if place else []) + block)
+
+
+def _blocks(comparison: RunComparison) -> Iterator[Iterable[str]]:
+    """Yield the parts of the text, each as its lines."""
+    width = max(_NAME_WIDTH, *map(len, (*comparison.names, *comparison.missing)))
+    yield [
+        *(f"{name:{width}} {about(run)}" for name, run in zip(comparison.names, comparison.runs, strict=True)),
+        *(f"{name:{width}} no figures: {' '.join(why.split())}" for name, why in comparison.missing.items()),
+    ]
+    if comparison.is_pair:
+        yield _difference_lines(comparison)
+        yield _ratio_lines(comparison)
+        yield [comparison.runs_differ, "Break-even: B differs from A unless runs differ by more."]
+        yield caveat_lines(comparison.caveats)
+        return
+    yield sentences(comparison)
+    yield _difference_lines(comparison)
+    yield caveat_lines(caveat for caveat in comparison.caveats if caveat.code == "unequal-work")
+    if comparison.factor == "box":
+        yield _lines_over_boxes(comparison)
+    yield _figure_lines(comparison)
+
+
+def _difference_lines(comparison: RunComparison) -> Iterator[str]:
+    """Yield what differs between the runs, and which cells some lack; of boxes, which differ anyhow, only options of
+    workloads."""
+    of_boxes = comparison.factor == "box"
+    rows = [row for row in comparison.differences if not of_boxes or row.area.startswith(WORKLOAD)]
+    lines = [f"{row.area}: {difference_name(row)}: {_values_in_line(comparison, row)}" for row in rows if row.known]
+    if unknown := [difference_name(row) for row in rows if not row.known]:
+        lines.append(f"not known of {all_of(comparison).replace('both runs', 'both')}: {', '.join(unknown)}")
+    if not rows and not of_boxes:
+        lines = ["in nothing that was kept"]
+    yield from (f"{'' if place else 'differs':{_NAME_WIDTH}} {line}" for place, line in enumerate(lines))
+    for name, cells in comparison.only_in.items():
+        where = f"only in {name}"
+        yield from (f"{'' if place else where:{_NAME_WIDTH}} {cell}" for place, cell in enumerate(cells))
+
+
+def _values_in_line(comparison: RunComparison, difference: Difference) -> str:
+    """'6.18 in A and B, 6.19 in C'."""
+    by_value: dict[str, list[str]] = {}
+    for name, text in zip(comparison.names, difference_values(difference), strict=True):
+        by_value.setdefault(text, []).append(name)
+    return ", ".join(f"{text} in {numbers.listed(names)}" for text, names in by_value.items())
+
+
+def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:
+    """Return one line for each kind of caveat: the message of its first."""
+    return [f"{group.severity}: {group.heading}: {group.caveats[0].message}" for group in grouped(caveats)]
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table; none where it has no row."""
+    table = [head, *rows]
+    return list(aligned(table)) if len(table) > 1 else []
+
+
+def _ratio_lines(pair: RunComparison) -> list[str]:
+    interval = f"{pair.level:.0%} interval"
+    head = ("cell", "metric", "A", "B", "B / A", interval, "n", "break-even", "verdict")
+    rows = []
+    for ratio in pair.ratios:
+        joint = verdicts.together(ratio.comparison)
+        figures = verdicts.compared_figures(joint)
+        means = (numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b))
+        shown = (figures.value, figures.interval, f"{ratio.n_a}, {ratio.n_b}", break_even_text(ratio))
+        verdict = verdicts.verdict_or_why(joint, pair.smallest_effect)
+        rows.append((ratio.cell.id, metric_noun(ratio.metric, ratio.label), *means, *shown, verdict))
+    return _table(head, rows)
+
+
+def _lines_over_boxes(comparison: RunComparison) -> list[str]:
+    rows = []
+    for ratio in comparison.over_boxes:
+        over = verdicts.together(ratio.over)
+        on_each = (
+            f"{verdicts.compared_figures(one).value} {one.verdict}" if one else numbers.MISSING for one in ratio.on_each
+        )
+        further = numbers.ratio_figures(over.ratio, ratio.further_low, ratio.further_high).interval
+        figures = str(verdicts.compared_figures(over))
+        rows.append((answer_name(ratio.over), *on_each, figures, over.verdict, further))
+    return _table(("ratio", *comparison.names, "over boxes", "", "further box"), rows)
+
+
+def _figure_lines(comparison: RunComparison) -> list[str]:
+    rows = []
+    for figure in comparison.cells:
+        means = (numbers.quantity(one.mean, figure.unit) if one else numbers.MISSING for one in figure.estimates)
+        parts = (figure.spread.between, figure.spread.within, figure.spread.share)
+        rows.append((figure_name(figure), *means, *map(percent, parts), p_text(figure.p_adjusted)))
+    return _table(("figure", *comparison.names, "between", "within", "share between", "p"), rows)
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison_json(comparison: RunComparison) -> dict[str, Any]:
+    """Return everything in the comparison, JSON-able: what is infinite or not known is null."""
+    runs = {name: run.info.get("run_id") for name, run in zip(comparison.names, comparison.runs, strict=True)}
+    content: dict[str, Any] = {
+        "level": comparison.level,
+        "smallest_effect": comparison.smallest_effect,
+        "sentences": sentences(comparison),
+        "differences": [asdict(row) for row in comparison.differences],
+        "caveats": [asdict(caveat) for caveat in comparison.caveats],
+    }
+    if comparison.factor == "box":
+        ratios, cells = _over_boxes_json(comparison), list(map(_cell_json, comparison.cells))
+        content |= {"boxes": runs, "missing": dict(comparison.missing), "ratios": ratios, "figures": cells}
+    elif comparison.is_pair:
+        content |= {**_pair_json(comparison), "runs_differ": comparison.runs_differ}
+    else:
+        content |= {
+            "runs": runs,
+            "runs_differ": comparison.runs_differ,
+            "answers": [[one and asdict(one) for one in answer.on_each] for answer in comparison.answers],
+            "cells": [
+                {**_cell_json(cell), "to_first": [ratio and asdict(ratio.comparison) for ratio in cell.ratios]}
+                for cell in comparison.cells
+            ],
+        }
+    data: dict[str, Any] = plain(content)
+    return data
+
+
+def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
+    return {
+        "cell": cell.cell.id,
+        "metric": cell.metric,
+        "label": cell.label,
+        "unit": cell.unit,
+        "estimates": [one and asdict(one) for one in cell.estimates],
+        "spread": asdict(cell.spread),
+        "p_adjusted": cell.p_adjusted,
+    }
+
+
+def _over_boxes_json(comparison: RunComparison) -> list[dict[str, Any]]:
+    return [
+        {
+            "on_each": [one and asdict(one) for one in ratio.on_each],
+            "over": asdict(ratio.over),
+            "further": [ratio.further_low, ratio.further_high],
+            "spread": asdict(ratio.spread),
+            "p_adjusted": ratio.p_adjusted,
+        }
+        for ratio in comparison.over_boxes
+    ]
+
+
+def _pair_json(pair: RunComparison) -> dict[str, Any]:
+    a, b = (run.info.get("run_id") for run in pair.runs)
+    return {
+        "a": a,
+        "b": b,
+        "differences": [
+            {
+                "area": row.area,
+                "what": row.what,
+                "part": row.part,
+                "a": row.values[0],
+                "b": row.values[1],
+                "known": row.known,
+            }
+            for row in pair.differences
+        ],
+        "ratios": [
+            {
+                "cell": ratio.cell.id,
+                "unit": ratio.unit,
+                "mean_a": ratio.mean_a,
+                "mean_b": ratio.mean_b,
+                "n_a": ratio.n_a,
+                "n_b": ratio.n_b,
+                "break_even": ratio.unless,
+                "run_spread": dict(zip("ab", map(asdict, ratio.spread), strict=True)),
+                **asdict(ratio.comparison),
+            }
+            for ratio in pair.ratios
+        ],
+        "only_a": pair.only_in.get("A", ()),
+        "only_b": pair.only_in.get("B", ()),
+    }
