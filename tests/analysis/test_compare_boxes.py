@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.analysis import verdicts
 from mountlab.analysis.cells import by_block, counted
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
@@ -20,6 +19,7 @@ from mountlab.report import sections
 from mountlab.stats import OVER_BOXES_METHOD, holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
+from mountlab.wording import verdicts
 from pages import COMPARED, Page
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from mountlab.analysis.compare.runs import compare_runs
-from mountlab.analysis.verdicts import together
 from mountlab.report import sections
+from mountlab.wording.verdicts import together
 from synthetic_run import SyntheticRun, synthetic_run
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.analysis import verdicts
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
@@ -20,6 +19,7 @@ from mountlab.report import sections
 from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
+from mountlab.wording import verdicts
 from pages import COMPARED, Page
 from repetition import others_long
 from rows import every_row

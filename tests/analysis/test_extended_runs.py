@@ -12,7 +12,6 @@ from mountlab.analysis import gate
 from mountlab.analysis.cells import comparisons, estimate_frame, measurement_frame
 from mountlab.analysis.compare.figures import rule_of
 from mountlab.analysis.same_cells import aligned_to
-from mountlab.checks import extension_words
 from mountlab.checks.ran import extended_run
 from mountlab.core.model import Extensions, Measurement, Sweep, Trial
 from mountlab.report import sections
@@ -20,6 +19,7 @@ from mountlab.report.terminal import answer_text
 from mountlab.stats import compare, estimate
 from mountlab.sweep.extension import continued, extended
 from mountlab.sweep.sweep_file import Resolved
+from mountlab.wording import extension_words
 from sweeps import DD_WRITE, TMPFS, sweep
 from synthetic_run import synthetic_run
 

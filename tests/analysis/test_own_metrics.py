@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.analysis import verdicts
 from mountlab.analysis.cells import (
     answer_metrics,
     censored_estimate,
@@ -30,6 +29,7 @@ from mountlab.report.export import Pivot
 from mountlab.results.entries import comparison_of
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.own_metrics import defined
+from mountlab.wording import verdicts
 from rows import every_row
 from sweeps import TMPFS
 

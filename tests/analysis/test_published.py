@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from mountlab.analysis import published as claims
 from mountlab.analysis.published import Beside, agreement, beside
-from mountlab.analysis.verdicts import agreement_sentence, agreement_text, claim_text
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Agreement, Claim, PublishedFigure, Verdict
 from mountlab.core.model import Design, Filesystem, Sweep, Until, Workload
 from mountlab.results import paths
 from mountlab.stats.sequential import nominal_level, true_p
 from mountlab.sweep.published_file import parse_published
+from mountlab.wording.verdicts import agreement_sentence, agreement_text, claim_text
 from rows import every_row
 from scipy import stats
 from synthetic_run import comparison

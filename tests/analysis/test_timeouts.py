@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from analysis.test_cells import frame, make, trial
-from mountlab.analysis import gate, verdicts
+from mountlab.analysis import gate
 from mountlab.analysis.cells import censored_blocks, comparisons, estimate_frame, percentile_frame
 from mountlab.analysis.compare.runs import compare_runs
 from mountlab.analysis.ranks import ranks
@@ -39,6 +39,7 @@ from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
 from mountlab.stats.simulated import generator
 from mountlab.sweep.sweep_file import ParameterError
+from mountlab.wording import verdicts
 from mountlab_dev.calibration import limits
 from repetition import others_long
 from results.test_store import NOW, brought_back, create, ok, the_plan

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from mountlab.analysis.cells import answer_metrics, estimate_frame, figure_steps, measurement_frame, without_partial
 from mountlab.checks import CHECKS, Evidence, find_caveats
-from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial, Until
@@ -21,6 +20,7 @@ from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes, device_chain, device_traffic
 from mountlab.runner.conformance import checks as conformance
 from mountlab.stats.histograms import enough
+from mountlab.wording.caveats import doubts_by_cell
 from rows import every_row
 from sweeps import sweep
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison
 from mountlab.plots import Plot
+from mountlab.wording import verdicts
 from rows import every_row
 from synthetic_run import SyntheticRun, comparison, synthetic_run
 

@@ -7,12 +7,12 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.checks import caveats
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.text import visible
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows
+from mountlab.wording import caveats
 from pages import Page
 from rows import every_row
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from mountlab import __main__
-from mountlab.analysis import verdicts
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
 from mountlab.report import execute, index
 from mountlab.results import listing, store, tables
 from mountlab.results.entries import IndexEntry, comparison_of
+from mountlab.wording import verdicts
 from pages import Page
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from mountlab.analysis import verdicts
 from mountlab.analysis.cells import comparisons, estimate_frame
 from mountlab.analysis.inside import Inside
 from mountlab.core import names, numbers
@@ -18,9 +17,10 @@ from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.counters_over_time import OverTime
-from mountlab.report import html, sections, sentences
+from mountlab.report import html, sections
 from mountlab.report.html import Html
 from mountlab.stats import explained
+from mountlab.wording import sentences, verdicts
 from pages import Page
 from rows import every_row
 from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run

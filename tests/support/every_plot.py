@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.analysis.load_curve import searches
 from mountlab.analysis.why import splits
 from mountlab.analysis.why_details import processor_stacks, slowest
@@ -21,6 +20,7 @@ from mountlab.plots import Plot
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs
 from mountlab.plots.style import marks_of
+from mountlab.wording import verdicts
 from searched_run import MAIL, searched_run
 from simulated_why import simulated_why, sweep_of
 from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.checks.asked import part_of
-from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Claim, Comparison
 from mountlab.core.metrics import METRICS
 from mountlab.core.names import metric_noun, spoken_code
 from mountlab.core.numbers import counted, listed, percent, ratio_figures
+from mountlab.wording import verdicts
+from mountlab.wording.caveats import doubts_by_cell
 
 _MOST_PARTS, _MOST_CANDIDATES, _MOST_EXCEPTIONS = 5, 3, 3
 """Lines of the answer, file systems in one, and exceptions below them; of more it gives the number."""

@@ -14,10 +14,10 @@ from mountlab.analysis.cells import (
     without_partial,
 )
 from mountlab.analysis.compare.comparisons import key_of
-from mountlab.analysis.verdicts import cell_id
 from mountlab.core.findings import Comparison, Estimate, Exclusions, FigureTwice, RatioTwice
 from mountlab.core.frames import pd
 from mountlab.core.model import Sweep
+from mountlab.wording.verdicts import cell_id
 
 _COLUMNS = tuple(field.name for field in fields(Estimate))
 

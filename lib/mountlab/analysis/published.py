@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mountlab.analysis import cells, verdicts
+from mountlab.analysis import cells
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.run_view import Measured
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
@@ -18,6 +18,7 @@ from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
 from mountlab.stats import RATIO_METHOD, compare_rows, family
 from mountlab.stats.censored import ranked_ratios
+from mountlab.wording import verdicts
 
 NO_RATIO = "in no block are all figures above 0, and 0 has no ratio"
 

@@ -13,11 +13,11 @@ import pandas as pd
 
 from mountlab.analysis import cells
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.verdicts import workload_of
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison, Verdict
 from mountlab.core.names import metric_noun
+from mountlab.wording.verdicts import workload_of
 
 Key = tuple[str, str, str]
 """Workload with its factors, metric, label."""

@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.analysis import answers, verdicts, why, why_doubts
+from mountlab.analysis import answers, why, why_doubts
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.why import Cause
 from mountlab.analysis.why_doubts import Cost, Cut, Off, Withheld
-from mountlab.checks.caveats import doubts_by_cell
 from mountlab.core.findings import Comparison
+from mountlab.wording import verdicts
+from mountlab.wording.caveats import doubts_by_cell
 
 _LATENCY = re.compile(r"(\w+?)_(?:submission_|completion_|total_)?latency(?:_(\w+))?\Z")
 _RATE = re.compile(r"(read|write|sync)_(?:iops|bandwidth|rate)\Z")

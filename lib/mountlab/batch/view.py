@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
-from mountlab.checks.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
 from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
@@ -20,6 +18,8 @@ from mountlab.core.names import workload_label
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.wording import verdicts
+from mountlab.wording.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
 
 STATE_WORDS: dict[ItemState | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",

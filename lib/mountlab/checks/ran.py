@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mountlab.checks import exclusion_words, extension_words, stated_facts
+from mountlab.checks import stated_facts
 from mountlab.checks.base import Check, Doubt, Evidence, Facts, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.errors import in_one_line
@@ -18,6 +18,7 @@ from mountlab.core.numbers import counted
 from mountlab.core.units import format_seconds
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
+from mountlab.wording import exclusion_words, extension_words
 
 NEAR_LIMIT = 0.5
 """A trial that is expected to take more than this share of its time limit may well run into it."""

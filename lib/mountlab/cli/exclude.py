@@ -19,8 +19,8 @@ def add(verbs: Any) -> None:
 
 
 def _exclude(arguments: Arguments) -> int:
-    from mountlab.checks import exclusion_words
     from mountlab.results.exclusion import exclude
+    from mountlab.wording import exclusion_words
 
     path = run_of(arguments.run)
     run = exclude(path, *arguments.trials, reason=arguments.reason or "", undo=arguments.undo)

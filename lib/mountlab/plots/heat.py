@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from mountlab.analysis import verdicts
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.names import metric_heading
@@ -27,6 +26,7 @@ from mountlab.plots.style import SMALL_PT, STYLE, TEXT_PT, WIDTH_IN
 from mountlab.plots.svg import INK
 from mountlab.plots.texts import short, width_pt
 from mountlab.plots.ticks import set_ticks
+from mountlab.wording import verdicts
 
 _CELL_IN = 0.36
 _DARK, _LIGHT = "#101010", "#fefefe"

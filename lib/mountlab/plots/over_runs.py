@@ -9,7 +9,6 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mountlab.analysis import verdicts
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.plots.axes import Rows, dots, in_alt, row_figure, upright
@@ -21,6 +20,7 @@ from mountlab.plots.style import STYLE, WIDTH_IN, Mark, marks_of
 from mountlab.plots.svg import INK
 from mountlab.plots.texts import short
 from mountlab.plots.ticks import plain_ticks, set_ticks
+from mountlab.wording import verdicts
 
 _MOST_PANELS, _MOST_ROWS = 6, 28
 _PANEL_IN, _APART = 0.85, 0.12

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from mountlab.analysis import verdicts
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison, PublishedFigure
 from mountlab.plots.axes import Rows, beside, dot, in_alt, interval, log_limits, reach, row_figure
@@ -15,6 +14,7 @@ from mountlab.plots.base import Plot, require
 from mountlab.plots.style import Mark, marks_of
 from mountlab.plots.svg import INK
 from mountlab.plots.texts import short
+from mountlab.wording import verdicts
 
 _PUBLISHED = Mark(INK, "D", "◇")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.load_curve import CellSearch, LoadCurve
-from mountlab.checks.caveats import grouped
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity
 from mountlab.core.objectives import objective_text, percentile_text
+from mountlab.wording import verdicts
+from mountlab.wording.caveats import grouped
 
 UNIT = "requests/s"
 SEEN_LATE_S = 1e-3

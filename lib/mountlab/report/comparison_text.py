@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import WORKLOAD, Difference
 from mountlab.analysis.compare.over_boxes import RatioOverBoxes
@@ -19,13 +18,14 @@ from mountlab.analysis.compare.run_spread import below
 from mountlab.analysis.compare.runs import CellOverRuns, Factor, RunComparison, box_of
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.analysis.run_view import ComparedRun
-from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
 from mountlab.core.fact_words import fact_name, fact_text
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
+from mountlab.wording import verdicts
+from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
 
 Varying = TypeVar("Varying", CellOverRuns, RatioOverBoxes)
 """What may differ from run to run by more than its trials explain."""

@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import caveats, extension_words
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.model import Sweep
@@ -21,6 +19,7 @@ from mountlab.core.units import scale_for
 from mountlab.report import html, sections, terminal
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.sweep import plan_text
+from mountlab.wording import caveats, extension_words, verdicts
 
 _MOST_CELLS = 12
 """Cells that a sweep names one by one; of more it gives the count."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.analysis.published import beside
 from mountlab.analysis.run_view import RunView
 from mountlab.core import plugins
@@ -14,6 +13,7 @@ from mountlab.core.errors import InputError
 from mountlab.plots import Plot
 from mountlab.report.sections.figures import PLOTS
 from mountlab.report.sections.shared import names_of
+from mountlab.wording import verdicts
 
 FORMS = ("svg", "png", "pdf")
 CM_PER_IN = 2.54

@@ -12,8 +12,8 @@ from mountlab.analysis.history import LEVEL, By, Group, History, HistoryPoint, O
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of
-from mountlab.report import sentences as words
 from mountlab.stats.changes import Change, fewest_runs
+from mountlab.wording import sentences as words
 
 Changed = tuple[History, Change]
 _MOST_NAMED, _MOST_ROWS = 6, 40

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from mountlab.checks.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.text import visible
+from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
 
 if TYPE_CHECKING:  # pages without plots need no Matplotlib
     from mountlab.plots import Plot

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from mountlab.checks.caveats import SEVERITY_WORDS
 from mountlab.core.findings import Verdict
 from mountlab.core.numbers import listed
 from mountlab.report import html
 from mountlab.report.html import Html
 from mountlab.results.entries import KINDS, SEVERITIES, IndexEntry
+from mountlab.wording.caveats import SEVERITY_WORDS
 
 # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import pandas as pd
 from tabulate import tabulate
 
-from mountlab.analysis import verdicts
 from mountlab.core import names
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import mean_figures, number
 from mountlab.core.units import Scale, scale_for
-from mountlab.report import sentences
+from mountlab.wording import sentences, verdicts
 
 FORMATS = {"latex": "tex", "markdown": "md"}
 """Name of a format to the ending of its files."""

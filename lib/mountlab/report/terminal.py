@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mountlab.analysis import load_curve, verdicts
+from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import extension_words, stated_facts
-from mountlab.checks.caveats import grouped
+from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
@@ -16,6 +15,8 @@ from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import capacity_sentences
 from mountlab.report.why_sentences import answer_lines
+from mountlab.wording import extension_words, verdicts
+from mountlab.wording.caveats import grouped
 
 _MOST = 6
 """Cells whose unequal work is shown in a line each."""

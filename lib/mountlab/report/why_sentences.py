@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.why import (
     Cause,
@@ -26,6 +25,7 @@ from mountlab.core.numbers import MISSING, counted, listed, number, percent, qua
 from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
 from mountlab.stats.histograms import ios_needed
+from mountlab.wording import verdicts
 
 _MOST_MORE, _MOST_ANSWERS = 2, 3
 """Parts that are named after the largest; differences that the answer explains."""

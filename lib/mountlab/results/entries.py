@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
-from mountlab.analysis.verdicts import comparison_sentence, has_interval, nothing_compared, strongest_first, together
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Comparison, Severity, Verdict
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
+from mountlab.wording.verdicts import comparison_sentence, has_interval, nothing_compared, strongest_first, together
 
 CsvRow = Mapping[str, str]
 """A row of a CSV file."""

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mountlab.analysis import cells as analysis
-from mountlab.checks.caveats import caveat_line, grouped
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.names import cell_id, metric_heading
 from mountlab.core.units import scale_for
-from mountlab.report import html, sentences
+from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.runner import progress
+from mountlab.wording import sentences
+from mountlab.wording.caveats import caveat_line, grouped
 
 MOST_FAILURES = 4
 """Failed trials that are listed one by one; of more, the last of them."""

@@ -15,8 +15,8 @@ from tqdm import tqdm
 from mountlab.core.errors import in_one_line
 from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.text import drawn_on, one_line, visible
-from mountlab.report.sentences import stop_text
 from mountlab.sweep.plan import Plan, PlannedTrial
+from mountlab.wording.sentences import stop_text
 
 FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
 

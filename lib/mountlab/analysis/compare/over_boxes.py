@@ -17,11 +17,11 @@ from mountlab.analysis.cells import by_block, counted, log_ratios
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
 from mountlab.analysis.compare.figures import rule_of
 from mountlab.analysis.run_view import AnsweredRun
-from mountlab.analysis.verdicts import cell_id, together
 from mountlab.core.findings import Comparison
 from mountlab.stats import OVER_BOXES_METHOD, family
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.over_boxes import further_box, over_boxes
+from mountlab.wording.verdicts import cell_id, together
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.cells import counted
 from mountlab.analysis.compare.caveats import caveats_of_boxes, caveats_of_runs
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
@@ -40,6 +39,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Cell
 from mountlab.stats import estimate, sequential
 from mountlab.stats.between import Spread, alike_p, spread
+from mountlab.wording import verdicts
 
 Factor = Literal["run", "box"]
 RATIO_COLUMNS = ("ratio", "low", "high", "n", "verdict")

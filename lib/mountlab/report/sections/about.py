@@ -7,13 +7,14 @@ import math
 import yaml
 
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import extension_words, stated_facts
+from mountlab.checks import stated_facts
 from mountlab.core import numbers, plugins
-from mountlab.report import html, sentences
+from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
 from mountlab.sweep import plan_text
 from mountlab.tools import data_lines
+from mountlab.wording import extension_words, sentences
 
 
 def options(run: RunView) -> Html:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from mountlab import plots
-from mountlab.analysis import load_curve, verdicts
+from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch, LoadCurve, LoadTrial
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
@@ -18,6 +18,7 @@ from mountlab.report import capacity_sentences as words
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections.shared import names_of, swatches
+from mountlab.wording import verdicts
 
 MOST_ROWS = 1000
 """Of the table of trials: the frame has all."""

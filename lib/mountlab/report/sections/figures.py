@@ -9,7 +9,6 @@ from dataclasses import replace
 import pandas as pd
 
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.analysis.cells import counted
 from mountlab.analysis.inside import median_trials, points_of, why_no_counters
 from mountlab.analysis.run_view import RunView
@@ -18,7 +17,7 @@ from mountlab.core import numbers, plugins
 from mountlab.core.errors import PluginError
 from mountlab.core.model import Cell
 from mountlab.plots import Plot, ReportPlot
-from mountlab.report import html, sentences
+from mountlab.report import html
 from mountlab.report.html import Html, Text
 from mountlab.report.sections.capacity import capacity_plots
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
@@ -29,6 +28,7 @@ from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
+from mountlab.wording import sentences, verdicts
 
 MOST_ROWS, MOST_PANELS = 36, 12
 """Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""

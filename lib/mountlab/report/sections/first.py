@@ -8,17 +8,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from mountlab import plots
-from mountlab.analysis import answers, load_curve, ranks, verdicts
+from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import extension_words
-from mountlab.checks.caveats import CaveatGroup, grouped, no_caveats
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
-from mountlab.report import sentences as words
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.shared import (
@@ -32,6 +29,9 @@ from mountlab.report.sections.shared import (
 )
 from mountlab.report.why_sentences import answer_lines
 from mountlab.stats import STATISTICS
+from mountlab.wording import extension_words, verdicts
+from mountlab.wording import sentences as words
+from mountlab.wording.caveats import CaveatGroup, grouped, no_caveats
 
 Best = Collection[tuple[ranks.Key, str]]
 """Workload, metric and label, and the file system that gets the star there."""

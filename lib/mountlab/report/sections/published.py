@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
@@ -14,6 +13,7 @@ from mountlab.core.findings import PublishedFigure
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import names_of
+from mountlab.wording import verdicts
 
 
 def published(run: RunView) -> Html:

@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import product
 
 from mountlab import plots
-from mountlab.analysis import verdicts
 from mountlab.analysis.run_view import RunView
 from mountlab.core import names
 from mountlab.core.findings import Comparison
 from mountlab.report import html
 from mountlab.report.html import Html
+from mountlab.wording import verdicts
 
 
 def moment(moment: str) -> str:

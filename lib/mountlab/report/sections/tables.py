@@ -8,20 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mountlab.analysis import verdicts
 from mountlab.analysis.answers import answering
 from mountlab.analysis.cells import late_trials
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import caveats
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF
 from mountlab.core.units import scale_for
-from mountlab.report import html, sentences
+from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import Mean, answer_metrics, joint_comparisons, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
+from mountlab.wording import caveats, sentences, verdicts
 
 NO_UNIT = "1"
 

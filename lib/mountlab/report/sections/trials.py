@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.trial_values import Values, trial_values
-from mountlab.checks import exclusion_words
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.frames import pd
@@ -17,6 +16,7 @@ from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import answer_metrics, moment
+from mountlab.wording import exclusion_words
 
 MOST_ROWS = 1000
 """Of the table: a row takes about 700 bytes, and what a browser lays out at once has an end. The CSV has all."""

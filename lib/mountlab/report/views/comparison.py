@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from mountlab import plots
-from mountlab.analysis import verdicts as words
 from mountlab.analysis.compare.differences import known_areas
 from mountlab.analysis.compare.over_boxes import RatioOverBoxes
 from mountlab.analysis.compare.runs import CellOverRuns, RunComparison, box_of
 from mountlab.analysis.compare.to_first import CellRatio
-from mountlab.checks.caveats import doubt_key, doubts_by_cell, grouped
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
@@ -23,6 +21,8 @@ from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_
 from mountlab.report import comparison_text as text
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.wording import verdicts as words
+from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
 
 Row = TypeVar("Row", CellOverRuns, CellRatio)
 _IN_EACH_RUN = (

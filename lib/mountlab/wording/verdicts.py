@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mountlab.checks.caveats import doubt_key, doubt_text
 from mountlab.core.findings import Agreement, Comparison, PublishedFigure, Verdict
 from mountlab.core.names import cell_id as cell_id_
 from mountlab.core.names import metric_noun, metric_words, workload_label
@@ -14,6 +13,7 @@ from mountlab.core.numbers import Figures, counted, level_text, listed, number, 
 from mountlab.stats import OVER_BOXES_METHOD, WELCH_METHOD
 from mountlab.stats.power import blocks_when_quieter
 from mountlab.stats.run_spread import RUNS_METHOD
+from mountlab.wording.caveats import doubt_key, doubt_text
 
 SIGNS: Mapping[Verdict, str] = {
     "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",

@@ -8,16 +8,14 @@ from typing import Any, get_args
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mountlab.analysis import verdicts
-from mountlab.checks import caveats
 from mountlab.core import names, numbers
 from mountlab.core.findings import Caveat, NoiseSource, OptionState, PublishedFigure
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import CellStop, StopReason, Until
-from mountlab.report import sentences
 from mountlab.runner import progress
 from mountlab.stats import WELCH_METHOD
 from mountlab.sweep import plan_text
+from mountlab.wording import caveats, sentences, verdicts
 from rows import every_row
 from synthetic_run import comparison, synthetic_run
 
