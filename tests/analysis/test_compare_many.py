@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
+from compared_runs import run
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
@@ -20,23 +19,10 @@ from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p
 from mountlab.wording import verdicts
-from pages import COMPARED, Page
+from pages import Page
 from repetition import others_long
 from rows import every_row
 from scipy import stats
-from synthetic_run import SyntheticRun, synthetic_run
-
-HOSTILE = "<script>alert(1)</script>"
-
-
-def run(name: str, *, factor: float = 1.0, blocks: int = 5, hostile: str = "", **facts: Any) -> SyntheticRun:
-    """A synthetic run with another name, `factor` times as fast, with a noise of its own; and other facts."""
-    made = synthetic_run(blocks=blocks, caveats=False, hostile=hostile)
-    rng = np.random.default_rng(sum(name.encode()))
-    values = made.measurements["value"] * factor * np.exp(rng.normal(0, 0.01, len(made.measurements)))
-    made.measurements = made.measurements.assign(value=values)
-    made.info = {**made.info, "run_id": name, "facts": {**made.info["facts"], **facts}}
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -269,26 +255,6 @@ def test_runs_without_comparisons_say_so() -> None:
     assert "no comparison" in words.sentences(found)[0]
     assert "no comparison" in sections.verdicts(found).text
     assert sections.overview(found).text.count("<svg") == 1
-
-
-def test_as_data_nothing_is_infinite_or_nan(many: RunComparison) -> None:
-    read = json.loads(json.dumps(words.comparison_json(many), allow_nan=False))
-    assert read["runs"] == {"A": "a", "B": "b", "C": "c", "D": "d"}
-    assert len(read["cells"]) == len(many.cells)
-    assert read["cells"][0]["to_first"][0] is None
-
-
-@pytest.mark.slow
-def test_the_page_has_both_pictures_and_hostile_text_stays_text() -> None:
-    found = compare_runs(
-        [run("a", hostile=HOSTILE), run("b", hostile=HOSTILE, kernel=HOSTILE), run("c", hostile=HOSTILE)]
-    )
-    page = Page("".join(getattr(sections, part)(found).text for part in COMPARED))
-    assert page.active() == set()
-    assert page.crossed == page.open == []
-    assert page.tags["svg"] == 2
-    assert all(len(text) > 40 for text in page.values("aria-label", "svg"))
-    assert HOSTILE in page.words
 
 
 @pytest.mark.slow

@@ -1,14 +1,19 @@
-"""Runs beside each other as frames: what the sections of a comparison show, to go on with in pandas."""
+"""Two runs, many, and boxes beside each other: as frames, as data and as the parts of a page."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from mountlab.analysis.compare.runs import compare_runs
-from mountlab.report import sections
+from compared_runs import HOSTILE
+from compared_runs import run as with_noise
+from mountlab.analysis.compare.runs import RunComparison, compare_runs
+from mountlab.report import comparison_text, sections
 from mountlab.wording.verdicts import together
+from pages import COMPARED, Page
 from synthetic_run import SyntheticRun, synthetic_run
 
 
@@ -78,3 +83,59 @@ def test_cells_that_some_runs_lack_are_named_with_the_runs_that_have_them() -> N
     assert all(cell.startswith("tmpfs/") for cell in found.only_in[where])
     assert f"Only in A and C: {len(found.only_in[where])}" in sections.not_compared(found).text
     assert "All runs have the same cells." in sections.not_compared(compare_runs([run("a"), run("b"), run("c")])).text
+
+
+KINDS: dict[str, dict[str, Any]] = {"ab": {}, "abc": {}, "ab on boxes": {"factor": "box"}}
+"""The names of runs, and what else is asked of their comparison."""
+
+
+def hostile(names: str, **options: Any) -> RunComparison:
+    runs = []
+    for name in names.partition(" ")[0]:
+        made = with_noise(
+            name, hostile=HOSTILE, factor=1.5 if name == "b" else 1, kernel=HOSTILE if name == "b" else "6"
+        )
+        runs.append(replace(made, info={**made.info, "box": {"name": f"{HOSTILE}{name}"}}))
+    more = {"missing": {HOSTILE: HOSTILE}} if options else {}
+    return compare_runs(runs, **options, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("names", "options"), KINDS.items(), ids=KINDS)
+def test_the_page_has_all_its_parts_and_hostile_text_stays_text(names: str, options: dict[str, Any]) -> None:
+    page = Page("".join(getattr(sections, part)(hostile(names, **options)).text for part in COMPARED))
+    assert page.active() == set()
+    assert page.crossed == page.open == []
+    assert page.tags["h1"] == 1
+    assert page.tags["svg"] == (1 if names == "ab" else 2)
+    assert all(len(text) > 40 for text in page.values("aria-label", "svg"))
+    assert HOSTILE in page.words
+    assert ("1 difference in 1 respect" if options else "2 differences in 2 respects") in page.words
+    whose = {"ab": "Both runs", "abc": "All runs"}.get(names, "All boxes")
+    assert f"{whose} have the same cells." in page.words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [1, 5])
+@pytest.mark.parametrize(("names", "options"), KINDS.items(), ids=KINDS)
+def test_as_data_nothing_is_infinite_or_nan(names: str, options: dict[str, Any], blocks: int) -> None:
+    """Also of one block, which gives no interval."""
+    runs = [
+        replace(made, info={**made.info, "box": {"name": made.info["run_id"]}})
+        for made in (with_noise(name, blocks=blocks) for name in names.partition(" ")[0])
+    ]
+    found = compare_runs(runs, **options)
+    read = json.loads(json.dumps(comparison_text.comparison_json(found), allow_nan=False))
+    assert read["sentences"] == comparison_text.sentences(found)
+    if names == "ab":
+        assert (read["a"], read["b"], len(read["ratios"])) == ("a", "b", len(found.ratios))
+        assert read["ratios"][0]["ratio"] == pytest.approx(found.ratios[0].comparison.ratio)
+        assert (read["ratios"][0]["low"] is None) == (blocks == 1)
+    elif names == "abc":
+        assert read["runs"] == {"A": "a", "B": "b", "C": "c"}
+        assert [len(cell["to_first"]) for cell in read["cells"]] == [3] * len(found.cells)
+        assert read["cells"][0]["to_first"][0] is None
+    else:
+        assert read["boxes"] == {"a": "a", "b": "b"}
+        assert len(read["ratios"]) == len(found.over_boxes)
+        assert len(read["figures"]) == len(found.cells)
