@@ -13,8 +13,8 @@ from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.core.names import metric_noun
-from mountlab.report import comparison_text as words
 from mountlab.report import sections
+from mountlab.report.sentences import comparison as words
 from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p

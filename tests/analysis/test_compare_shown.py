@@ -11,7 +11,8 @@ import pytest
 from compared_runs import HOSTILE
 from compared_runs import run as with_noise
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
-from mountlab.report import comparison_text, sections
+from mountlab.report import sections
+from mountlab.report.sentences import comparison as comparison_text
 from mountlab.wording.verdicts import together
 from pages import COMPARED, Page
 from synthetic_run import SyntheticRun, synthetic_run

@@ -16,8 +16,8 @@ from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
-from mountlab.report import comparison_text as words
 from mountlab.report import sections
+from mountlab.report.sentences import comparison as words
 from mountlab.stats import compare_unpaired, sequential
 from rows import every_row
 from scipy import stats

@@ -22,7 +22,7 @@ from mountlab.core import disk, errors
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Workload
-from mountlab.report.views.gate import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
+from mountlab.report.sentences.gate import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
 from mountlab.stats.looks import Looks
 from rows import every_row
 from synthetic_run import SyntheticRun, synthetic_run

@@ -21,8 +21,8 @@ from mountlab.core.model import Trial
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import sections
 from mountlab.report.export import Pivot, export_files, paper_files
-from mountlab.report.history_text import sentences
 from mountlab.report.sections.figures import shape
+from mountlab.report.sentences.history import sentences
 from mountlab.report.terminal import answer_text
 from mountlab.results import catalog
 from mountlab.results.catalog.reading import check, read_run

@@ -20,7 +20,8 @@ from mountlab.analysis.history import History, HistoryPoint, Key, grouped, histo
 from mountlab.core import disk
 from mountlab.core.errors import InputError
 from mountlab.report import chronicle, execute, html
-from mountlab.report.history_text import (
+from mountlab.report.page import page
+from mountlab.report.sentences.history import (
     change_sentence,
     changed,
     history_json,
@@ -32,7 +33,6 @@ from mountlab.report.history_text import (
     sentences,
     turn_sentences,
 )
-from mountlab.report.page import page
 from mountlab.report.views import history as history_view
 from mountlab.results import listing
 from mountlab.results.histories import Wanted, histories_of, load_years

@@ -20,7 +20,7 @@ from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections
 from mountlab.report.html import Html
 from mountlab.stats import explained
-from mountlab.wording import sentences, verdicts
+from mountlab.wording import phrases, verdicts
 from pages import Page
 from rows import every_row
 from synthetic_run import SWEPT, WORKLOADS, SyntheticRun, synthetic_run
@@ -361,9 +361,9 @@ def test_a_cell_that_the_sweep_excludes_is_not_shown_as_missing() -> None:
     """'n/a' is for what was planned and gave no figure."""
     gone = "ramfs/fio rw=write"
     estimates = RUN.estimates[RUN.estimates["cell"] != gone]
-    assert sentences.NOT_IN_SWEEP not in repr(sections.overview(changed(estimates=estimates)))
+    assert phrases.NOT_IN_SWEEP not in repr(sections.overview(changed(estimates=estimates)))
     run = changed(estimates=estimates, sweep=replace(RUN.sweep, excluded=(gone,)))
-    assert repr(sections.overview(run)).count(sentences.NOT_IN_SWEEP) == 1
+    assert repr(sections.overview(run)).count(phrases.NOT_IN_SWEEP) == 1
     assert repr(sections.overview(changed(estimates=estimates))).count(numbers.MISSING) == (
         repr(sections.overview(run)).count(numbers.MISSING) + 1
     )
@@ -455,7 +455,7 @@ def test_the_shares_of_the_variance_are_those_of_the_statistics() -> None:
     found = explained(RUN.measurements, workload="dd-write", metric=metric, level=RUN.sweep.design.level)
     largest = max(found.to_dict("records"), key=lambda row: row["share"])
     assert (
-        f"Of the differences in {names.metric_noun(metric)} under dd-write: {sentences.effect_name(largest['effect'])} "
+        f"Of the differences in {names.metric_noun(metric)} under dd-write: {phrases.effect_name(largest['effect'])} "
         in shown
     )
     assert "Analysis of variance" in shown

@@ -17,7 +17,7 @@ from cause_parts import EXPECTED, Verdict
 from causes import CAUSES, Cause
 from mountlab.analysis import why, why_doubts
 from mountlab.core.layers import QUANTITIES
-from mountlab.report import why_sentences
+from mountlab.report.sentences import why as why_sentences
 from mountlab.results.store import Run
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from mountlab.core.model import CellStop, StopReason, Until
 from mountlab.runner import progress
 from mountlab.stats import WELCH_METHOD
 from mountlab.sweep import plan_text
-from mountlab.wording import caveats, sentences, verdicts
+from mountlab.wording import caveats, phrases, verdicts
 from rows import every_row
 from synthetic_run import comparison, synthetic_run
 
@@ -342,8 +342,8 @@ def test_how_published_ratios_point() -> None:
 
 
 def test_every_state_of_an_option_has_its_word_and_a_sign() -> None:
-    assert set(sentences.OPTION_STATES) == set(get_args(OptionState))
-    assert all(f" {state}" in text or f", but {state}" in text for state, text in sentences.OPTION_STATES.items())
+    assert set(phrases.OPTION_STATES) == set(get_args(OptionState))
+    assert all(f" {state}" in text or f", but {state}" in text for state, text in phrases.OPTION_STATES.items())
 
 
 # --- caveats ----------------------------------------------------------------------------------------------------------
@@ -484,11 +484,11 @@ def test_a_rule_is_told_with_its_limits(until: Until, text: str) -> None:
     ],
 )
 def test_why_a_cell_has_no_more_trials_is_one_line(told: CellStop, text: str) -> None:
-    assert sentences.stop_text(told) == text
+    assert phrases.stop_text(told) == text
 
 
 def test_every_reason_has_its_words() -> None:
-    assert len({sentences.stop_text(stop(reason)) for reason in get_args(StopReason)}) == len(get_args(StopReason))
+    assert len({phrases.stop_text(stop(reason)) for reason in get_args(StopReason)}) == len(get_args(StopReason))
 
 
 def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
@@ -542,7 +542,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_what_explains_how_much_is_a_sentence_with_the_largest_share_first() -> None:
-    assert sentences.explained_sentence(ROWS, "read bandwidth under dd").replace("\u00a0", " ") == (
+    assert phrases.explained_sentence(ROWS, "read bandwidth under dd").replace("\u00a0", " ") == (
         "Of the differences in read bandwidth under dd: file system × bs 62 % [37 %, 77 %], from trial to trial 19 % "
         "and file system 19 % [5 %, 34 %]."
     )

@@ -29,8 +29,8 @@ def add(verbs: Any) -> None:
 
 def _compare(arguments: Arguments) -> int:
     from mountlab.analysis.compare.runs import compare_runs
-    from mountlab.report.comparison_text import comparison_json, comparison_text
     from mountlab.report.execute import write_comparison
+    from mountlab.report.sentences.comparison import comparison_json, comparison_text
     from mountlab.results import earlier, paths, store
 
     asked = [run_of(path) for path in (arguments.run_a, arguments.run_b, *arguments.more)]

@@ -48,7 +48,7 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.analysis.gate import EXIT_CODES, judge
     from mountlab.core.metrics import METRICS
     from mountlab.core.units import parse_percent
-    from mountlab.report.views import gate as gate_view
+    from mountlab.report.sentences import gate as gate_view
     from mountlab.results import earlier, store
     from mountlab.sweep.validated import check_choices
 

@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
 
 
 def _history(arguments: Arguments) -> int:
-    from mountlab.report.history_text import history_json, history_rows, history_text
+    from mountlab.report.sentences.history import history_json, history_rows, history_text
     from mountlab.results.histories import load_years
 
     wanted = _wanted(arguments)

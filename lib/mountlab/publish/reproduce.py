@@ -34,7 +34,7 @@ from mountlab.core.units import GIB, format_bytes
 from mountlab.publish import bundle
 from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
-from mountlab.report.comparison_text import comparison_text
+from mountlab.report.sentences.comparison import comparison_text
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.earlier import runs_differ

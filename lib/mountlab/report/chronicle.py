@@ -18,9 +18,9 @@ from typing import Any
 
 from mountlab.analysis.history import History
 from mountlab.core import disk
-from mountlab.report import history_text
 from mountlab.report.execute import execute, export, refresh_index
 from mountlab.report.page import page
+from mountlab.report.sentences import history as history_text
 from mountlab.report.views import history as history_view
 from mountlab.results import paths, store
 from mountlab.results.histories import Wanted, Years, load_years

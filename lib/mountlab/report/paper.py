@@ -18,7 +18,7 @@ from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import mean_figures, number
 from mountlab.core.units import Scale, scale_for
-from mountlab.wording import sentences, verdicts
+from mountlab.wording import phrases, verdicts
 
 FORMATS = {"latex": "tex", "markdown": "md"}
 """Name of a format to the ending of its files."""
@@ -71,7 +71,7 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTab
 
 
 def _estimate(cell: Cell, mean: float, low: float, high: float, n: int, late: int, *, factor: float) -> tuple[str, ...]:
-    known, count = _known(mean, low, high, factor), sentences.trial_count(n, late)
+    known, count = _known(mean, low, high, factor), phrases.trial_count(n, late)
     return (cell.filesystem.name, cell.workload.label, known, count)
 
 
@@ -121,7 +121,7 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
 def _cell(mean: float, low: float, high: float, n: float, late: float, *, factor: float) -> str:
     """Empty for what is no cell; with n where trials ran into the time limit."""
     if late > 0:
-        return f"{_known(mean, low, high, factor)} (n = {sentences.trial_count(int(n), int(late))})"
+        return f"{_known(mean, low, high, factor)} (n = {phrases.trial_count(int(n), int(late))})"
     return "" if math.isnan(mean) else mean_text(mean, low, high, factor=factor)
 
 

@@ -13,8 +13,8 @@ from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
 from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
-from mountlab.report import capacity_sentences
-from mountlab.report.why_sentences import answer_lines
+from mountlab.report.sentences import capacity as capacity_sentences
+from mountlab.report.sentences.why import answer_lines
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording.caveats import grouped
 

@@ -16,7 +16,7 @@ from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.runner import progress
-from mountlab.wording import sentences
+from mountlab.wording import phrases
 from mountlab.wording.caveats import caveat_line, grouped
 
 MOST_FAILURES = 4
@@ -98,13 +98,13 @@ class _LiveTable:
     def _figures(self, cell: str, row: Mapping[Any, Any] | None, factor: float) -> Text:
         """Return a mean above its interval and n."""
         if not self.sweep.has_cell(cell):
-            return sentences.NOT_IN_SWEEP
-        state = f" · {sentences.stop_text(self.left[cell])}" if cell in self.left else ""
+            return phrases.NOT_IN_SWEEP
+        state = f" · {phrases.stop_text(self.left[cell])}" if cell in self.left else ""
         running = f"{RUNNING} " if cell == self.now else ""
         if row is None:
             return html.stacked(f"{running}–", f"n = 0{state}")
         mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
-        n = sentences.trial_count(int(row["n"]), int(row["censored"]))
+        n = phrases.trial_count(int(row["n"]), int(row["censored"]))
         figures = numbers.mean_figures(mean, low, high, factor=factor)
         return html.stacked(running + figures.value, f"{figures.interval} n = {n}{state}".strip())
 

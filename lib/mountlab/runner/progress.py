@@ -16,7 +16,7 @@ from mountlab.core.errors import in_one_line
 from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.text import drawn_on, one_line, visible
 from mountlab.sweep.plan import Plan, PlannedTrial
-from mountlab.wording.sentences import stop_text
+from mountlab.wording.phrases import stop_text
 
 FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
 

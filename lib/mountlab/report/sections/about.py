@@ -14,7 +14,7 @@ from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
 from mountlab.sweep import plan_text
 from mountlab.tools import data_lines
-from mountlab.wording import extension_words, sentences
+from mountlab.wording import extension_words, phrases
 
 
 def options(run: RunView) -> Html:
@@ -26,7 +26,7 @@ def options(run: RunView) -> Html:
     rows: list[list[Text]] = []
     for o in run.options:
         asked = html.code(o.option) if o.option else "added by the kernel"
-        rows.append([o.filesystem, o.kind, asked, sentences.OPTION_STATES[o.state], o.kernel_says])
+        rows.append([o.filesystem, o.kind, asked, phrases.OPTION_STATES[o.state], o.kernel_says])
     return html.table(head, [Rows(rows)], caption="Requested options, and what the kernel reports")
 
 
@@ -58,7 +58,7 @@ def stopping(run: RunView) -> Html:
         cell = run.sweep.combinations[stop.cell]
         reached = f"±\u00a0{numbers.percent(stop.half_width)}" if math.isfinite(stop.half_width) else numbers.MISSING
         counts = [str(stop.blocks), str(stop.n), reached]
-        row: list[Text] = [keys[cell.filesystem.name], *counts, stop.metric, sentences.stop_text(stop)]
+        row: list[Text] = [keys[cell.filesystem.name], *counts, stop.metric, phrases.stop_text(stop)]
         rows.append((cell.workload.label, row))
     caption = "Why each cell has no more trials; its widest interval"
     return html.joined(rule, html.grouped_table(head, rows, caption=caption))

@@ -14,10 +14,10 @@ from mountlab.core.findings import Comparison
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.units import significant
 from mountlab.plots import Plot
-from mountlab.report import capacity_sentences as words
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections.shared import names_of, swatches
+from mountlab.report.sentences import capacity as words
 from mountlab.wording import verdicts
 
 MOST_ROWS = 1000

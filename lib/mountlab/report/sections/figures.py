@@ -28,7 +28,7 @@ from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
-from mountlab.wording import sentences, verdicts
+from mountlab.wording import phrases, verdicts
 
 MOST_ROWS, MOST_PANELS = 36, 12
 """Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""
@@ -83,7 +83,7 @@ def _not_drawn(run: RunView) -> Text:
         return ""
     cells = numbers.listed([f"{count} of {cell}" for cell, count in list(late.items())[:MOST_NAMED]])
     more = f" and {numbers.counted(len(late) - MOST_NAMED, 'more cell')}" if len(late) > MOST_NAMED else ""
-    return html.paragraph(f"Not drawn: {sentences.without_value(sum(late.values()))} ({cells}{more}).", kind="meta")
+    return html.paragraph(f"Not drawn: {phrases.without_value(sum(late.values()))} ({cells}{more}).", kind="meta")
 
 
 # ── over the swept options ───────────────────────────────────────────────────────────────────────────────────────────

@@ -27,10 +27,10 @@ from mountlab.report.sections.shared import (
     swatches,
     within,
 )
-from mountlab.report.why_sentences import answer_lines
+from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
-from mountlab.wording import sentences as words
+from mountlab.wording import phrases as words
 from mountlab.wording.caveats import CaveatGroup, grouped, no_caveats
 
 Best = Collection[tuple[ranks.Key, str]]

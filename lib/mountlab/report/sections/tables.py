@@ -20,7 +20,7 @@ from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import Mean, answer_metrics, joint_comparisons, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
-from mountlab.wording import caveats, sentences, verdicts
+from mountlab.wording import caveats, phrases, verdicts
 
 NO_UNIT = "1"
 
@@ -75,7 +75,7 @@ def _in_unit(name: str, unit: str) -> str:
 def _metric_row(run: RunView, metric: str, mean: Mean, factor: float, said: _Said) -> list[Text]:
     figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
     doubts = said.doubts.get(caveats.doubt_key(mean.cell, metric), ())
-    n, cv = sentences.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
+    n, cv = phrases.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
     ratio = _ratio_cells(run, mean, said.ratios.get((metric, mean.label, mean.cell)))
     name = said.names.get(mean.filesystem, mean.filesystem)
     return [name, figures.value, figures.low, figures.high, n, cv, *ratio, ", ".join(map(names.spoken_code, doubts))]
@@ -175,7 +175,7 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
     cells = [cell.id for cell in run.sweep.cells if cell.workload.name == workload]
     late = sum(late_trials(run.censored, cell, metric) for cell in cells)
     if late:
-        return html.paragraph(f"No analysis of variance of {what}: {sentences.without_value(late)}.")
+        return html.paragraph(f"No analysis of variance of {what}: {phrases.without_value(late)}.")
     found = variance_explained(run.measurements, workload=workload, metric=metric, label=label, level=level)
     if found.empty:
         return None
@@ -183,12 +183,12 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
     interval = Column(f"{numbers.percent(level)} interval", "interval")
     head: Head = ["Effect", *numeric("Share"), interval, *numeric("df", "F", "p")]
     table = html.table(head, [Rows([_effect_row(row) for row in rows])], caption=f"Analysis of variance: {what}")
-    sentence = sentences.explained_sentence(rows, what)
+    sentence = phrases.explained_sentence(rows, what)
     return html.joined(html.paragraph(sentence), html.details(f"Analysis of variance: {what}", table))
 
 
 def _effect_row(row: Mapping[str, Any]) -> list[Text]:
-    share, _, interval = sentences.share_text(row).partition(" [")
+    share, _, interval = phrases.share_text(row).partition(" [")
     errors = f"{row['df']}, {row['error_df']:.4g}" if row["error_df"] else str(row["df"])
     tested = ("", "") if math.isnan(row["f"]) else (numbers.number(row["f"], 1), numbers.p_text(row["p"]))
-    return [sentences.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]
+    return [phrases.effect_name(row["effect"]), share, interval and f"[{interval}", errors, *tested]

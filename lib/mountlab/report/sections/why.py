@@ -18,9 +18,10 @@ from mountlab.core.layers import QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun
 from mountlab.core.units import scale_for
 from mountlab.plots import LayerBar, Plot
-from mountlab.report import html, why_sentences
+from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections.shared import names_of, swatches
+from mountlab.report.sentences import why as why_sentences
 
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""

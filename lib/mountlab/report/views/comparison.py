@@ -18,9 +18,9 @@ from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
-from mountlab.report import comparison_text as text
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
 from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
 

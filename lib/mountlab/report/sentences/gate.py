@@ -15,7 +15,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
-from mountlab.report.comparison_text import caveat_lines
+from mountlab.report.sentences.comparison import caveat_lines
 from mountlab.stats import power
 
 RUNS_A_SIDE = 3

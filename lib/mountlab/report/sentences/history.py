@@ -13,7 +13,7 @@ from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of
 from mountlab.stats.changes import Change, fewest_runs
-from mountlab.wording import sentences as words
+from mountlab.wording import phrases as words
 
 Changed = tuple[History, Change]
 _MOST_NAMED, _MOST_ROWS = 6, 40
