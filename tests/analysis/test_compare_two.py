@@ -84,7 +84,7 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
         assert ours.comparison.verdict == "undecided"
         assert (ours.unless > 0) == (trials.comparison.verdict == "faster")
     assert any(each.unless > 0 for each in found.ratios)
-    text, page = words.comparison_text(found), sections.cell_by_cell(found).text + sections.answer(found).text
+    text, page = words.comparison_text(found), sections.cell_by_cell(found) + sections.answer(found).text
     for form in (text, page, words.comparison_json(found)["runs_differ"]):
         assert "Runs are assumed to differ by 5 % or less" in form.replace("\u00a0", " ").replace("&nbsp;", " ")
     assert re.search(r"undecided; up to \d+ runs of each side needed", text.replace("\u00a0", " "))
@@ -304,7 +304,7 @@ def test_measured_runs_that_were_asked_for_other_work_have_a_caveat_that_names_i
     assert {each.subject for each in unequal} == {f"{name}/{first.label}" for name in ("ext4", "tmpfs", "ramfs")}
     assert unequal[0].message.startswith(f"the runs differ in count ({first.options['count']} in A, 8 in B). ")
     assert f"workload {first.label}: flags: not given in A, sync in B" in words.comparison_text(found)
-    assert "unequal work" in sections.cell_by_cell(found).text
+    assert "unequal work" in sections.cell_by_cell(found)
 
 
 @pytest.mark.slow
@@ -345,7 +345,7 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
     found = compare_runs((run("a"), b))
     carried = [each for each in found.caveats if each.message.startswith("in B: ")]
     assert [(each.code, each.subject) for each in carried] == [("noisy", "tmpfs/dd-write"), ("emulated", "")]
-    page = sections.cell_by_cell(found).text
+    page = sections.cell_by_cell(found)
     assert page.count(">noisy<") == 1
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from facts import known
 from mountlab.analysis.cells import MEASUREMENT_COLUMNS
 from mountlab.analysis.forecast import RATIOS, Forecast, Prediction, forecast
 from mountlab.core.errors import PlanError
@@ -300,13 +301,13 @@ def test_what_differs_between_pilot_and_sweep_is_told() -> None:
         filesystems={"tmpfs": {**TMPFS, "size": "32MiB"}, "ext4": EXT4},
         workloads={"w": {**DD_WRITE, "count": 4}, "r": DD_READ},
     )
-    now = {"hostname": "bench-2", "kernel": "6.1"}
+    now = known(hostname="bench-2", kernel="6.1")
     assert forecast(planned(), run(small), facts=now).notes == (
         "tmpfs differs in size",
         "w differs: count 4 there, 8 here",
         "another hostname: bench-1 in the pilot, bench-2 now",
     )
-    assert forecast(planned(), run(planned()), facts={"kernel": "6.1"}).notes == ()
+    assert forecast(planned(), run(planned()), facts=known(kernel="6.1")).notes == ()
 
 
 # ── as text, JSON and HTML ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.box import abilities, facts
 from mountlab.box.abilities import DD_WORKLOADS
 from mountlab.box.care import CheckRow
 from mountlab.box.containment import ask_argv
-from mountlab.box.fact_parsers import parse_block_devices, parse_programs
 from mountlab.box.testing import ReplayBox
 from mountlab.box.tracing import PROGRAMS as TRACING
+from mountlab.core.box_facts.programs import parse_programs
+from mountlab.core.box_facts.storage import parse_block_devices
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.model import Box, Lease, Program
 from mountlab.filesystems import FAMILIES
@@ -59,9 +61,9 @@ def test_a_program_of_busybox_has_the_version_of_busybox(asked: Program, tmp_pat
     script = facts.gather_script([], [asked])
     argv = ["sh", "-c", script, "f", "", ""]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
-    found = facts.parse_sections(done.stdout)["programs"][asked.name]
-    assert found["path"] == str(tmp_path / asked.name)
-    assert re.match(r"BusyBox v\d", found["version"])
+    found = facts.parse_sections(done.stdout).programs
+    assert found.path(asked.name) == str(tmp_path / asked.name)
+    assert re.match(r"BusyBox v\d", found.version(asked.name) or "")
 
 
 @every_row(
@@ -76,15 +78,15 @@ def test_a_program_of_busybox_has_the_version_of_busybox(asked: Program, tmp_pat
     ],
 )
 def test_a_program_of_busybox_that_will_not_do_is_unfit(asked: Program, version: str | None, reason: str) -> None:
-    assert asked.unfit({asked.name: {"path": "/p", "version": version}}) == reason
-    assert asked.unfit({}) == "not found"
+    assert known(programs={asked.name: {"path": "/p", "version": version}}).programs.unfit(asked) == reason
+    assert known().programs.unfit(asked) == "not found"
 
 
 def test_an_image_where_losetup_is_busybox_s_is_refused_in_the_plan() -> None:
-    programs = {**FACTS["programs"], "losetup": {"path": "/sbin/losetup", "version": "BusyBox v1.36.1"}}
+    programs = {**FACTS.programs.installed, "losetup": {"path": "/sbin/losetup", "version": "BusyBox v1.36.1"}}
     with pytest.raises(PlanError, match="the box lacks losetup") as caught:
         check_feasible(
-            sweep(filesystems={"e": {"type": "ext4", "image": "64MiB"}}).sweep, BOX, {**FACTS, "programs": programs}
+            sweep(filesystems={"e": {"type": "ext4", "image": "64MiB"}}).sweep, BOX, known(FACTS, programs=programs)
         )
     assert caught.value.got == "BusyBox's losetup lacks --find --show, --direct-io and --list"
     assert caught.value.next_step == "mountlab box prepare local"
@@ -183,19 +185,19 @@ def test_the_versions_of_a_release_are_read(release: str, versions: Mapping[str,
     lines = (DATA / release / "programs.txt").read_text().splitlines()
     found = parse_programs("\n".join(line.partition("\t")[2] for line in lines))
     for name, version in versions.items():
-        assert version in (found[name]["version"] or "")
+        assert version in (found[name].version or "")
     named = {program.name: program for program in all_programs()}
-    assert [named[name].unfit(found) for name in found] == [""] * len(found)
+    assert [known(programs=found).programs.unfit(named[name]) for name in found] == [""] * len(found)
 
 
 @every_row("release", list(VERSIONS))
 def test_the_devices_of_a_release_are_read(release: str) -> None:
     """lsblk of util-linux 2.36 has one mount point a device, and no column of many."""
     (disk,) = (
-        device for device in parse_block_devices((DATA / release / "lsblk.json").read_text()) if device["name"] == "vda"
+        device for device in parse_block_devices((DATA / release / "lsblk.json").read_text()) if device.name == "vda"
     )
-    assert (disk["size_bytes"], disk["rotational"], disk["scheduler"]) == (256 * 2**30, True, "mq-deadline")
-    assert (disk["mountpoints"], disk["logical_sector_bytes"], disk["physical_sector_bytes"]) == ([], 512, 4096)
+    assert (disk.size_bytes, disk.rotational, disk.scheduler) == (256 * 2**30, True, "mq-deadline")
+    assert (disk.mountpoints, disk.logical_sector_bytes, disk.physical_sector_bytes) == ((), 512, 4096)
 
 
 MKFS = {
@@ -230,7 +232,6 @@ def test_options_of_the_fio_of_a_release_are_read(release: str) -> None:
 def able_rows(**changes: Any) -> dict[str, list[CheckRow]]:
     """What `box check` says of a box that has everything but for the changes."""
     given: dict[str, Any] = {
-        **facts.parse_sections(""),
         "rights": "root",
         "kernel": "6.1.0",
         "loop_devices": True,
@@ -247,7 +248,7 @@ def able_rows(**changes: Any) -> dict[str, list[CheckRow]]:
     box.answer(ask_argv(), changes.get("offers", "pid_namespace\tunshare -m --propagation slave -p -f --mount-proc\n"))
     box.when(lambda argv: "tracing.sh" in argv, "records\n")
     rows: dict[str, list[CheckRow]] = {}
-    for row in abilities.abilities(box, given):
+    for row in abilities.abilities(box, known(**given)):
         rows.setdefault(row.name, []).append(row)
     return rows
 
@@ -260,6 +261,7 @@ def test_what_works_on_a_box_that_has_everything() -> None:
 
 
 WITHOUT_FIO = {name: {"path": "/p", "version": "1"} for name in (p.name for p in all_programs()) if name != "fio"}
+WITHOUT_PERF = {name: own for name, own in WITHOUT_FIO.items() if name != "perf"}
 BUSYBOX = {"path": "/sbin/losetup", "version": "BusyBox v1.37.0"}
 
 
@@ -280,7 +282,11 @@ BUSYBOX = {"path": "/sbin/losetup", "version": "BusyBox v1.37.0"}
         ({"probe": ""}, "kernel log", "cannot be read"),
         ({"offers": ""}, "processes", "a daemon may outlive a trial"),
         ({"rights": "none"}, "tracing", "no `mountlab explain`: tracing needs root"),
-        ({"programs": WITHOUT_FIO | {"perf": None}}, "tracing", "no `mountlab explain`"),
+        (
+            {"programs": {name: own for name, own in WITHOUT_FIO.items() if name != "perf"}},
+            "tracing",
+            "no `mountlab explain`",
+        ),
     ],
 )
 def test_what_does_not_work_is_said_with_its_reason(changes: dict[str, Any], name: str, seen: str) -> None:

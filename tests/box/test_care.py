@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.box import care, leftovers
 from mountlab.box.care import CheckRow
-from mountlab.box.facts import parse_sections
 from mountlab.box.leftovers import Leftover
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
@@ -28,32 +28,27 @@ ODD = Program(name="odd", packages={}, version=("odd",))
 OPTIONAL = Program(name="rare", packages={"dnf": "rare"}, version=("rare",), hint="rare: build it from its source")
 
 
-def fit_facts(**changes: Any) -> dict[str, Any]:
-    """Facts of a box that lacks nothing but the programs."""
-    return {
-        **parse_sections(""),
-        "kernel": "6.1.0",
-        "machine": "x86_64",
-        "os": "Debian GNU/Linux 12",
-        "cpus": 4,
-        "cpu_model": "A processor",
-        "memory_bytes": 8 * GIB,
-        "memory_available_bytes": 7 * GIB,
-        "user": "alice",
-        "rights": "root",
-        "mount_root": "/srv/m",
-        "mount_root_free_bytes": 90 * GIB,
-        "mount_root_fstype": "ext4",
-        "output_root": "/dev/shm/o",
-        "output_root_free_bytes": 4 * GIB,
-        "output_root_fstype": "tmpfs",
-        "kernel_filesystems": ["ext4", "ramfs", "tmpfs"],
-        "loop_devices": True,
-        "package_manager": "apt",
-        **changes,
-    }
-
-
+FIT = known(
+    kernel="6.1.0",
+    machine="x86_64",
+    os="Debian GNU/Linux 12",
+    cpus=4,
+    cpu_model="A processor",
+    memory_bytes=8 * GIB,
+    memory_available_bytes=7 * GIB,
+    user="alice",
+    rights="root",
+    mount_root="/srv/m",
+    mount_root_free_bytes=90 * GIB,
+    mount_root_fstype="ext4",
+    output_root="/dev/shm/o",
+    output_root_free_bytes=4 * GIB,
+    output_root_fstype="tmpfs",
+    kernel_filesystems=["ext4", "ramfs", "tmpfs"],
+    loop_devices=True,
+    package_manager="apt",
+)
+"""Of a box that lacks nothing but the programs."""
 Types = tuple[str, ...]
 
 
@@ -62,7 +57,7 @@ def rows(
 ) -> dict[str, CheckRow]:
     kinds = {**dict.fromkeys(types, True), **dict.fromkeys(rare, False)}
     asked = (box or ReplayBox()).when(lambda argv: OPEN in argv)
-    found = care.check(asked, fit_facts(**changes), needs, kinds)
+    found = care.check(asked, known(FIT, **changes), needs, kinds)
     return {row.name: row for row in found}
 
 
@@ -147,7 +142,7 @@ def test_check_says_what_the_rights_of_a_helper_are() -> None:
 
 def test_with_a_helper_packages_are_installed_by_root_only() -> None:
     with pytest.raises(PlanError, match="installing fio needs root"):
-        care.prepare(ReplayBox(rights="helper"), fit_facts(rights="helper"), [FIO], yes=True, ask=lambda _: True)
+        care.prepare(ReplayBox(rights="helper"), known(FIT, rights="helper"), [FIO], yes=True, ask=lambda _: True)
 
 
 @every_row(
@@ -187,7 +182,7 @@ def test_what_brings_services_is_left_to_the_owner_of_the_box(program: Program) 
     row = rows(program)[program.name]
     assert (row.state, row.seen) == ("limited", "not found: sweeps that need it cannot be run")
     assert f"{program.name} comes with nfs-" in row.mend
-    assert care.prepare(ReplayBox(), fit_facts(programs={}), [program], yes=True, ask=lambda _: True) == ()
+    assert care.prepare(ReplayBox(), known(FIT, programs={}), [program], yes=True, ask=lambda _: True) == ()
 
 
 def test_scratch_devices_are_looked_at_by_the_guard_and_never_touched() -> None:
@@ -241,13 +236,13 @@ class Asked:
 def test_nothing_missing_nothing_asked() -> None:
     found = {"fio": {"path": "/usr/bin/fio", "version": None}}
     ask = Asked(False)
-    assert care.prepare(ReplayBox(), fit_facts(programs=found), [FIO], yes=False, ask=ask) == ()
+    assert care.prepare(ReplayBox(), known(FIT, programs=found), [FIO], yes=False, ask=ask) == ()
     assert ask.questions == []
 
 
 def test_prepare_asks_first_and_no_means_no() -> None:
     box, ask = ReplayBox(rights="sudo"), Asked(False)
-    assert care.prepare(box, fit_facts(rights="sudo"), [FIO, MKE2FS, FIO], yes=False, ask=ask) == ()
+    assert care.prepare(box, known(FIT, rights="sudo"), [FIO, MKE2FS, FIO], yes=False, ask=ask) == ()
     assert ask.questions == ["On box replay, run as root: apt-get install -y e2fsprogs fio?"]
     assert box.calls == []
 
@@ -255,14 +250,14 @@ def test_prepare_asks_first_and_no_means_no() -> None:
 def test_prepare_installs_as_root_and_names_the_packages() -> None:
     argv = ("dnf", "install", "-y", "e2fsprogs", "fio")
     box = ReplayBox(rights="sudo").answer(argv)
-    facts = fit_facts(rights="sudo", package_manager="dnf")
+    facts = known(FIT, rights="sudo", package_manager="dnf")
     assert care.prepare(box, facts, [FIO, MKE2FS], yes=False, ask=Asked(True)) == ("e2fsprogs", "fio")
     assert box.calls == [Call(argv, root=True)]
 
 
 def test_apt_goes_through_the_script_that_starts_no_service() -> None:
     box, ask = ReplayBox().when(lambda argv: argv[3:] == ("mountlab-install", "fio")), Asked(False)
-    assert care.prepare(box, fit_facts(), [FIO], yes=True, ask=ask) == ("fio",)
+    assert care.prepare(box, FIT, [FIO], yes=True, ask=ask) == ("fio",)
     script = box.calls[0].argv[2]
     assert "policy-rc.d" in script
     assert "DEBIAN_FRONTEND=noninteractive" in script
@@ -301,26 +296,26 @@ def test_package_managers_are_told_to_ask_nothing(manager: str, words: str) -> N
 
 def test_prepare_without_rights_gives_the_command_to_those_who_have_them() -> None:
     with pytest.raises(PlanError) as caught:
-        care.prepare(ReplayBox(rights="none"), fit_facts(rights="none"), [FIO], yes=True, ask=Asked(True))
+        care.prepare(ReplayBox(rights="none"), known(FIT, rights="none"), [FIO], yes=True, ask=Asked(True))
     assert caught.value.next_step == "on the box, as root: apt-get install -y fio"
 
 
 def test_prepare_with_an_unknown_package_or_manager() -> None:
     with pytest.raises(PlanError, match="no apt package is known for odd"):
-        care.prepare(ReplayBox(), fit_facts(), [FIO, ODD], yes=True, ask=Asked(True))
+        care.prepare(ReplayBox(), FIT, [FIO, ODD], yes=True, ask=Asked(True))
     with pytest.raises(PlanError, match="fio: missing, and the box has no package manager that we know"):
-        care.prepare(ReplayBox(), fit_facts(package_manager=None), [FIO], yes=True, ask=Asked(True))
+        care.prepare(ReplayBox(), known(FIT, package_manager=None), [FIO], yes=True, ask=Asked(True))
 
 
 def test_prepare_leaves_out_what_no_package_has() -> None:
-    assert care.prepare(ReplayBox(), fit_facts(), [OPTIONAL], yes=True, ask=Asked(True)) == ()
+    assert care.prepare(ReplayBox(), FIT, [OPTIONAL], yes=True, ask=Asked(True)) == ()
 
 
 def test_a_failed_installation_shows_what_it_said() -> None:
     argv = ("dnf", "install", "-y", "fio")
     box = ReplayBox().answer(argv, stderr="No match for argument: fio", exit_status=1)
     with pytest.raises(CommandError) as caught:
-        care.prepare(box, fit_facts(package_manager="dnf"), [FIO], yes=True, ask=Asked(True))
+        care.prepare(box, known(FIT, package_manager="dnf"), [FIO], yes=True, ask=Asked(True))
     assert caught.value.what == "`dnf install -y fio` failed"
     assert "No match for argument" in caught.value.evidence
 

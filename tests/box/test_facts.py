@@ -11,12 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.box import fact_parsers, facts
+from mountlab.box import facts
 from mountlab.box.testing import ReplayBox
+from mountlab.core.box_facts import AREAS, FACTS, SECTIONS, BoxFacts, InstalledProgram
+from mountlab.core.box_facts.kernel import parse_os
+from mountlab.core.box_facts.machine import parse_emulated, parse_power, parse_virtualization
+from mountlab.core.box_facts.memory import meminfo, parse_used_swap
+from mountlab.core.box_facts.processors import parse_cpu_model
+from mountlab.core.box_facts.storage import parse_block_devices, parse_free, parse_holder, parse_links
 from mountlab.core.errors import BoxError, CommandError
-from mountlab.core.fact_words import FACT_WORDS
 from mountlab.core.model import Box, Program
-from mountlab.filesystems.evidence import unescape
+from mountlab.core.mountinfo import unescape
 from programs import program
 from rows import every_row
 
@@ -34,78 +39,46 @@ def recorded(name: str) -> str:
 def test_whether_root_may_mount_is_read_from_the_capabilities(confined: tuple[str, ...], expected: bool) -> None:
     if os.geteuid():
         pytest.skip("skipped: only root can give capabilities up")
-    (fact,) = (each for each in facts.FACTS if each.name == "may_mount")
+    fact = FACTS["may_mount"]
     printed = subprocess.run([*confined, "sh", "-c", fact.script], capture_output=True, text=True, check=True).stdout
     assert fact.parse(printed.strip()) is expected
-    assert fact.show(expected).startswith("yes" if expected else "no, not even root")
 
 
 # --- the registry -----------------------------------------------------------------------------------------------------
 
 
 def test_every_fact_is_complete() -> None:
-    names = [fact.name for fact in facts.FACTS]
-    assert len(set(names)) == len(names)
-    for fact in facts.FACTS:
-        assert fact.name in FACT_WORDS
-        assert fact.script.strip()
-
-
-def test_facts_that_the_runner_and_the_report_rely_on() -> None:
-    gathered = set(facts.parse_sections("")) | {"rights"}
-    assert gathered >= {
-        "hostname",
-        "kernel",
-        "os",
-        "machine",
-        "cpu_model",
-        "cpus",
-        "memory_bytes",
-        "memory_available_bytes",
-        "swap_bytes",
-        "boot_id",
-        "user",
-        "uid",
-        "rights",
-        "mount_root",
-        "output_root",
-        "mount_root_free_bytes",
-        "mount_root_fstype",
-        "mount_root_source",
-        "output_root_free_bytes",
-        "virtualization",
-        "cpu_governor",
-        "clocksource",
-        "kernel_filesystems",
-        "block_devices",
-        "package_manager",
-        "programs",
-    }
+    """Each stands in a section of the report; one that is compared has a place of its own in its area."""
+    places = [(fact.area, fact.rank) for fact in FACTS.values() if fact.area]
+    assert len(set(places)) == len(places)
+    assert {area for area, _ in places} == {*AREAS}
+    assert {fact.section for fact in FACTS.values()} == {*SECTIONS}
+    assert all(fact.words and fact.words not in (key for key in FACTS if "_" in key) for fact in FACTS.values())
 
 
 def test_nothing_printed_is_unknown_and_never_invented() -> None:
-    values = facts.parse_sections("")
-    assert values.pop("programs") == {}
-    assert set(values.values()) == {None}
-    assert facts.show("cpus", None) == "unknown"
+    record = facts.parse_sections("").as_record()
+    assert record.pop("programs") == {}
+    assert set(record.values()) == {None}
+    assert {key for key, fact in FACTS.items() if fact.script} == {*record}
 
 
 def test_nonsense_is_unknown() -> None:
     names = ("cpus", "uid", "memory_bytes", "swap_bytes", "mount_root_free_bytes", "block_devices", "os", "cpu_model")
     values = facts.parse_sections("".join(f"{name}\tzzz qqq\n" for name in names))
-    assert {name: values[name] for name in names} == dict.fromkeys(names)
+    assert {name: values.value(name) for name in names} == dict.fromkeys(names)
 
 
 def test_a_fact_cannot_be_taken_for_another() -> None:
     values = facts.parse_sections("hostname\tcpus\t64\nhostname\t\nnobody\t1\nno tab\ncpus\t2\n")
-    assert (values["hostname"], values["cpus"]) == ("cpus\t64", 2)
+    assert (values.machine.hostname, values.processors.count) == ("cpus\t64", 2)
 
 
 # --- the script -------------------------------------------------------------------------------------------------------
 
 
-def run_script(path: str, *programs: Program, mount_root: str = "", output_root: str = "") -> facts.Facts:
-    script = facts.gather_script(facts.FACTS, programs)
+def run_script(path: str, *programs: Program, mount_root: str = "", output_root: str = "") -> BoxFacts:
+    script = facts.gather_script(FACTS.values(), programs)
     argv = [shutil.which("sh") or "sh", "-c", script, "mountlab-facts", mount_root, output_root]
     done = subprocess.run(argv, env={"PATH": path, "LC_ALL": "C"}, capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -126,23 +99,23 @@ def test_the_script_on_this_machine(tmp_path: Path) -> None:
         "/usr/bin:/bin:/usr/sbin:/sbin", mount_root=str(tmp_path / "new" / "er"), output_root="/dev/shm/x"
     )
     low, high = sorted((before, shutil.disk_usage(tmp_path).free))
-    assert values["cpus"] >= 1
-    assert values["memory_bytes"] >= values["memory_available_bytes"] > 0
-    assert (values["mount_root"], values["output_root"]) == (str(tmp_path / "new" / "er"), "/dev/shm/x")
-    assert 0.95 * low <= values["mount_root_free_bytes"] <= 1.05 * high
-    assert "tmpfs" in values["kernel_filesystems"]
-    assert json.loads(json.dumps(values)) == values
+    assert values.processors.count >= 1
+    assert values.memory.total_bytes >= values.memory.available_bytes > 0
+    assert (values.storage.mount_root, values.storage.output_root) == (str(tmp_path / "new" / "er"), "/dev/shm/x")
+    assert 0.95 * low <= values.storage.mount_root_free_bytes <= 1.05 * high
+    assert "tmpfs" in values.kernel.filesystems
+    assert BoxFacts.from_record(json.loads(json.dumps(values.as_record()))) == values
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow
 def test_the_script_where_most_programs_are_missing(tmp_path: Path) -> None:
     values = run_script(bare_path(tmp_path), FIO)
-    assert values["programs"] == {}
-    assert values["package_manager"] is None
-    assert values["hostname"] is None
-    assert values["memory_bytes"] > 0
-    assert all(device["size_bytes"] is not None for device in values["block_devices"])
+    assert values.programs.installed == {}
+    assert values.programs.package_manager is None
+    assert values.machine.hostname is None
+    assert values.memory.total_bytes > 0
+    assert all(device.size_bytes is not None for device in values.storage.block_devices)
 
 
 @pytest.mark.slow
@@ -153,9 +126,9 @@ def test_programs_with_their_versions(tmp_path: Path) -> None:
     fs_mark.write_text("#!/bin/sh\necho 'Usage: fs_mark'\nexit 1\n")
     for path_of in (fio, fs_mark):
         path_of.chmod(0o755)
-    assert run_script(path, FIO, MARKS)["programs"] == {
-        "fio": {"path": str(fio), "version": "fio-3.33"},
-        "fs_mark": {"path": str(fs_mark), "version": None},
+    assert run_script(path, FIO, MARKS).programs.installed == {
+        "fio": InstalledProgram(path=str(fio), version="fio-3.33"),
+        "fs_mark": InstalledProgram(path=str(fs_mark), version=None),
     }
 
 
@@ -163,7 +136,7 @@ def test_programs_with_their_versions(tmp_path: Path) -> None:
 @pytest.mark.requires_program("shellcheck")
 def test_the_script_passes_shellcheck(tmp_path: Path) -> None:
     script = tmp_path / "facts.sh"
-    script.write_text(facts.gather_script(facts.FACTS, [FIO]))
+    script.write_text(facts.gather_script(FACTS.values(), [FIO]))
     done = subprocess.run(["shellcheck", "-s", "sh", str(script)], capture_output=True, text=True, check=False)
     assert done.stdout == ""
 
@@ -178,7 +151,7 @@ def test_the_shell_that_samples_is_one_that_waits_for_a_part_of_a_second(
     (tmp_path / "sh").symlink_to(dash)
     for name in ("sleep", "cat", *programs):
         (tmp_path / name).symlink_to(program(name))
-    script = next(fact.script for fact in facts.FACTS if fact.name == "sampling_shell")
+    script = FACTS["sampling_shell"].script
     said = subprocess.run([dash, "-c", script], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
     assert (said.stdout.strip() or None) == expected
 
@@ -193,8 +166,8 @@ def test_gather_takes_one_round_trip_as_the_user_who_logs_in() -> None:
         "kernel\t6.1.0\ncpus\t4\nprograms\tfio\t/bin/fio\t\n",
     )
     values = facts.gather(box, [FIO])
-    assert (values["kernel"], values["cpus"], values["rights"]) == ("6.1.0", 4, "sudo")
-    assert values["programs"] == {"fio": {"path": "/bin/fio", "version": None}}
+    assert (values.kernel.release, values.processors.count, values.rights.level) == ("6.1.0", 4, "sudo")
+    assert values.programs.installed == {"fio": InstalledProgram(path="/bin/fio", version=None)}
     assert len(box.calls) == 1
     assert not box.calls[0].root
 
@@ -218,27 +191,27 @@ def test_roots_must_be_absolute() -> None:
 
 def test_a_recorded_busybox_machine() -> None:
     values = facts.parse_sections(recorded("facts_busybox.txt"))
-    assert values["os"] == "Debian GNU/Linux 12 (bookworm)"
-    assert values["cpu_model"] == "AMD EPYC"
-    assert (values["mount_root_fstype"], values["mount_root_source"]) == ("ext4", "/dev/vda")
-    assert values["output_root_fstype"] == "tmpfs"
-    assert values["virtualization"] == "unknown kind"
-    vda = next(device for device in values["block_devices"] if device["name"] == "vda")
-    assert vda["size_bytes"] == 256 * 1024**3
-    assert (vda["scheduler"], vda["rotational"], vda["mountpoints"]) == ("mq-deadline", True, None)
+    assert values.kernel.os == "Debian GNU/Linux 12 (bookworm)"
+    assert values.processors.model == "AMD EPYC"
+    assert (values.storage.mount_root_fstype, values.storage.mount_root_source) == ("ext4", "/dev/vda")
+    assert values.storage.output_root_fstype == "tmpfs"
+    assert values.machine.virtualization == "unknown kind"
+    vda = next(device for device in values.storage.block_devices if device.name == "vda")
+    assert vda.size_bytes == 256 * 1024**3
+    assert (vda.scheduler, vda.rotational, vda.mountpoints) == ("mq-deadline", True, None)
 
 
 def test_lscpu_and_cpuinfo() -> None:
-    assert fact_parsers.parse_cpu_model(recorded("lscpu.txt")) == "AMD EPYC"
-    assert fact_parsers.parse_cpu_model("processor\t: 0\nHardware\t: BCM2835\n") == "BCM2835"
+    assert parse_cpu_model(recorded("lscpu.txt")) == "AMD EPYC"
+    assert parse_cpu_model("processor\t: 0\nHardware\t: BCM2835\n") == "BCM2835"
 
 
 def test_meminfo_is_in_kib() -> None:
     text = recorded("meminfo.txt")
-    assert fact_parsers.meminfo("MemTotal")(text) == 24684096 * 1024
-    assert fact_parsers.meminfo("SwapTotal")(text) == 0
+    assert meminfo("MemTotal")(text) == 24684096 * 1024
+    assert meminfo("SwapTotal")(text) == 0
     with pytest.raises(ValueError, match="unpack"):
-        fact_parsers.meminfo("Nothing")(text)
+        meminfo("Nothing")(text)
 
 
 @pytest.mark.parametrize(
@@ -253,14 +226,14 @@ def test_meminfo_is_in_kib() -> None:
     ],
 )
 def test_os_release(text: str, name: str) -> None:
-    assert fact_parsers.parse_os(text) == name
+    assert parse_os(text) == name
 
 
 def test_df_with_a_blank_in_the_device_name() -> None:
     head = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n"
-    assert fact_parsers.parse_free(head + "//nas/my share  1000  400  600  40% /mnt/a b") == 600 * 1024
+    assert parse_free(head + "//nas/my share  1000  400  600  40% /mnt/a b") == 600 * 1024
     with pytest.raises((ValueError, IndexError)):
-        fact_parsers.parse_free(head)
+        parse_free(head)
 
 
 @every_row(
@@ -276,13 +249,13 @@ def test_df_with_a_blank_in_the_device_name() -> None:
     ],
 )
 def test_the_mount_that_holds_a_directory(directory: str, fstype: str, source: str) -> None:
-    mount = fact_parsers.parse_holder(f"{directory}\n{recorded('mountinfo.txt')}")
+    mount = parse_holder(f"{directory}\n{recorded('mountinfo.txt')}")
     assert (mount.fstype, mount.source) == (fstype, source)
 
 
 def test_a_later_mount_covers_an_earlier_one() -> None:
     table = "1 0 8:1 / /m rw - ext4 /dev/a rw\n2 1 8:2 / /m rw - xfs /dev/b rw\n"
-    assert fact_parsers.parse_holder(f"/m/x\n{table}").fstype == "xfs"
+    assert parse_holder(f"/m/x\n{table}").fstype == "xfs"
 
 
 @pytest.mark.slow
@@ -293,13 +266,13 @@ def test_octal_escapes_of_the_kernel_come_back(path: str) -> None:
 
 
 def test_lsblk() -> None:
-    devices = {device["name"]: device for device in fact_parsers.parse_block_devices(recorded("lsblk_b.json"))}
-    assert devices["vda"]["size_bytes"] == 256 * 1024**3
-    assert devices["vda"]["mountpoints"] == ["/"]
-    assert devices["zram0"]["mountpoints"] == []
-    assert devices["loop0"]["mountpoints"] == ["/srv/bench/a b"]
-    assert devices["vda"]["rotational"] is True
-    assert devices["vda"]["logical_sector_bytes"] == 512
+    devices = {device.name: device for device in parse_block_devices(recorded("lsblk_b.json"))}
+    assert devices["vda"].size_bytes == 256 * 1024**3
+    assert devices["vda"].mountpoints == ("/",)
+    assert devices["zram0"].mountpoints == ()
+    assert devices["loop0"].mountpoints == ("/srv/bench/a b",)
+    assert devices["vda"].rotational is True
+    assert devices["vda"].logical_sector_bytes == 512
 
 
 def test_lsblk_of_older_versions_with_partitions() -> None:
@@ -313,21 +286,21 @@ def test_lsblk_of_older_versions_with_partitions() -> None:
         "mountpoint": None,
         "model": " Q ",
     }
-    devices = fact_parsers.parse_block_devices(json.dumps({"blockdevices": [{**disk, "children": [child]}]}))
-    assert [(d["name"], d["parent"], d["size_bytes"], d["read_only"]) for d in devices] == [
+    devices = parse_block_devices(json.dumps({"blockdevices": [{**disk, "children": [child]}]}))
+    assert [(d.name, d.parent, d.size_bytes, d.read_only) for d in devices] == [
         ("sda", None, 2097152, False),
         ("sda1", "sda", 1048576, True),
     ]
-    assert (devices[0]["model"], devices[0]["rotational"], devices[0]["path"]) == ("Q", False, "/dev/sda")
-    assert (devices[0]["mountpoints"], devices[1]["mountpoints"]) == ([], ["/boot"])
+    assert (devices[0].model, devices[0].rotational, devices[0].path) == ("Q", False, "/dev/sda")
+    assert (devices[0].mountpoints, devices[1].mountpoints) == ((), ("/boot",))
 
 
 def test_where_there_is_no_lsblk_the_same_is_told_of_a_disk() -> None:
-    (device,) = fact_parsers.parse_block_devices("sda\t4096\t1\t0\t4096\t512\tnone [mq-deadline]\t Q \tS1\n")
-    assert device.keys() == fact_parsers.parse_block_devices(recorded("lsblk_b.json"))[0].keys()
+    (device,) = parse_block_devices("sda\t4096\t1\t0\t4096\t512\tnone [mq-deadline]\t Q \tS1\n")
+    assert device.as_record().keys() == parse_block_devices(recorded("lsblk_b.json"))[0].as_record().keys()
     told = {"name": "sda", "path": "/dev/sda", "type": "disk", "size_bytes": 4096 * 512, "rotational": True}
     told |= {"read_only": False, "model": "Q", "serial": "S1", "logical_sector_bytes": 512, "scheduler": "mq-deadline"}
-    assert {key: device[key] for key in told} == told
+    assert {key: getattr(device, key) for key in told} == told
 
 
 @every_row(
@@ -343,7 +316,7 @@ def test_where_there_is_no_lsblk_the_same_is_told_of_a_disk() -> None:
     ],
 )
 def test_virtualization(text: str, kind: str) -> None:
-    assert fact_parsers.parse_virtualization(text) == kind
+    assert parse_virtualization(text) == kind
 
 
 @every_row(
@@ -362,32 +335,18 @@ def test_virtualization(text: str, kind: str) -> None:
     ],
 )
 def test_emulated(text: str, emulated: bool) -> None:
-    assert fact_parsers.parse_emulated(text) is emulated
-    assert facts.show("emulated", emulated) == ("yes" if emulated else "no")
+    assert parse_emulated(text) is emulated
 
 
 def test_a_processor_without_a_name_may_be_emulated() -> None:
-    assert facts.parse_sections("emulated\taccelerator=\nemulated\tmodel=\n")["emulated"] is None
+    assert facts.parse_sections("emulated\taccelerator=\nemulated\tmodel=\n").machine.emulated is None
 
 
 def test_a_processor_that_tells_nothing_of_a_hypervisor_is_unknown() -> None:
     assert (
-        facts.parse_sections("virtualization\tdetected=\nvirtualization\tvendor=Raspberry\n")["virtualization"] is None
+        facts.parse_sections("virtualization\tdetected=\nvirtualization\tvendor=Raspberry\n").machine.virtualization
+        is None
     )
-
-
-# --- shown ------------------------------------------------------------------------------------------------------------
-
-
-def test_facts_as_reports_show_them() -> None:
-    devices = fact_parsers.parse_block_devices(recorded("lsblk_b.json"))
-    assert facts.show("memory_bytes", 24684096 * 1024) == "23.5 GiB"
-    assert facts.show("kernel_filesystems", ["ext4", "xfs"]) == "ext4, xfs"
-    assert "/dev/vda (256 GiB, rotational, mq-deadline)" in facts.show("block_devices", devices)
-    assert facts.show("loop_devices", False) == "not available"
-    assert facts.show("programs", {"fio": {"path": "/usr/bin/fio", "version": "fio-3.33"}}) == "fio: fio-3.33"
-    assert facts.show("programs", {}) == "none"
-    assert facts.show("something else", 3) == "3"
 
 
 # --- what the caveats look at -----------------------------------------------------------------------------------------
@@ -405,7 +364,7 @@ def test_facts_as_reports_show_them() -> None:
     ids=["none", "charging", "on battery", "of a mouse", "full"],
 )
 def test_where_the_power_comes_from(lines: str, power: str) -> None:
-    assert fact_parsers.parse_power(lines) == power
+    assert parse_power(lines) == power
 
 
 @every_row(
@@ -419,14 +378,14 @@ def test_where_the_power_comes_from(lines: str, power: str) -> None:
     ],
 )
 def test_the_slowest_link_to_a_disk(lines: str, rate: float, what: str) -> None:
-    assert fact_parsers.parse_links(lines) == {"sda": {"bytes_per_s": pytest.approx(rate), "what": what}}
-    assert facts.show("disk_links", fact_parsers.parse_links(lines)) == f"sda: {what}"
+    (link,) = parse_links(lines).values()
+    assert (link.bytes_per_s, link.what) == (pytest.approx(rate), what)
 
 
 def test_disks_whose_links_do_not_tell_have_none() -> None:
     with pytest.raises(ValueError, match="no link that tells its speed"):
-        fact_parsers.parse_links("sda\tpci\tUnknown\t0\n")
+        parse_links("sda\tpci\tUnknown\t0\n")
 
 
 def test_swap_in_use_is_what_is_not_free() -> None:
-    assert fact_parsers.parse_used_swap("SwapTotal: 1000 kB\nSwapFree: 400 kB") == 600 * 1024
+    assert parse_used_swap("SwapTotal: 1000 kB\nSwapFree: 400 kB") == 600 * 1024

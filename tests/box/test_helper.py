@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from facts import known
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from mountlab.__main__ import main
@@ -298,9 +299,9 @@ def test_what_the_helper_does_is_not_refused() -> None:
 
 def test_a_sweep_that_the_helper_cannot_mount_is_refused_before_the_start() -> None:
     resolved = sweep(filesystems={"raw": {"type": "raw", "image": "64MiB"}, "ext4": EXT4}, baseline="ext4")
-    assert list(without_rights(resolved.sweep, {"rights": "helper"})) == ["raw"]
+    assert list(without_rights(resolved.sweep, known(rights="helper"))) == ["raw"]
     with pytest.raises(PlanError, match="does not let us mount raw") as caught:
-        check_feasible(resolved.sweep, BOX, {"rights": "helper", "user": "m"})
+        check_feasible(resolved.sweep, BOX, known(rights="helper", user="m"))
     assert "could have anything mounted from it" in str(caught.value)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mountlab.box import facts, machine_scripts
-from mountlab.box import machine_parsers as machine
-from mountlab.core.fact_words import FACT_WORDS, fact_text
+from facts import known
+from mountlab.core.box_facts import FACTS, IdleState
+from mountlab.core.box_facts.kernel import WITHHELD, parse_command_line
+from mountlab.core.box_facts.parsing import FUNCTIONS
+from mountlab.core.box_facts.processors import parse_idle
+from mountlab.core.fact_words import fact_text
 from programs import program
 
 GIB = 1024**3
@@ -34,14 +38,14 @@ COMMAND_LINE = (
 
 
 def test_what_a_parameter_of_the_kernel_may_tell_of_machines_and_people_is_never_kept() -> None:
-    kept = machine.parse_command_line(COMMAND_LINE)
+    kept = parse_command_line(COMMAND_LINE)
     assert [secret for secret in SECRETS if secret.lower() in str(kept).lower()] == []
     assert "123456789" not in str(kept)
-    assert {name for name, value in kept.items() if value == machine.WITHHELD} >= {"root", "ip", "password", "hostname"}
+    assert {name for name, value in kept.items() if value == WITHHELD} >= {"root", "ip", "password", "hostname"}
 
 
 def test_what_parameters_of_the_kernel_choose_is_kept() -> None:
-    kept = machine.parse_command_line(COMMAND_LINE)
+    kept = parse_command_line(COMMAND_LINE)
     told = {
         "mitigations": "auto,nosmt", "isolcpus": "managed_irq,2-7", "transparent_hugepage": "madvise",
         "nvme.poll_queues": "4", "quiet": "set", "ro": "set", "hugepagesz": "1G, 2M", "intel_pstate": "passive",
@@ -50,27 +54,27 @@ def test_what_parameters_of_the_kernel_choose_is_kept() -> None:
 
 
 def test_no_serial_number_and_no_uuid_of_the_machine_is_read() -> None:
-    texts = " ".join(
-        value for name, value in vars(machine_scripts).items() if not name.startswith("__") and isinstance(value, str)
-    )
+    texts = " ".join(FACTS[key].script for key in NEW)
     assert "serial" not in texts
     assert "uuid" not in texts.lower()
     assert "asset" not in texts
 
 
-def test_every_new_fact_has_words_and_is_asked_for() -> None:
-    assert {*NEW} <= {fact.name for fact in facts.FACTS}
-    assert {*NEW} <= {*FACT_WORDS}
-
-
 # --- on a tree of files that stands for a machine ---------------------------------------------------------------------
 
 
-def gathered(tree: Path, script: str) -> str:
-    """What a script prints where /sys, /proc and /boot lie below `tree`."""
-    there = re.sub(r"(?<![\w}])/(sys|proc|boot|lib/modules)/", rf"{tree}/\1/", machine_scripts.FUNCTIONS + script)
+def printed(tree: Path, key: str, path: str = "") -> str:
+    """What the script of a fact prints where /sys, /proc and /boot lie below `tree`."""
+    script = f"{path}\n{FUNCTIONS}{FACTS[key].script}"
+    there = re.sub(r"(?<![\w}])/(sys|proc|boot|lib/modules)/", rf"{tree}/\1/", script)
     done = subprocess.run(["sh", "-c", there], capture_output=True, text=True, check=False)
     return done.stdout.strip("\n")
+
+
+def gathered(tree: Path, key: str) -> Any:
+    """The fact that is made of it, as run.json has it."""
+    fact = FACTS[key]
+    return known(**{key: fact.parse(printed(tree, key))}).as_record()[key]
 
 
 def files(tree: Path, texts: dict[str, str]) -> Path:
@@ -89,7 +93,7 @@ def limits(tree: Path, *, own: str, mounted: str, **more: str) -> dict[str, obje
     files(tree, {"sys/devices/system/cpu/online": "0-3\n"})
     table = mounted.replace(" /sys/", f" {tree}/sys/")
     files(tree, {"proc/self/mountinfo": table})
-    return machine.parse_limits(gathered(tree, machine_scripts.LIMITS))
+    return gathered(tree, "session_limits")
 
 
 def test_the_smallest_limit_of_the_session_and_of_what_is_above_it_holds(tmp_path: Path) -> None:
@@ -144,30 +148,29 @@ def test_a_machine_that_shows_no_control_group_has_no_limits_that_are_known(tmp_
 def test_processors_that_are_all_allowed_are_no_list(tmp_path: Path) -> None:
     files(tmp_path, {"sys/devices/system/cpu/online": "0-1\n"})
     own = {"proc/self/status": "Cpus_allowed_list:\t0-1\n", "proc/self/cgroup": "", "proc/self/mountinfo": ""}
-    found = machine.parse_limits(gathered(files(tmp_path, own), machine_scripts.LIMITS))
+    found = gathered(files(tmp_path, own), "session_limits")
     assert found == {"processors_allowed": "all"}
 
 
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
 def test_settings_of_the_kernel_come_whole_in_any_shell(shell: list[str]) -> None:
     """The `read` of busybox takes a file below /proc/sys in bytes, and gets one digit."""
-    script = machine_scripts.FUNCTIONS + machine_scripts.VM_SETTINGS
+    script = FUNCTIONS + FACTS["vm_settings"].script
     done = subprocess.run([program(shell[0]), *shell[1:], "-c", script], capture_output=True, text=True, check=True)
     expected = Path("/proc/sys/vm/dirty_expire_centisecs").read_text().strip()
-    assert machine.parse_values(done.stdout)["dirty_expire_centisecs"] == int(expected)
+    assert FACTS["vm_settings"].parse(done.stdout)["dirty_expire_centisecs"] == int(expected)
 
 
 def test_the_configuration_of_the_kernel_is_a_hash_and_the_options_that_matter(tmp_path: Path) -> None:
     release = subprocess.run(["uname", "-r"], capture_output=True, text=True, check=True).stdout.strip()
     text = 'CONFIG_DEFAULT_HOSTNAME="nova7"\nCONFIG_HZ=250\nCONFIG_KASAN=y\n# CONFIG_LRU_GEN is not set\nCONFIG_X=m\n'
     files(tmp_path, {f"boot/config-{release}": text})
-    printed = gathered(tmp_path, machine_scripts.KERNEL_CONFIG)
-    assert "nova7" not in printed
-    found = machine.parse_kernel_config(printed)
+    assert "nova7" not in printed(tmp_path, "kernel_config")
+    found = gathered(tmp_path, "kernel_config")
     expected = subprocess.run(["sha256sum"], input=text, capture_output=True, text=True, check=True).stdout[:16]
     assert found["sha256"] == expected
     assert (found["HZ"], found["KASAN"], found["LRU_GEN"], found["DAMON"]) == ("250", "y", "n", "n")
-    assert machine.debug_options({"kernel_config": found}) == ["KASAN"]
+    assert known(kernel_config=found).kernel.debug_options == ["KASAN"]
     assert "X" not in found
 
 
@@ -197,31 +200,31 @@ def test_a_machine_of_a_data_centre(tmp_path: Path) -> None:
             "sys/block/loop0/queue/read_ahead_kb": "128\n",
         },
     )  # fmt: skip
-    model = machine.parse_model(gathered(tmp_path, machine_scripts.MODEL))
+    model = gathered(tmp_path, "machine_model")
     assert model == {"maker": "Dell Inc.", "product": "PowerEdge R650"}
-    firmware = machine.parse_firmware(gathered(tmp_path, machine_scripts.FIRMWARE))
+    firmware = gathered(tmp_path, "firmware")
     assert firmware == {"maker": "Dell Inc.", "version": "1.10.2", "date": "02/14/2024"}
-    weak = machine.parse_mitigations(gathered(tmp_path, machine_scripts.MITIGATIONS))
+    weak = gathered(tmp_path, "cpu_mitigations")
     assert (
         fact_text("cpu_mitigations", weak["spectre_v2"], "spectre_v2") == "on (Enhanced / Automatic IBRS; RSB filling)"
     )
     assert fact_text("cpu_mitigations", weak["retbleed"], "retbleed") == "off"
-    frequency = machine.parse_frequency(gathered(tmp_path, machine_scripts.FREQUENCY))
+    frequency = gathered(tmp_path, "cpu_frequency")
     assert frequency == {"driver": "intel_pstate", "mode": "active", "boost": "off", "highest_hz": 3_500_000_000}
-    idle = machine.parse_idle(gathered(tmp_path, machine_scripts.IDLE))
+    idle = gathered(tmp_path, "cpu_idle")
     assert (idle["deepest"], idle["states"], idle["switched_off"]) == ("C1 (1 µs)", "POLL, C1", "C6")
-    assert machine.idle_states({"cpu_idle": idle}) == [
-        machine.IdleState("POLL", 0.0, 0.0), machine.IdleState("C1", 1e-6, 2e-6)
+    assert known(cpu_idle=idle).idle_states == [
+        IdleState("POLL", 0.0, 0.0), IdleState("C1", 1e-6, 2e-6)
     ]  # fmt: skip
-    assert machine.parse_numa(gathered(tmp_path, machine_scripts.NUMA)) == {"nodes": 2, "balancing": "on"}
-    disks = machine.parse_disks(gathered(tmp_path, machine_scripts.DISKS))
+    assert gathered(tmp_path, "numa") == {"nodes": 2, "balancing": "on"}
+    disks = gathered(tmp_path, "disk_settings")
     disk = {"firmware": "2.0.1", "read_ahead_bytes": 128 * 1024, "writeback_throttling": "off"}
     assert disks == {"nvme0n1": disk}
 
 
 @pytest.mark.parametrize(("limit", "kept"), [("  2000000000", None), ("0", "0 µs"), (" 20", "20 µs")])
 def test_a_limit_of_the_latency_is_kept_where_somebody_asks_for_one(limit: str, kept: str | None) -> None:
-    assert machine.parse_idle(f"state0 name\tPOLL\nlimit\t{limit}\n").get("limit") == kept
+    assert parse_idle(f"state0 name\tPOLL\nlimit\t{limit}\n").limit == kept
 
 
 def test_drives_tell_their_temperature(tmp_path: Path) -> None:
@@ -238,25 +241,24 @@ def test_drives_tell_their_temperature(tmp_path: Path) -> None:
     )  # fmt: skip
     for sensor, device in ((nvme, "pci0/nvme/nvme0"), (disk, "ata1"), (board, "board")):
         (tmp_path / sensor / "device").symlink_to(tmp_path / "sys/devices" / device)
-    kept = machine.parse_sensors(gathered(tmp_path, machine_scripts.SENSORS))
+    kept = gathered(tmp_path, "drive_sensors")
     for each in kept.values():
         each.pop("log", None)
     places = {drive: each.pop("file").removeprefix(f"{tmp_path}/") for drive, each in kept.items()}
     assert kept == {"nvme0": {"warning_celsius": 81.85, "critical_celsius": 84.85}, "sda": {"warning_celsius": 60.0}}
     assert places == {"nvme0": f"{nvme}/temp1_input", "sda": f"{disk}/temp1_input"}
-    assert machine.sensor_files({"drive_sensors": None}) == []
+    assert known(drive_sensors=None).storage.sensor_files == []
 
 
 def test_the_log_of_a_drive_is_asked_for_by_root_only(tmp_path: Path) -> None:
     files(tmp_path, {"sys/class/hwmon/hwmon1/name": "nvme\n", "sys/devices/nvme0/model": "x\n", "nvme": "#!/bin/sh\n"})
     (tmp_path / "sys/class/hwmon/hwmon1/device").symlink_to(tmp_path / "sys/devices/nvme0")
     (tmp_path / "nvme").chmod(0o755)
-    printed = gathered(tmp_path, f"PATH={tmp_path}:$PATH\n{machine_scripts.SENSORS}")
-    kept = {"drive_sensors": machine.parse_sensors(printed)}
+    sensors = FACTS["drive_sensors"].parse(printed(tmp_path, "drive_sensors", f"PATH={tmp_path}:$PATH"))
     log = {"nvme0": ("nvme", "smart-log", "-o", "json", "/dev/nvme0")}
-    assert machine.drive_logs({**kept, "rights": "sudo"}) == log
-    assert machine.drive_logs({**kept, "rights": "none"}) == {}
-    assert machine.drive_logs({"rights": "root"}) == {}
+    assert known(drive_sensors=sensors, rights="sudo").drive_logs == log
+    assert known(drive_sensors=sensors, rights="none").drive_logs == {}
+    assert known(rights="root").drive_logs == {}
 
 
 def test_memory_that_is_taken_back_and_swap(tmp_path: Path) -> None:
@@ -272,11 +274,11 @@ def test_memory_that_is_taken_back_and_swap(tmp_path: Path) -> None:
             "/home/alice/swap file 2048 0 -2\n", "proc/2/comm": "sh\n",
         },
     )  # fmt: skip
-    huge = machine.parse_huge_pages(gathered(tmp_path, machine_scripts.HUGE_PAGES))
+    huge = gathered(tmp_path, "huge_pages")
     assert huge == {"enabled": "madvise"}
-    reclaim = machine.parse_reclaim(gathered(tmp_path, machine_scripts.RECLAIM))
+    reclaim = gathered(tmp_path, "reclaim")
     assert reclaim == {"lru_gen": "on (0x0007)", "damon": "running (pageout)", "same_page_merging": "off"}
-    swap = machine.parse_swap(gathered(tmp_path, machine_scripts.SWAP))
+    swap = gathered(tmp_path, "swap_areas")
     assert swap == {"areas": "zram 1,024 MiB, file 2 MiB", "zram": "lz4", "zswap": "on (zstd)"}
 
 
@@ -290,18 +292,17 @@ def test_a_balloon_says_whether_free_pages_go_back_to_the_host(
     place = "sys/bus/virtio/devices/virtio0"
     files(tmp_path, {f"{place}/device": f"{device}\n", f"{place}/features": f"{features}{'0' * 58}\n"})
     files(tmp_path, {"sys/kernel/mm/ksm/run": "0\n"})
-    found = machine.parse_reclaim(gathered(tmp_path, machine_scripts.RECLAIM))
+    found = gathered(tmp_path, "reclaim")
     assert found.get("free_page_reporting") == said
 
 
 @pytest.mark.parametrize(("threads", "said"), [("kdamond.0\n", "running"), ("kswapd0\n", "not running")])
 def test_a_user_who_may_not_read_its_settings_sees_the_thread_of_damon(tmp_path: Path, threads: str, said: str) -> None:
     files(tmp_path, {"proc/2/comm": "kthreadd\n", "proc/77/comm": threads})
-    assert machine.parse_reclaim(gathered(tmp_path, machine_scripts.RECLAIM)) == {"damon": said}
+    assert gathered(tmp_path, "reclaim") == {"damon": said}
 
 
 def test_a_machine_that_tells_nothing_has_no_such_fact(tmp_path: Path) -> None:
     """As in a container without /sys: every script is quiet, and every fact is absent."""
-    scripts = {fact.name: fact.script for fact in facts.FACTS if fact.name in NEW and fact.name != "kernel_build"}
-    assert {name: gathered(tmp_path, script) for name, script in scripts.items()} == dict.fromkeys(scripts, "")
-    assert {facts.parse_sections("")[name] for name in NEW} == {None}
+    keys = [key for key in NEW if key != "kernel_build"]
+    assert {key: printed(tmp_path, key) for key in keys} == dict.fromkeys(keys, "")

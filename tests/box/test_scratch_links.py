@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from facts import known
 from mountlab.box.scratch_links import SCRIPT, check_links
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import PlanError
@@ -23,7 +24,7 @@ BOX = Box(
     ),
 )
 EXT4 = {"type": "ext4", "device": "data", "journal_device": "log"}
-FACTS = {"kernel_filesystems": ["ext4"]}
+FACTS = known(kernel_filesystems=["ext4"])
 
 
 def check(said: str, *devices: str, **filesystem: object) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.box.connection import timed_out
 from mountlab.box.containment import ask_argv
 from mountlab.box.survey import DAX, _help_command, survey
 from mountlab.box.testing import ReplayBox
+from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import BoxTimeout, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems.base import script_argv
@@ -26,12 +28,7 @@ BOX = Box(
         ScratchDevice(name="memory", device="memory:0x100000000"),
     ),
 )
-FACTS: dict[str, Any] = {
-    "rights": "root",
-    "kernel": "6.1.0",
-    "mount_root_free_bytes": 5,
-    "kernel_filesystems": ["ext4"],
-}
+FACTS = known(rights="root", kernel="6.1.0", mount_root_free_bytes=5, kernel_filesystems=["ext4"])
 ID = "11111111-2222-3333-4444-555555555555"
 
 
@@ -46,32 +43,32 @@ def box(**said: tuple[int, str]) -> ReplayBox:
     return made
 
 
-def surveyed(replay: ReplayBox, **filesystems: dict[str, Any]) -> dict[str, Any]:
-    return survey(sweep(filesystems=filesystems).sweep, replay, FACTS)
+def surveyed(replay: ReplayBox, **filesystems: dict[str, Any]) -> Surveyed:
+    return survey(sweep(filesystems=filesystems).sweep, replay, FACTS).surveyed
 
 
 def test_each_device_is_told_with_what_is_on_it_and_what_becomes_of_it() -> None:
     facts = surveyed(box(), f={"type": "ext4", "device": "data", "journal_device": "log"})
-    assert facts["devices"] == {
+    assert facts.devices == {
         "f": f"{DISK}: /dev/data (1 GiB) is blank; will be written over; "
         f"its journal {JOURNAL}: /dev/log (1 GiB) is blank; will be written over"
     }
-    assert facts["device_ids"] == {"data": "id-of-data", "log": "id-of-log"}
-    assert facts["room"] == {"f": 900_000_000}
+    assert facts.device_ids == {"data": "id-of-data", "log": "id-of-log"}
+    assert facts.room == {"f": 900_000_000}
 
 
 def test_of_a_raw_device_all_but_the_mark_may_be_written() -> None:
-    assert surveyed(box(), f={"type": "raw", "device": "data"})["room"] == {"f": 1_000_000_000 - 2**20}
+    assert surveyed(box(), f={"type": "raw", "device": "data"}).room == {"f": 1_000_000_000 - 2**20}
 
 
 def test_the_device_below_an_overlay_is_asked_as_well() -> None:
     facts = surveyed(box(), o={"type": "overlay", "over": {"type": "ext4", "device": "data"}})
-    assert facts["device_ids"] == {"data": "id-of-data"}
+    assert facts.device_ids == {"data": "id-of-data"}
 
 
 def test_memory_is_no_block_device() -> None:
     facts = surveyed(box(), p={"type": "pmfs", "device": "memory", "size": "1GiB"}, d={"type": "dir"})
-    assert (facts["devices"], facts["device_ids"], facts["room"]) == ({}, {}, {"d": 5})
+    assert (facts.devices, facts.device_ids, facts.room) == ({}, {}, {"d": 5})
 
 
 def test_a_slow_program_has_time_for_each_option_and_one_that_hangs_names_the_next_step() -> None:
@@ -130,5 +127,5 @@ def test_where_one_device_is_refused_the_others_are_told_as_well() -> None:
 def test_a_device_is_asked_for_dax_where_a_file_system_wants_it(said: str, expected: dict[str, bool]) -> None:
     replay = box().answer(("sh", "-c", DAX, "dax", DISK), said)
     facts = surveyed(replay, f={"type": "ext4", "device": "data", "journal_device": "log", "options": ["dax=always"]})
-    assert facts["device_dax"] == expected
-    assert surveyed(box(), f={"type": "ext4", "device": "data"})["device_dax"] == {}
+    assert facts.device_dax == expected
+    assert surveyed(box(), f={"type": "ext4", "device": "data"}).device_dax == {}

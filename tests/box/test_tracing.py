@@ -13,6 +13,7 @@ import pytest
 from mountlab.box.connection import Completed
 from mountlab.box.testing import ReplayBox
 from mountlab.box.tracing import answered, script, tracing_facts
+from mountlab.core.box_facts import Surveyed
 from mountlab.core.units import MIB
 from mountlab.sweep.traced import LARGEST_TRACE
 from mountlab.tracing.events import EVENTS
@@ -24,17 +25,17 @@ EVERY = [f"event {event.name}" for event in EVENTS]
 ROOT = "capabilities 000001ffffffffff"
 
 
-def said(*lines: str) -> dict[str, object]:
+def said(*lines: str) -> Surveyed:
     return answered(Completed((), 0, "\n".join(lines).encode(), b"", 0.0))
 
 
 def test_a_box_that_records_has_no_reason_against_it() -> None:
     facts = said(ROOT, "lockdown [none] integrity confidentiality", *EVERY, "records")
-    assert facts == {"trace_events": [event.name for event in EVENTS], "trace_reason": ""}
+    assert facts == Surveyed(trace_events=tuple(event.name for event in EVENTS), trace_reason="")
 
 
 def test_events_that_were_not_asked_for_are_not_taken() -> None:
-    assert said(ROOT, "event made:up", *EVERY, "records")["trace_events"] == [event.name for event in EVENTS]
+    assert said(ROOT, "event made:up", *EVERY, "records").trace_events == tuple(event.name for event in EVENTS)
 
 
 @every_row(
@@ -50,13 +51,13 @@ def test_events_that_were_not_asked_for_are_not_taken() -> None:
     ],
 )
 def test_a_box_that_cannot_be_traced_says_why(lines: list[str], words: str) -> None:
-    assert words in str(said(*lines)["trace_reason"])
+    assert words in said(*lines).trace_reason
 
 
 def test_a_box_without_root_is_not_asked() -> None:
     facts = tracing_facts(ReplayBox(rights="none"))
-    assert facts["trace_events"] == []
-    assert facts["trace_reason"]
+    assert facts.trace_events == ()
+    assert facts.trace_reason
 
 
 FAKE_PERF = """#!{python}
@@ -162,6 +163,6 @@ def test_what_a_process_without_the_capability_is_told(lost: str, words: str) ->
     asked = ["sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS)]
     done = subprocess.run([*around, *asked], capture_output=True, check=True)
     facts = answered(Completed((), 0, done.stdout, done.stderr, 0.0))
-    assert str(facts["trace_reason"]).startswith(f"it is {words}" if words else "")
-    assert bool(facts["trace_reason"]) == bool(lost)
+    assert facts.trace_reason.startswith(f"it is {words}" if words else "")
+    assert bool(facts.trace_reason) == bool(lost)
     assert tracefs() == before

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from facts import known
 from mountlab.analysis.cells import answer_metrics, estimate_frame, figure_steps, measurement_frame, without_partial
 from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.core.findings import Caveat, OptionEvidence
@@ -66,7 +67,7 @@ def build(
         "chains": {"m-ext4": CHAIN, "m-tmpfs": []},
         "backing_types": {},
         "options": [],
-        "facts": {"rights": "root"},
+        "facts": known(rights="root"),
         "unseen": {},
         "around": {trial: Around() for trial in trials},
     }
@@ -562,20 +563,20 @@ def test_tmpfs_has_a_size_that_the_kernel_keeps() -> None:
 
 
 def test_without_root_the_caches_could_not_be_dropped() -> None:
-    caveat = the_only("caches-not-dropped", build(make(), facts={"rights": "none"}))
+    caveat = the_only("caches-not-dropped", build(make(), facts=known(rights="none")))
     assert (caveat.severity, caveat.scope) == ("note", "run")
     assert "without root only the pages of the measured files could be evicted" in caveat.message
 
 
 @pytest.mark.parametrize("rights", ["root", "sudo"])
 def test_with_root_or_where_it_was_not_asked_nothing_is_said_of_caches(rights: str) -> None:
-    assert found("caches-not-dropped", build(make(), facts={"rights": rights})) == []
+    assert found("caches-not-dropped", build(make(), facts=known(rights=rights))) == []
     careless = make(design={"repeats": 5, "drop_caches": False})
-    assert found("caches-not-dropped", build(careless, facts={"rights": "none"})) == []
+    assert found("caches-not-dropped", build(careless, facts=known(rights="none"))) == []
 
 
 def test_an_emulated_box_is_told() -> None:
-    caveat = the_only("emulated", build(make(), facts={"rights": "root", "emulated": True}))
+    caveat = the_only("emulated", build(make(), facts=known(rights="root", emulated=True)))
     assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "run", "")
     assert "the box is emulated" in caveat.message
     assert "Measure there before you decide." in caveat.message
@@ -583,7 +584,7 @@ def test_an_emulated_box_is_told() -> None:
 
 @pytest.mark.parametrize("emulated", [False, None])
 def test_nothing_is_said_of_a_box_that_is_not_emulated_or_does_not_tell(emulated: bool | None) -> None:
-    assert found("emulated", build(make(), facts={"rights": "root", "emulated": emulated})) == []
+    assert found("emulated", build(make(), facts=known(rights="root", emulated=emulated))) == []
     assert found("emulated", build(make())) == []  # a run of an earlier version
 
 
@@ -608,13 +609,20 @@ QUIET = Around(
     names={"7:0": "loop0", "254:0": "vda"},
 )
 """What a box that does nothing else tells of a trial."""
-KNOWN: dict[str, Any] = {
-    "rights": "root", "virtualization": "none", "emulated": False, "power": "mains", "cpu_governor": "performance",
-    "swap_used_bytes": 0, "page_bytes": 4096, "memory_bytes": 16 * 1024**3,
-    "block_devices": [{"name": "vda", "type": "disk", "rotational": True, "parent": None}],
-    "kernel_config": {"KASAN": "n"}, "session_limits": {"memory_bytes": "no limit"},
-    "reclaim": {"damon": "not running"},
-}  # fmt: skip
+KNOWN = known(
+    rights="root",
+    virtualization="none",
+    emulated=False,
+    power="mains",
+    cpu_governor="performance",
+    swap_used_bytes=0,
+    page_bytes=4096,
+    memory_bytes=16 * 1024**3,
+    block_devices=[{"name": "vda", "type": "disk", "rotational": True, "parent": None}],
+    kernel_config={"KASAN": "n"},
+    session_limits={"memory_bytes": "no limit"},
+    reclaim={"damon": "not running"},
+)
 """The facts of a box that hides nothing, and of which nothing speaks against it."""
 TEN = [100e6, 101e6, 99e6, 100.5e6, 99.5e6, 100.2e6, 98.9e6, 101.3e6, 99.9e6, 100.8e6]
 
@@ -640,7 +648,7 @@ def test_a_good_run_has_no_caveat_but_that_of_its_image() -> None:
 
 def test_a_run_of_an_earlier_version_says_what_could_not_be_looked_at() -> None:
     """Missing stays missing: what was not kept has not passed."""
-    findings = find_caveats(build(make(), facts={"rights": "root"}, traffic=moved(1.0)))
+    findings = find_caveats(build(make(), facts=known(rights="root"), traffic=moved(1.0)))
     assert set(findings.not_checked) >= {
         "box-busy",
         "time-stolen",
@@ -672,7 +680,7 @@ def test_every_check_has_passed_or_raised_or_says_why_not() -> None:
 def test_the_worst_comes_first() -> None:
     the_sweep = replace(make(), left_out={"x": "x: y"})
     evidence = build(
-        the_sweep, failed=1, backing_types={"ext4": "tmpfs"}, facts={"rights": "none"}, values={"ext4/r": [1.0]}
+        the_sweep, failed=1, backing_types={"ext4": "tmpfs"}, facts=known(rights="none"), values={"ext4/r": [1.0]}
     )
     severities = [caveat.severity for caveat in find_caveats(evidence).caveats]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
@@ -707,7 +715,7 @@ def _raised_in(node: ast.AST, name: Callable[..., Any]) -> set[str]:
 
 def test_logs_from_elsewhere_are_told_and_only_their_figures_checked() -> None:
     imported = replace(make(), imported=True)
-    caveat = the_only("imported", build(imported, facts={"rights": "none", "emulated": True}))
+    caveat = the_only("imported", build(imported, facts=known(rights="none", emulated=True)))
     assert (caveat.severity, caveat.scope, caveat.subject) == ("warning", "run", "")
     assert "not known, and were not checked" in caveat.message
     findings = find_caveats(build(imported))
@@ -732,12 +740,12 @@ def test_logs_that_do_not_all_state_the_same_options_have_a_caveat_that_lists_th
     options = {"numjobs": {"stated": 3, "values": values}, "bs": {"stated": 3, "values": {"ext4": ("4KiB",)}}}
     stated = {"r": {"outputs": 3, "options": options, "filesystems": ("ext4", "tmpfs")}}
     imported = replace(make(), imported=True)
-    caveat = the_only("logs-differ", build(imported, facts={"stated": stated}))
+    caveat = the_only("logs-differ", build(imported, facts=known(stated=stated)))
     assert (caveat.severity, caveat.scope) == ("warning", "run")
     lines = "numjobs: 4 in ext4, 1 or not stated in tmpfs; bs: 4KiB in ext4, not stated in tmpfs."
     assert f"do not all state the same options. They differ in this: {lines}" in caveat.message
     del options["numjobs"], options["bs"]
-    assert found("logs-differ", build(imported, facts={"stated": stated})) == []
+    assert found("logs-differ", build(imported, facts=known(stated=stated))) == []
 
 
 def test_trials_by_hand_are_a_note_and_a_comparison_of_them_is_a_warning() -> None:

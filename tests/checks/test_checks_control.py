@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checks.test_checks import EXT4, READ, build, found, make, the_only
+from facts import known
 from mountlab.checks import Evidence, find_caveats
 from mountlab.core.model import Sweep
 from repetition import few_then_many
@@ -73,9 +74,9 @@ def test_a_directory_in_memory_is_judged_as_well() -> None:
     the_sweep = swept(filesystems={"shm": {"type": "dir", "path": "/dev/shm"}})
     evidence = measured(the_sweep, [1.7, 1.6, 1.75, 1.65, 1.7], name="shm", chains={"m-shm": []})
     assert find_caveats(evidence).not_checked["control-failed"], "nobody knows what holds it"
-    known = {"rights": "root", "memory_directories": ["/dev/shm"]}
+    facts = known(rights="root", memory_directories=["/dev/shm"])
     assert (
-        the_only("control-failed", measured(the_sweep, [1.7, 1.6, 1.75, 1.65, 1.7], "shm", facts=known)).subject
+        the_only("control-failed", measured(the_sweep, [1.7, 1.6, 1.75, 1.65, 1.7], "shm", facts=facts)).subject
         == "shm"
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from checks.test_checks import EXT4, KNOWN, READ, WRITE, build, found, make, quiet, the_only
+from facts import known
 from mountlab.checks import Evidence, foresee
 from mountlab.core.model import Sweep
 from rows import every_row
@@ -20,7 +21,7 @@ def writing(filesystem: dict[str, Any], **options: Any) -> Sweep:
 
 
 def foreseen(code: str, the_sweep: Sweep, **facts: Any) -> list[tuple[str, str]]:
-    return [(each.severity, each.subject) for each in foresee(the_sweep, {**KNOWN, **facts}) if each.code == code]
+    return [(each.severity, each.subject) for each in foresee(the_sweep, known(KNOWN, **facts)) if each.code == code]
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def test_an_image_on_a_file_system_that_may_compress_is_noted() -> None:
 
 def test_a_virtual_disk_may_store_zeros_in_less_which_is_noted_once() -> None:
     both = make(workloads={"r": READ, "w": WRITE})
-    caveat = the_only("compressible-data", quiet(both, facts={**KNOWN, "virtualization": "kvm"}))
+    caveat = the_only("compressible-data", quiet(both, facts=known(KNOWN, virtualization="kvm")))
     assert (caveat.severity, caveat.scope) == ("note", "run")
     memory = make(filesystems={"t": {"type": "tmpfs", "size": "1GiB"}})
     assert foreseen("compressible-data", memory, virtualization="kvm") == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from checks.test_checks import Evidence, build, found, make, the_only
 from mountlab.checks import foresee
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Sweep
 from mountlab.sweep.plan import MOUNT_S, make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
@@ -52,7 +53,7 @@ def test_trials_that_end_raise_nothing() -> None:
 def test_a_limit_near_to_what_a_trial_takes_is_foreseen(limit: str, foreseen: bool) -> None:
     fio = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "8MiB", "time_based": True, "runtime": "60s"}
     sweep = make(workloads={"r": fio}, design={"repeats": 5, "trial_timeout": limit})
-    codes = [(each.severity, each.code) for each in foresee(sweep, {})]
+    codes = [(each.severity, each.code) for each in foresee(sweep, BoxFacts())]
     assert (("warning", "timed-out") in codes) == foreseen
 
 
@@ -70,7 +71,7 @@ def test_what_of_a_job_file_fio_does_not_get_as_it_is_is_said_before_and_after(
     text: str, severity: str, words: str
 ) -> None:
     sweep = make(workloads={"own": {"tool": "fio", "jobs": text}})
-    (before,) = [each for each in foresee(sweep, {}) if each.code == "job-file-changed"]
+    (before,) = [each for each in foresee(sweep, BoxFacts()) if each.code == "job-file-changed"]
     caveat = the_only("job-file-changed", build(make(), sweep=sweep))
     assert (before, caveat.severity, caveat.scope) == (caveat, severity, "run")
     assert caveat.message.startswith("Of the job file of own: ")
@@ -92,7 +93,7 @@ def once(filesystems: dict[str, Any] = TWO, **design: Any) -> Sweep:
 
 
 def test_file_systems_that_are_compared_and_made_once_are_a_warning_before_and_after() -> None:
-    (before,) = [each for each in foresee(once(), {}) if each.code == "made-once"]
+    (before,) = [each for each in foresee(once(), BoxFacts()) if each.code == "made-once"]
     caveat = the_only("made-once", build(once()))
     assert (before, caveat.severity, caveat.scope) == (caveat, "warning", "run")
     assert "ext4, tmpfs: made once for all blocks" in caveat.message

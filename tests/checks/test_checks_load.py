@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from checks.test_checks import build, found, make, the_only
+from facts import known
 from mountlab.analysis.cells import answer_metrics, measurement_frame
 from mountlab.checks import CHECKS, Evidence
 from mountlab.checks.asked import part_of
@@ -70,7 +71,7 @@ PAUSES = {"rate_iops": 300}
 
 def rarely(iops: float, workload: dict[str, Any], **facts: Any) -> Evidence:
     """Reads of 100 µs in the middle, on a box with such idle states."""
-    return replace(ran(workload, whole(iops)), facts={"cpu_idle": IDLE, **facts})
+    return replace(ran(workload, whole(iops)), facts=known(**{"cpu_idle": IDLE, **facts}))
 
 
 def test_a_rate_at_which_processors_sleep_deeply_is_noted_with_what_it_takes_to_wake() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from checks.test_checks import CHAIN, EXT4, KNOWN, MIB, QUIET, READ, WRITE, build, found, make, moved, quiet, the_only
+from facts import known
 from mountlab.checks import Evidence, find_caveats, foresee
 from mountlab.core.findings import OptionEvidence
 from mountlab.filesystems.counters import Around
@@ -25,7 +26,7 @@ def during(*changed: str, evidence: Evidence | None = None, **values: Any) -> Ev
 
 
 def knowing(**facts: Any) -> Evidence:
-    return quiet(facts={**KNOWN, **facts})
+    return quiet(facts=known(KNOWN, **facts))
 
 
 # --- processors -------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def test_a_session_that_may_use_less_memory_than_there_is_data_is_a_warning() ->
 
 def test_data_that_fit_the_box_and_not_the_session_are_not_said_to_stay_in_the_cache() -> None:
     again = make(workloads={"r": {**READ, "cache": "as_is"}})
-    facts = {**KNOWN, "session_limits": {"memory_bytes": MIB}}
+    facts = known(KNOWN, session_limits={"memory_bytes": MIB})
     assert [each.code for each in foresee(again, KNOWN)].count("fits-in-memory") == 1
     assert "fits-in-memory" not in {each.code for each in foresee(again, facts)}
 
@@ -348,7 +349,7 @@ def test_what_discards_is_named_by_what_the_cell_has(given: dict[str, Any], said
 def heated(celsius: float, **sensor: Any) -> Evidence:
     """A drive below the trials, at this temperature in one of them."""
     file = "/sys/class/hwmon/hwmon2/temp1_input"
-    facts = {**KNOWN, "drive_sensors": {"vda": {"file": file, **sensor}}}
+    facts = known(KNOWN, drive_sensors={"vda": {"file": file, **sensor}})
     return replace(during("t0002", celsius={file: celsius}), facts=facts)
 
 
@@ -370,7 +371,7 @@ def test_a_drive_that_stays_cooler_or_has_no_limit_or_is_another_is_not_hot() ->
     assert found("drive-hot", heated(80.0, warning_celsius=81.85)) == []
     assert found("drive-hot", heated(80.0)) == [], "it does not tell where it warns"
     facts = {"drive_sensors": {"sdb": {"file": "/sys/class/hwmon/hwmon2/temp1_input", "warning_celsius": 30.0}}}
-    assert found("drive-hot", quiet(facts={**KNOWN, **facts})) == [], "not below the trials"
+    assert found("drive-hot", quiet(facts=known(KNOWN, **facts))) == [], "not below the trials"
     assert "hwmon" in find_caveats(during(celsius={})).not_checked["drive-hot"]
 
 
@@ -383,7 +384,7 @@ FLASH = {"block_devices": [{"name": "vda", "type": "disk", "rotational": False, 
 
 def falling(values: list[float], **facts: Any) -> Evidence:
     the_sweep = make(workloads={"w": WRITE})
-    evidence = build(the_sweep, values={"ext4/w": values}, facts={**KNOWN, **facts})
+    evidence = build(the_sweep, values={"ext4/w": values}, facts=known(KNOWN, **facts))
     return replace(evidence, around=dict.fromkeys(evidence.around, QUIET))
 
 
@@ -430,7 +431,7 @@ def test_without_fincore_nobody_knows() -> None:
 
 def fast(**facts: Any) -> Evidence:
     """512 MiB in half a second."""
-    evidence = quiet(facts={**KNOWN, **facts})
+    evidence = quiet(facts=known(KNOWN, **facts))
     frame = evidence.measurements.copy()
     frame.loc[frame["metric"] == "elapsed", "value"] = 0.5
     return replace(evidence, measurements=frame)
@@ -480,7 +481,9 @@ def test_reads_that_the_counters_show_to_come_from_a_device_are_not() -> None:
     assert found("fits-in-memory", quiet(make(workloads={"r": {**READ, "cache": "as_is"}}))) == []
     assert found("fits-in-memory", quiet(traffic={})) == [], "a cold file that is read once"
     tiny = quiet(
-        make(workloads={"r": {**READ, "cache": "as_is"}}), traffic={}, facts={**KNOWN, "memory_bytes": 256 * MIB}
+        make(workloads={"r": {**READ, "cache": "as_is"}}),
+        traffic={},
+        facts=known(KNOWN, memory_bytes=256 * MIB),
     )
     assert found("fits-in-memory", tiny) == []
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from checks.test_checks import EXT4, KNOWN, MIB, READ, WRITE, make, quiet
+from facts import known
 from mountlab.checks import CHECKS, find_caveats, foresee, named, refuse_foreseen
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat
@@ -18,12 +19,12 @@ from mountlab.sweep.plan_text import plan_json, plan_text
 from rows import every_row
 from sweep.test_plan import BOX, FACTS
 
-MEMORY = {**KNOWN, "memory_bytes": 23 * 1024**3}
+MEMORY = known(KNOWN, memory_bytes=23 * 1024**3)
 FIO = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "64MiB"}
 
 
 def codes(the_sweep: Sweep, **facts: Any) -> list[tuple[str, str]]:
-    return [(each.severity, each.code) for each in foresee(the_sweep, {**MEMORY, **facts})]
+    return [(each.severity, each.code) for each in foresee(the_sweep, known(MEMORY, **facts))]
 
 
 def reading(**options: Any) -> Sweep:
@@ -148,7 +149,7 @@ def test_nothing_is_foreseen_that_only_counters_can_tell() -> None:
 
 def test_the_plan_says_what_is_foreseen_each_thing_once() -> None:
     the_sweep = make(workloads={"r": {**FIO, "bs": ["4KiB", "8KiB"], "cache": "as_is"}}, filesystems={"ext4": EXT4})
-    facts = {**FACTS, **MEMORY, "room": {}}
+    facts = known(FACTS, **MEMORY.as_record(), room={})
     the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1)
     text = plan_text(the_plan, facts)
     assert "\ncaveats      warning: fits in memory, ext4/r bs=4KiB and 1 more: this reads 64.0 MiB buffered" in text
@@ -157,7 +158,7 @@ def test_the_plan_says_what_is_foreseen_each_thing_once() -> None:
 
 
 def test_the_plan_of_a_sound_sweep_has_no_such_line() -> None:
-    facts = {**FACTS, **MEMORY, "room": {}}
+    facts = known(FACTS, **MEMORY.as_record(), room={})
     the_plan = make_plan(make(), BOX, facts, run_id="r1", owner="me", seed=1)
     assert "caveats " not in plan_text(the_plan, facts)
 
@@ -171,7 +172,9 @@ def strict(**more: Any) -> Sweep:
 
 def test_a_strict_design_is_refused_where_a_warning_is_foreseen() -> None:
     with pytest.raises(PlanError) as caught:
-        make_plan(strict(design={"repeats": 3}), BOX, {**FACTS, **MEMORY}, run_id="r", owner="me", seed=1)
+        make_plan(
+            strict(design={"repeats": 3}), BOX, known(FACTS, **MEMORY.as_record()), run_id="r", owner="me", seed=1
+        )
     error = caught.value
     assert (error.what, error.where, error.got) == (
         "what is planned cannot be trusted",
@@ -184,12 +187,12 @@ def test_a_strict_design_is_refused_where_a_warning_is_foreseen() -> None:
 
 
 def test_a_strict_design_goes_on_where_only_notes_are_foreseen() -> None:
-    refuse_foreseen(strict(), {**MEMORY, "virtualization": "kvm"})
+    refuse_foreseen(strict(), known(MEMORY, virtualization="kvm"))
     refuse_foreseen(make(design={"repeats": 1}), MEMORY)
 
 
 def test_strict_makes_warnings_errors_and_leaves_notes() -> None:
-    evidence = quiet(strict(), backing_types={"ext4": "tmpfs"}, facts={**KNOWN, "virtualization": "kvm"})
+    evidence = quiet(strict(), backing_types={"ext4": "tmpfs"}, facts=known(KNOWN, virtualization="kvm"))
     assert {each.code: each.severity for each in find_caveats(evidence).caveats} == {
         "image-in-memory": "error",
         "loop-image": "note",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from checks.test_checks import CHAIN, EXT4, KNOWN, MIB, QUIET, READ, build, found, make, moved, quiet, the_only
 from checks.test_checks_machine import DIRECT, during
+from facts import known
 from mountlab.checks import Evidence, foresee
 from mountlab.filesystems.counters import Extents
 from mountlab.filesystems.evidence import DeviceBytes
@@ -241,7 +242,7 @@ def beside(
         workloads={"r": {**READ, "cache": "warm", **more}},
         baseline=other,
     )
-    facts = {**KNOWN, "kernel": kernel, "huge_pages": {"shmem_enabled": enabled} if enabled else None}
+    facts = known(KNOWN, kernel=kernel, huge_pages={"shmem_enabled": enabled} if enabled else None)
     effect = {"tmpfs": options, other: {}}
     return build(the_sweep, facts=facts, in_effect=effect, fstypes={"tmpfs": "tmpfs", other: other})
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab import __main__
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem
@@ -249,7 +250,7 @@ def test_broken_yaml_is_named_by_file_line_and_column(text: str, place: str) -> 
 )
 def test_an_ext4_option_that_no_kernel_documents_is_foreseen(option: str, near: str) -> None:
     fs = Filesystem(name="e", type="ext4", options=(option, "noatime"))
-    (said,) = FAMILIES["ext4"].foreseen(fs, {"kernel": "6.1.0"}).items()
+    (said,) = FAMILIES["ext4"].foreseen(fs, known(kernel="6.1.0")).items()
     assert said[0] == option
     assert said[1].startswith("warning: no kernel documents it")
     assert (f"did you mean '{near}'?" in said[1]) if near else ("did you mean" not in said[1])

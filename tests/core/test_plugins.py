@@ -16,6 +16,7 @@ from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
 from mountlab.checks.outcome import Ended, judge
 from mountlab.core import disk
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
 from mountlab.core.model import Place, Workload
 from mountlab.filesystems import FAMILIES
@@ -132,7 +133,7 @@ def test_a_check_of_a_plug_in_looks_at_every_run_and_at_every_plan(packages: Sit
     packages.install("mountlab-seen", CHECK, {"checks": {"seen": "SEEN"}})
     evidence = build(make())
     assert [each.message for each in find_caveats(evidence).caveats if each.code == "seen"] == ["seen by a plug-in"]
-    assert [each.message for each in foresee(make(), {}) if each.code == "seen"] == ["foreseen by a plug-in"]
+    assert [each.message for each in foresee(make(), BoxFacts()) if each.code == "seen"] == ["foreseen by a plug-in"]
     assert find_caveats(replace(evidence, sweep=replace(make(), imported=True))).not_checked["seen"]
 
 
@@ -419,7 +420,7 @@ def test_a_check_that_fails_could_not_look_and_the_others_did(packages: Site) ->
 def test_a_check_that_fails_before_a_run_is_a_warning(packages: Site) -> None:
     packages.install("mountlab-seen", CHECK, {"checks": {"fails-before": "FAILS_BEFORE"}})
     with pytest.warns(MountlabWarning, match=r"mountlab-seen 1\.0 failed: ZeroDivisionError"):
-        foresee(make(), {})
+        foresee(make(), BoxFacts())
 
 
 def test_output_that_a_plug_in_cannot_read_is_a_failed_trial_that_names_it(packages: Site) -> None:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from facts import known
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
@@ -25,7 +26,7 @@ PLACE = conformance.PLACE
 SCRATCH = replace(PLACE, device="/dev/disk/by-id/x", device_id="8:16,x", journal="/dev/disk/by-id/j", journal_id="8:32")
 BELOW = Filesystem(name="f", type="ext4", image_bytes=GIB, options=("noatime",))
 WORKLOAD = Workload(name="w", tool="fio", options={"rw": "read", "ioengine": "psync"})
-PMFS = {"kernel": "6.1", "kernel_filesystems": ["ext4"], "kernel_features": ["zram"]}
+PMFS = known(kernel="6.1", kernel_filesystems=["ext4"], kernel_features=["zram"])
 
 
 def made(kind: str, **more: object) -> Filesystem:
@@ -108,7 +109,7 @@ def test_only_what_needs_a_special_kernel_is_ever_unavailable(family: Family, fs
     reason = family.unavailable(fs, PMFS)
     assert (reason is not None) == (family.type == "pmfs" or fs.pmbd is not None)
     assert reason is None or ("memmap=" in reason and "this box runs 6.1" in reason)
-    assert family.unavailable(fs, {"kernel_filesystems": [family.type], "kernel_features": ["pmbd"]}) is None
+    assert family.unavailable(fs, known(kernel_filesystems=[family.type], kernel_features=["pmbd"])) is None
 
 
 # --- the exact commands of each ---------------------------------------------------------------------------------------

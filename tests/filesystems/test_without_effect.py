@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from facts import known
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, MountState, foreseen, undone, without_effect
@@ -69,7 +70,7 @@ def test_what_turns_an_option_off_is_named() -> None:
 def test_every_family_foresees_it() -> None:
     below = Filesystem(name="o", type="btrfs", options=("dirsync",), image_bytes=2**30)
     over = Filesystem(name="o", type="overlay", options=("sync",), over=below)
-    facts = {"kernel": NEW}
+    facts = known(kernel=NEW)
     assert set(FAMILIES["overlay"].foreseen(over, facts)) == {"sync", "over: dirsync"}
     assert set(FAMILIES["btrfs"].foreseen(below, facts)) == {"dirsync"}
     memory = Filesystem(name="r", type="ramfs", options=("sync", "size=1m"), size_bytes=2**20)

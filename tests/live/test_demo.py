@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from facts import known
 from mountlab.__main__ import main
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
@@ -73,7 +74,7 @@ def test_an_ordinary_user_gets_a_report_of_the_directories_that_he_may_write() -
         assert left == []
 
 
-FACTS = {"rights": "root", "programs": {"dd": {}, "fio": {}}, "hostname": "box"}
+FACTS = known(rights="root", programs={"dd": {}, "fio": {}}, hostname="box")
 
 
 def test_with_all_rights_and_tools_nothing_is_left_out() -> None:
@@ -81,6 +82,6 @@ def test_with_all_rights_and_tools_nothing_is_left_out() -> None:
 
 
 def test_without_fio_its_workloads_are_left_out_and_said_to_be() -> None:
-    sweep = choose({**FACTS, "programs": {"dd": {}}}, {}).sweep
+    sweep = choose(known(FACTS, programs={"dd": {}}), {}).sweep
     assert {workload.tool for workload in sweep.workloads} == {"dd"}
     assert sweep.left_out["fio-sequential"] == "fio-sequential: the box has no fio, and installing it needs root"

@@ -208,11 +208,11 @@ def test_root_has_rights(local: BoxConnection) -> None:
 
 def test_facts_of_this_machine(local: BoxConnection) -> None:
     facts = gather(local, [Program(name="sh", packages={}, version=("sh", "-c", "echo one; echo two"))])
-    assert facts["kernel"] == os.uname().release
-    assert facts["uid"] == os.geteuid()
-    assert facts["rights"] == local.rights
-    assert facts["programs"]["sh"]["version"] == "one"
-    assert set(facts["kernel_filesystems"]) >= {"proc", "tmpfs"}
+    assert facts.kernel.release == os.uname().release
+    assert facts.rights.uid == os.geteuid()
+    assert facts.rights.level == local.rights
+    assert facts.programs.version("sh") == "one"
+    assert set(facts.kernel.filesystems or ()) >= {"proc", "tmpfs"}
 
 
 # --- host keys and logins ---------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ from mountlab.box.facts import gather
 from mountlab.core.model import Box
 with open_box(Box(name="local", host="", embedded="loopback")) as box:
     facts = gather(box, [])
-    print(box.rights, facts["user"], facts["mount_root"], facts["output_root"], remove_leftovers(box))
+    print(box.rights, facts.rights.user, *facts.storage.roots, remove_leftovers(box))
     try:
         box.run(("mount",), root=True)
     except PlanError:

@@ -116,10 +116,10 @@ def test_a_file_system_with_its_journal_on_another_device_is_recorded_on_both(
 def test_the_plan_says_what_is_on_the_device_and_what_will_become_of_it(scratch: Scratch, results_dir: Path) -> None:
     claimed(scratch)
     with workflow.planned(as_is(filesystems={"ext4": EXT4}), results=results_dir) as session:
-        found = session.facts["devices"]["ext4"]
+        found = session.facts.surveyed.devices["ext4"]
         assert found.startswith(f"{scratch.stable}: {scratch.path} (64 MiB) holds ext2 of Mountlab's own (UUID 6d6f")
         assert found.endswith("; will be written over")
-        assert re.match(r"boot=[0-9a-f]{8},7:\d+,sectors=131072,", session.facts["device_ids"]["data"])
+        assert re.match(r"boot=[0-9a-f]{8},7:\d+,sectors=131072,", session.facts.surveyed.device_ids["data"])
 
 
 def test_a_workload_larger_than_the_device_is_refused_in_the_plan(scratch: Scratch, results_dir: Path) -> None:

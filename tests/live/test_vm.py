@@ -46,16 +46,16 @@ def sh(box: BoxConnection, script: str, *, ok: bool = True) -> str:
 @pytest.mark.long
 def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
     gathered = facts.gather(vm_connection, [])
-    assert gathered["hostname"] == "mountlab-vm"
-    assert gathered["kernel"].endswith("-cloud-amd64")
+    assert gathered.machine.hostname == "mountlab-vm"
+    assert (gathered.kernel.release or "").endswith("-cloud-amd64")
     accelerator: vm.Accelerator = "tcg" if "tcg" in sh(vm_connection, "cat /proc/cmdline") else "kvm"
-    assert gathered["emulated"] is (accelerator == "tcg")
-    assert gathered["virtualization"] not in (None, "none")
-    assert (gathered["rights"], gathered["cpus"]) == ("root", vm.CPUS[accelerator])
-    assert gathered["mount_root_fstype"] == "ext4"
-    assert gathered["output_root_fstype"] == "tmpfs"
-    assert gathered["loop_devices"] is True
-    assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered["kernel_filesystems"])
+    assert gathered.machine.emulated is (accelerator == "tcg")
+    assert gathered.machine.virtualization not in (None, "none")
+    assert (gathered.rights.level, gathered.processors.count) == ("root", vm.CPUS[accelerator])
+    assert gathered.storage.mount_root_fstype == "ext4"
+    assert gathered.storage.output_root_fstype == "tmpfs"
+    assert gathered.kernel.loop_devices is True
+    assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered.kernel.filesystems or ())
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from mountlab.core import disk
+from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import PlanError
 from mountlab.core.units import GIB
 from mountlab.results import paths
@@ -37,7 +38,7 @@ def plan_of(name: str, room: int | None = None, **overrides: Any) -> Plan:
     sweep = load_sweep(paths.PARAMS / "sweeps" / f"{name}.yml", overrides).sweep
     known = facts(sweep)
     if room is not None:
-        known["room"] = dict.fromkeys(known["room"], room)
+        known = known.with_survey(Surveyed(room=dict.fromkeys(known.surveyed.room, room)))
     return make_plan(sweep, replace(BOX, name=sweep.box), known, run_id="r1", owner="me", seed=1)
 
 

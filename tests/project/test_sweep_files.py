@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.__main__ import main
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
@@ -26,18 +28,18 @@ BOX = Box(name="b", host="b", scratch=tuple(ScratchDevice(name=k, device=v) for 
 LARGE = 2**46
 
 
-def facts(sweep: Any) -> dict[str, Any]:
+def facts(sweep: Any) -> BoxFacts:
     """Of a box that has everything, and room for all of it; its clients are like it."""
-    own = {
-        **FACTS,
-        "kernel_filesystems": None,
-        "mount_root_free_bytes": LARGE,
-        "memory_available_bytes": LARGE,
-        "programs": {**FACTS["programs"], "sh": {}},
-        "kernel_features": ["zram", "pmbd"],
-        "room": dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
-    }
-    return {**own, "clients": dict.fromkeys(sweep.clients, own)}
+    own = known(
+        FACTS,
+        kernel_filesystems=None,
+        mount_root_free_bytes=LARGE,
+        memory_available_bytes=LARGE,
+        programs={**FACTS.programs.installed, "sh": {}},
+        kernel_features=["zram", "pmbd"],
+        room=dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
+    )
+    return replace(own, clients=dict.fromkeys(sweep.clients, own))
 
 
 WITH_FILEBENCH = ("d4-external-journal", "d6-inode-readahead", "d7-atime")

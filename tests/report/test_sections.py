@@ -309,7 +309,7 @@ def test_mitigations_are_summed_up_and_limits_are_said_in_a_line() -> None:
 def test_a_disk_stands_in_the_table_with_its_firmware_and_settings() -> None:
     disk = {"name": "vda", "model": "fast", "size_bytes": 2**30}
     text = boxed(block_devices=[disk], disk_settings={"vda": {"firmware": "2.0.1", "write_cache": "write back"}})
-    assert "Name Model Size Firmware Write cache vda fast 1.00 GiB 2.0.1 write back" in text
+    assert "Name Size Model Firmware Write cache vda 1.00 GiB fast 2.0.1 write back" in text
 
 
 def test_what_nobody_knows_of_a_device_takes_no_room() -> None:

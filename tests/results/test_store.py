@@ -16,8 +16,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from facts import known
 from mountlab.analysis.cells import MEASUREMENT_COLUMNS, estimate_frame, measurement_frame
 from mountlab.core import disk
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
 from mountlab.core.findings import Comparison
@@ -63,13 +65,7 @@ SECONDS = {
 
 DISK = "boot=0a1b2c3d,8:16,sectors=9,serial=S,bound=0123abcd"
 OTHER_DISK = "boot=0a1b2c3d,8:16,sectors=9,serial=T,bound=4567abcd"
-BEFORE = {
-    **FACTS,
-    "device_ids": {"data": DISK},
-    "hostname": "b",
-    "kernel": "6.1",
-    "programs": {"fio": {"version": "fio-3"}},
-}
+BEFORE = known(FACTS, device_ids={"data": DISK}, hostname="b", kernel="6.1", programs={"fio": {"version": "fio-3"}})
 """Facts of the box of a run that may be resumed: those of its programs too."""
 
 
@@ -77,7 +73,7 @@ def the_plan() -> Plan:
     return make_plan(RESOLVED.sweep, BOX, FACTS, run_id="r1", owner="me", seed=7)
 
 
-def create(results: Path, facts: dict[str, Any] = FACTS) -> RunWriter:
+def create(results: Path, facts: BoxFacts = FACTS) -> RunWriter:
     return RunWriter.create(the_plan(), RESOLVED, facts, results=results)
 
 
@@ -604,7 +600,7 @@ def test_a_run_is_not_resumed_on_another_box_kernel_or_tool(
 ) -> None:
     """'Does not matter much' is what people say when the two sides differ in more than the factor."""
     run = create(results_dir, BEFORE).path
-    session = SimpleNamespace(facts={**BEFORE, **change})
+    session = SimpleNamespace(facts=known(BEFORE, **change))
     monkeypatch.setattr(workflow, "planned", lambda *_, **__: nullcontext(session))
     with pytest.raises(PlanError, match="the box is not as it was when the run began") as caught:
         workflow.resume(run)

@@ -7,16 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import mountlab
 import pytest
+from facts import known
 from mountlab.box import lock
 from mountlab.box.containment import ask_argv
 from mountlab.box.testing import ReplayBox
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxInUse, CommandError, MountlabError, ParameterError, PlanError, StoreError
 from mountlab.results import store
 from mountlab.results.altered import altered
@@ -51,7 +53,7 @@ class Machine(ScriptedBox):
         return [call for call in self.calls if call in EFFECTS]
 
 
-def opened(machine: ScriptedBox, results: Path, *, facts: Mapping[str, Any] = FACTS, **asked: Any) -> OpenBox:
+def opened(machine: ScriptedBox, results: Path, *, facts: BoxFacts = FACTS, **asked: Any) -> OpenBox:
     words = {"question": "What does it do?", "design": {"seed": 7, "shortest_trial": "0s"}, **asked}
     with ExitStack() as undo:
         kept = undo.enter_context(ExitStack())
@@ -383,7 +385,7 @@ def test_a_file_system_without_a_device_gets_an_image(tmp_path: Path) -> None:
 
 
 def test_the_room_of_all_that_is_mounted_counts(tmp_path: Path) -> None:
-    facts = {**FACTS, "mount_root_free_bytes": 1024**3}
+    facts = known(FACTS, mount_root_free_bytes=1024**3)
     with (
         opened(Machine(), tmp_path, facts=facts) as box,
         box.mounted("ext4", image="700MiB"),

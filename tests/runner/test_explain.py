@@ -9,8 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from facts import known
 from mountlab.__main__ import main
 from mountlab.core import disk
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxLost, MountlabError, ParameterError, PlanError, StoreError
 from mountlab.publish.publish import Wishes, publish
 from mountlab.results import journal as journals
@@ -30,7 +32,7 @@ from rows import every_row
 from runner.test_extend import BEGUN, DIR, KNOWN, Bench, TimedBox
 from sweeps import sweep
 
-ABLE: dict[str, Any] = {**KNOWN, "trace_events": [event.name for event in EVENTS], "trace_reason": ""}
+ABLE: BoxFacts = known(KNOWN, trace_events=[event.name for event in EVENTS], trace_reason="")
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_a_run_that_was_explained_afterwards_is_as_one_that_was_asked_to_from_th
     assert asked.sweep.design.explain == 5
     assert asked.parameters["design"]["explain"] == info["parameters"]["design"]["explain"] == 5
     assert load_sweep(run / "sweep.yml").sweep.design.explain == 5
-    assert info["facts"]["trace_events"] == ABLE["trace_events"]
+    assert info["facts"]["trace_events"] == ABLE.surveyed.trace_events
 
 
 @pytest.mark.slow
@@ -215,14 +217,14 @@ def test_a_run_that_is_not_complete_and_planned_is_refused(
 
 @pytest.mark.slow
 def test_another_box_is_refused(run: Path, bench: Bench) -> None:
-    bench.facts = {**ABLE, "kernel": "6.99"}
+    bench.facts = known(ABLE, kernel="6.99")
     with pytest.raises(PlanError, match="not as it was when the run began"):
         explain(run)
 
 
 @pytest.mark.slow
 def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: Path, bench: Bench) -> None:
-    bench.facts = {**ABLE, "trace_reason": "its kernel is locked down"}
+    bench.facts = known(ABLE, trace_reason="its kernel is locked down")
     with pytest.raises(PlanError, match="cannot be traced"):
         explain(run)
     assert read_info(run)["status"] == "complete"

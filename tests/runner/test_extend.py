@@ -6,15 +6,17 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.__main__ import main
 from mountlab.core import disk
+from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import MountlabError, ParameterError, PlanError
 from mountlab.core.seeds import derived
 from mountlab.publish.publish import Wishes, publish
@@ -42,12 +44,9 @@ BEGUN = sweep(
     design={"repeats": 2, "warmup": 1},
     baseline="tmpfs",
 )
-KNOWN: dict[str, Any] = {
-    **FACTS,
-    "hostname": "bench",
-    "kernel": "6.1",
-    "programs": {name: {"version": "1"} for name in FACTS["programs"]},
-}
+KNOWN = known(
+    FACTS, hostname="bench", kernel="6.1", programs={name: {"version": "1"} for name in FACTS.programs.installed}
+)
 DIR = {"filesystems.plain": {"type": "dir"}}
 
 
@@ -62,7 +61,7 @@ class Bench:
     """A box that does everything, and how often something is done to it or to the disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.facts: Mapping[str, Any] = KNOWN
+        self.facts = KNOWN
         self.box = TimedBox()
         for module in (workflow, extending):
             monkeypatch.setattr(module, "planned", self.planned)
@@ -326,7 +325,7 @@ def test_a_run_that_is_not_complete_is_resumed_first(run: Path) -> None:
 
 def test_another_box_kernel_or_tool_is_refused_and_nothing_is_written(run: Path, bench: Bench) -> None:
     before = (run / "run.json").read_bytes()
-    bench.facts = {**KNOWN, "kernel": "7.0"}
+    bench.facts = known(KNOWN, kernel="7.0")
     error = refusal(run, repeats=4)
     assert isinstance(error, PlanError)
     assert (error.what, error.got) == ("the box is not as it was when the run began", "kernel: 7.0")
@@ -337,13 +336,13 @@ def test_a_scratch_device_is_the_same_after_a_restart_of_the_box_and_another_one
     run: Path, bench: Bench
 ) -> None:
     info = json.loads((run / "run.json").read_text())
-    facts = {**info["facts"], "device_ids": {"data": "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"}}
+    facts = known(facts_of(info), device_ids={"data": "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"})
     for now, refused in (
         ("boot=2,8:32,sectors=9,serial=S,bound=0123abcd", False),
         ("boot=1,8:16,bound=99999999", True),
     ):
         with pytest.raises(PlanError) if refused else nullcontext():
-            workflow.check_same_box(facts, {**KNOWN, "device_ids": {"data": now}}, "r")
+            workflow.check_same_box(facts, known(KNOWN, device_ids={"data": now}), "r")
 
 
 @pytest.mark.slow
@@ -372,7 +371,7 @@ def test_a_run_of_an_earlier_version_goes_on_where_its_box_is_the_same(
     shutil.copytree(disk.ROOT / "results" / "tour", tour)
     error = refusal(tour, repeats=11)
     assert error.what == "the box is not as it was when the run began"
-    bench.facts = {**KNOWN, **read_info(tour)["facts"]}
+    bench.facts = known(KNOWN, **read_info(tour)["facts"])
     before = (tour / "trials.jsonl").read_bytes()
     extend(tour, repeats=11)
     assert (tour / "trials.jsonl").read_bytes().startswith(before)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.box.connection import Completed
 from mountlab.checks.outcome import unpack
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
@@ -24,17 +25,17 @@ from mountlab.sweep.plan import FILLS, Plan, make_plan
 from rows import every_row
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 
-FACTS = {
-    "rights": "root",
-    "user": "root",
-    "machine": "x86_64",
-    "mount_root": "/var/tmp/mountlab-root",
-    "output_root": "/dev/shm/mountlab-root",
-    "programs": {program.name: {} for program in all_programs()},
-    "memory_available_bytes": 2**33,
-    "mount_root_free_bytes": 2**36,
-    "kernel_filesystems": None,
-}
+FACTS = known(
+    rights="root",
+    user="root",
+    machine="x86_64",
+    mount_root="/var/tmp/mountlab-root",
+    output_root="/dev/shm/mountlab-root",
+    programs={program.name: {} for program in all_programs()},
+    memory_available_bytes=2**33,
+    mount_root_free_bytes=2**36,
+    kernel_filesystems=None,
+)
 LOCAL = Box(name="local", host="", embedded="loopback")
 PLAIN = {"type": "ext4", "image": "128MiB"}
 TOO_LONG = "ran longer than 60 s and was ended (design.trial_timeout)"
@@ -667,7 +668,7 @@ def test_what_cannot_run_here_is_skipped_with_the_reason_and_nothing_is_made_for
 def scratch_plan(repeats: int = 1) -> Plan:
     resolved = sweep(filesystems={"ext4": {"type": "ext4", "device": "data"}}, design={"repeats": repeats})
     box = replace(LOCAL, scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
-    facts = {**FACTS, "device_ids": {"data": "8:16,x"}}
+    facts = known(FACTS, device_ids={"data": "8:16,x"})
     return make_plan(resolved.sweep, box, facts, run_id="R", owner="me", seed=1)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from mountlab.box.machine_parsers import parse_command_line
+from mountlab.core.box_facts.kernel import parse_command_line
 from mountlab.publish.seal_again import seal_again
 from results.test_store import written
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.checks.outcome import Outcome
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError, ParseError, PlanError, ToolError, TransientError
 from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
@@ -29,23 +31,29 @@ DATA = Path(__file__).parents[1] / "data" / "fio"
 FIO = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "4MiB", "numjobs": 2, "clients": ["client-a", "client-b"]}
 SHARED = {"shared": {"type": "dir", "path": "/mnt/shared"}}
 PROGRAMS = {program.name: {"version": f"{program.name}-1"} for program in all_programs()}
-FACTS = {
-    "rights": "root", "user": "root", "mount_root": "/var/tmp/ml", "output_root": "/dev/shm/ml", "programs": PROGRAMS,
-    "memory_available_bytes": 2**33, "mount_root_free_bytes": 2**36, "kernel_filesystems": None,
-    "room": {"shared": 2**30},
-}  # fmt: skip
+FACTS = known(
+    rights="root",
+    user="root",
+    mount_root="/var/tmp/ml",
+    output_root="/dev/shm/ml",
+    programs=PROGRAMS,
+    memory_available_bytes=2**33,
+    mount_root_free_bytes=2**36,
+    kernel_filesystems=None,
+    room={"shared": 2**30},
+)
 BOX = Box(name="ask", host="ask")
 
 
-def facts(**clients: dict[str, Any]) -> dict[str, Any]:
+def facts(**clients: dict[str, Any]) -> BoxFacts:
     """Those of the box, and of two clients like it but for what is given."""
-    own = {name: {**FACTS, **clients.get(name[-1], {})} for name in ("client-a", "client-b")}
-    return {**FACTS, "clients": own}
+    own = {name: known(FACTS, **clients.get(name[-1], {})).as_record() for name in ("client-a", "client-b")}
+    return known(FACTS, clients=own)
 
 
-def plan(known: dict[str, Any] | None = None, box: Box = BOX, run_id: str = "R", **more: Any) -> Plan:
+def plan(found: BoxFacts | None = None, box: Box = BOX, run_id: str = "R", **more: Any) -> Plan:
     given = {"filesystems": SHARED, "workloads": {"w": FIO}, "design": {"repeats": 1}, **more}
-    return make_plan(sweep(**given).sweep, box, known or facts(), run_id=run_id, owner="me", seed=1)
+    return make_plan(sweep(**given).sweep, box, found or facts(), run_id=run_id, owner="me", seed=1)
 
 
 # --- the sweep file ---------------------------------------------------------------------------------------------------
@@ -93,7 +101,10 @@ def test_each_client_has_directories_a_lease_and_a_seat_of_its_own() -> None:
 
 
 def test_the_box_itself_may_be_one_of_them_and_needs_nothing_more() -> None:
-    made = plan({**facts(), "clients": {"client-a": FACTS, "client-b": FACTS}}, box=replace(BOX, name="client-a"))
+    made = plan(
+        known(facts(), clients=dict.fromkeys(("client-a", "client-b"), FACTS.as_record())),
+        box=replace(BOX, name="client-a"),
+    )
     first, second = made.clients
     assert (first.opening, first.lease) == (None, made.lease)
     assert second.opening is not None
@@ -186,7 +197,7 @@ def test_other_versions_are_refused() -> None:
 
 def test_a_kernel_without_nfs_says_so() -> None:
     with pytest.raises(PlanError, match="the kernel of the box has no nfs4"):
-        plan({**facts(), "kernel_filesystems": ["ext4"]}, filesystems={"n": {"type": "nfs"}})
+        plan(known(facts(), kernel_filesystems=["ext4"]), filesystems={"n": {"type": "nfs"}})
     with pytest.raises(PlanError, match="the kernel of client client-b has no nfs4"):
         plan(facts(b={"kernel_filesystems": ["ext4"]}), filesystems={"n": {"type": "nfs", "server": "10.1.1.1"}})
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from hostile_input import CANARY, Hostile, write
 from mountlab.core.errors import MountlabError
 from mountlab.core.model import Box, ScratchDevice
@@ -75,10 +76,14 @@ def test_what_touches_a_file_is_seen(tmp_path: Path) -> None:
 
 def planned(resolved: Resolved) -> Plan:
     """As `make plan` does, on a box that has all that the sweep names."""
-    programs = {**FACTS["programs"], **{each.name: {} for each in needed_programs(resolved.sweep)}}
-    facts = {**FACTS, "programs": programs}
-    facts |= {"memory_available_bytes": 2**50, "mount_root_free_bytes": 2**50, "device_sizes": {"data": 2**50}}
-    facts["kernel_filesystems"] = ["btrfs", "ext2", "ext3", "ext4", "hugetlbfs", "overlay", "ramfs", "tmpfs", "xfs"]
+    programs = {**FACTS.programs.installed, **{each.name: {} for each in needed_programs(resolved.sweep)}}
+    facts = known(
+        FACTS,
+        programs=programs,
+        memory_available_bytes=2**50,
+        mount_root_free_bytes=2**50,
+        kernel_filesystems=["btrfs", "ext2", "ext3", "ext4", "hugetlbfs", "overlay", "ramfs", "tmpfs", "xfs"],
+    )
     names = [name for fs in resolved.sweep.filesystems for name in (fs.device, fs.journal_device) if name]
     scratch = tuple(ScratchDevice(name=name, device="/dev/disk/by-id/x") for name in dict.fromkeys(names))
     box = Box(name="local", host="", embedded="loopback", scratch=scratch)

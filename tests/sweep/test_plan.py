@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from facts import known
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
@@ -20,29 +21,29 @@ from rows import every_row
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
 
 GIB = 1024**3
-FACTS: dict[str, Any] = {
-    "rights": "root",
-    "user": "root",
-    "hostname": "bench",
-    "kernel": "6.1",
-    "machine": "x86_64",
-    "mount_root": "/var/tmp/mountlab-root",
-    "output_root": "/dev/shm/mountlab-root",
-    "mount_root_free_bytes": 10 * GIB,
-    "memory_available_bytes": 8 * GIB,
-    "kernel_filesystems": ["ext4", "overlay", "ramfs", "tmpfs"],
-    "programs": {program.name: {} for program in all_programs()},
-}
+FACTS = known(
+    rights="root",
+    user="root",
+    hostname="bench",
+    kernel="6.1",
+    machine="x86_64",
+    mount_root="/var/tmp/mountlab-root",
+    output_root="/dev/shm/mountlab-root",
+    mount_root_free_bytes=10 * GIB,
+    memory_available_bytes=8 * GIB,
+    kernel_filesystems=["ext4", "overlay", "ramfs", "tmpfs"],
+    programs={program.name: {} for program in all_programs()},
+)
 BOX = Box(name="local", host="", embedded="loopback", scratch=(ScratchDevice(name="data", device="/dev/disk/by-id/x"),))
 
 
-def plan(facts: Mapping[str, Any] = FACTS, *, seed: int = 7, **more: Any) -> Plan:
+def plan(facts: BoxFacts = FACTS, *, seed: int = 7, **more: Any) -> Plan:
     return make_plan(sweep(**more).sweep, BOX, facts, run_id="r1", owner="me", seed=seed)
 
 
 def refusal(facts: Mapping[str, Any] | None = None, **more: Any) -> PlanError:
     with pytest.raises(PlanError) as caught:
-        check_feasible(sweep(**more).sweep, BOX, {**FACTS, **(facts or {})})
+        check_feasible(sweep(**more).sweep, BOX, known(FACTS, **facts or {}))
     return caught.value
 
 
@@ -77,7 +78,7 @@ def test_without_rights_mounting_is_refused_before_the_start() -> None:
 def test_only_root_gives_a_directory_to_another_account(rights: str) -> None:
     entry = {"tool": "command", "argv": "mybench {directory}", "space": "1MiB", "owner": "postgres",
              "metrics": {"elapsed": {"from": "clock"}}}  # fmt: skip
-    error = refusal({"rights": rights, "user": "alice", "programs": {**FACTS["programs"], "mybench": {}}},
+    error = refusal({"rights": rights, "user": "alice", "programs": {**FACTS.programs.installed, "mybench": {}}},
                     filesystems={"d": DIR}, workloads={"w": entry})  # fmt: skip
     assert error.what == "only root gives a directory to another account"
     assert error.where == "workloads.w.owner"
@@ -87,17 +88,17 @@ def test_only_root_gives_a_directory_to_another_account(rights: str) -> None:
 
 
 def test_directories_need_no_rights() -> None:
-    facts = {**FACTS, "rights": "none"}
+    facts = known(FACTS, rights="none")
     check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, facts)
     assert not plan(facts, filesystems={"d": DIR}).privileged
-    assert plan({**FACTS, "rights": "sudo"}).privileged
+    assert plan(known(FACTS, rights="sudo")).privileged
 
 
 def test_what_cannot_be_mounted_without_rights_is_told_by_name() -> None:
     the_sweep = sweep(filesystems={"t": TMPFS, "d": DIR}).sweep
     needs = "tmpfs: mounting needs root or password-less sudo on the box"
-    assert without_rights(the_sweep, {"rights": "none"}) == {"t": needs}
-    assert without_rights(the_sweep, {"rights": "sudo"}) == without_rights(the_sweep, {"rights": "root"}) == {}
+    assert without_rights(the_sweep, known(rights="none")) == {"t": needs}
+    assert without_rights(the_sweep, known(rights="sudo")) == without_rights(the_sweep, known(rights="root")) == {}
 
 
 @every_row("rights", ["root", "sudo", "helper", "none"])
@@ -107,12 +108,12 @@ def test_in_a_container_that_may_not_mount_root_is_refused_before_the_start(righ
     assert error.got == "a container without CAP_SYS_ADMIN: not even root may mount"
     assert "`--privileged`" in error.allowed
     assert "type: dir" in error.next_step
-    facts = {**FACTS, "rights": rights, "may_mount": False}
+    facts = known(FACTS, rights=rights, may_mount=False)
     check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, facts)
 
 
 def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
-    programs = {name: {} for name in FACTS["programs"] if name not in ("mke2fs", "losetup")}
+    programs = {name: {} for name in FACTS.programs.installed if name not in ("mke2fs", "losetup")}
     error = refusal({"programs": programs}, filesystems={"e": EXT4})
     assert error.what == "the box lacks mke2fs, losetup"
     assert (error.where, error.got) == ("box local", "not on its PATH: mke2fs, losetup")
@@ -120,7 +121,9 @@ def test_a_missing_program_is_named_with_the_command_that_installs_it() -> None:
 
 
 def test_a_program_that_the_sweep_does_not_need_is_not_missed() -> None:
-    check_feasible(sweep(filesystems={"d": DIR}).sweep, BOX, {**FACTS, "programs": dict.fromkeys((*OURS, "dd"))})
+    check_feasible(
+        sweep(filesystems={"d": DIR}).sweep, BOX, known(FACTS, programs={name: {} for name in (*OURS, "dd")})
+    )
 
 
 def test_a_kernel_without_the_file_system_is_told_before_mount_fails() -> None:
@@ -168,7 +171,7 @@ def test_a_workload_must_fit_beside_the_inode_tables_of_an_image() -> None:
 
 @pytest.mark.parametrize("entry", [{"type": "dir"}, {"type": "ext4", "device": "data"}])
 def test_room_that_only_the_box_can_tell_is_taken_from_the_survey(entry: dict[str, Any]) -> None:
-    check_feasible(sweep(filesystems={"f": entry}).sweep, BOX, {**FACTS, "room": {"f": GIB}})
+    check_feasible(sweep(filesystems={"f": entry}).sweep, BOX, known(FACTS, room={"f": GIB}))
     error = refusal({"room": {"f": 1024**2}}, filesystems={"f": entry})
     assert error.allowed == "at most 1.00 MiB (room in filesystems.f)"
 
@@ -417,21 +420,21 @@ def test_clients_of_a_trial_draw_from_seeds_of_their_own() -> None:
 def test_random_data_to_copy_from_must_fit_into_the_memory_of_the_box() -> None:
     random = {"workloads": {"w": {**DD_WRITE, "data": "random"}}}
     room = {"output_root_fstype": "tmpfs", "output_root_free_bytes": 8 * 1024**2}
-    check_feasible(sweep(**random).sweep, BOX, {**FACTS, **room})
+    check_feasible(sweep(**random).sweep, BOX, known(FACTS, **room))
     assert refusal({**room, "output_root_free_bytes": 7 * 1024**2}, **random).where == "workloads.w.data"
     assert "ext4" in refusal({**room, "output_root_fstype": "ext4"}, **random).got
     check_feasible(
         sweep(workloads={"w": {**DD_WRITE, "data": "random", "direction": "read"}}).sweep,
         BOX,
-        {**FACTS, **room, "output_root_free_bytes": 0},
+        known(FACTS, **{**room, "output_root_free_bytes": 0}),
     )
 
 
 def test_a_plan_changes_neither_sweep_nor_facts() -> None:
-    before = json.dumps(FACTS, sort_keys=True)
+    before = FACTS.as_record()
     the_sweep = sweep().sweep
     assert make_plan(the_sweep, BOX, FACTS, run_id="r1", owner="me", seed=1).sweep == the_sweep
-    assert json.dumps(FACTS, sort_keys=True) == before
+    assert FACTS.as_record() == before
 
 
 # --- trials -----------------------------------------------------------------------------------------------------------
@@ -503,14 +506,14 @@ def test_files_are_looked_at_only_where_a_device_should_deliver(
 
 def test_drives_that_tell_their_heat_are_asked_around_a_trial() -> None:
     drive = {"file": "/sys/class/hwmon/hwmon1/temp1_input", "log": "nvme smart-log -o json /dev/nvme0"}
-    lines = script(plan(facts={**FACTS, "drive_sensors": {"nvme0": drive}})).splitlines()
+    lines = script(plan(facts=known(FACTS, drive_sensors={"nvme0": drive}))).splitlines()
     assert "sensors=/sys/class/hwmon/hwmon1/temp1_input" in lines
     assert "show_drives() { echo drive nvme0 && nvme smart-log -o json /dev/nvme0; }" in lines
 
 
 def test_the_counters_are_sampled_where_the_box_can_and_the_sweep_does_not_forbid_it() -> None:
     """The shell for it is loaded before the counters, as the program is: dropped with the caches, it would be read."""
-    able = {**FACTS, "sampling_shell": "busybox sh"}
+    able = known(FACTS, sampling_shell="busybox sh")
     lines = script(plan(facts=able)).splitlines()
     assert "sampler='busybox sh'" in lines
     assert any(line.startswith("load_program() ") and "&& nice busybox sh -c :" in line for line in lines)
@@ -555,7 +558,7 @@ def test_a_file_that_memory_holds_is_read_as_often_before_cold_reads_as_before_w
 
 def test_a_directory_of_a_file_system_in_memory_cannot_be_read_cold_either() -> None:
     own = {"shm": {"type": "dir", "path": "/dev/shm"}, "disk": {"type": "dir", "path": "/srv/data"}}
-    facts = {**FACTS, "memory_directories": ["/dev/shm"]}
+    facts = known(FACTS, memory_directories=["/dev/shm"])
     done = ready(plan(facts, filesystems=own, workloads={"w": DD_READ}))
     assert {cell: len(commands) for cell, commands in done.items() if "cold" in cell} == {
         "shm/w cache=cold": 3,
@@ -682,13 +685,13 @@ def test_a_box_on_which_nothing_can_be_mounted_is_refused_with_the_reasons() -> 
 def test_memory_is_for_pmfs_and_disks_are_not(entry: dict[str, Any], got: str, allowed: str) -> None:
     memory = replace(BOX, scratch=(*BOX.scratch, ScratchDevice(name="nvm", device="memory:0x1000")))
     with pytest.raises(PlanError, match="cannot lie on this scratch device") as caught:
-        check_feasible(sweep(filesystems={"f": entry}).sweep, memory, {**FACTS, "kernel_filesystems": ["ext4", "pmfs"]})
+        check_feasible(sweep(filesystems={"f": entry}).sweep, memory, known(FACTS, kernel_filesystems=["ext4", "pmfs"]))
     assert (caught.value.got, caught.value.allowed) == (got, allowed)
 
 
 def test_zram_needs_a_kernel_with_it() -> None:
     zram = {"z": {"type": "ext4", "zram": "64MiB"}}
-    check_feasible(sweep(filesystems=zram).sweep, BOX, {**FACTS, "kernel_features": ["zram"]})
+    check_feasible(sweep(filesystems=zram).sweep, BOX, known(FACTS, kernel_features=["zram"]))
     assert refusal({"kernel_features": ["loop"]}, filesystems=zram).what == "the kernel of the box has no zram"
 
 
@@ -706,7 +709,7 @@ def test_jobs_share_a_raw_device_and_leave_our_mark_alone() -> None:
 
 
 def test_the_guard_is_told_what_the_survey_saw() -> None:
-    facts = {**FACTS, "device_ids": {"data": "8:16,disk"}, "room": {"f": GIB}}
+    facts = known(FACTS, device_ids={"data": "8:16,disk"}, room={"f": GIB})
     guarded = plan(facts, filesystems={"f": {"type": "ext4", "device": "data"}})
     place = guarded.mounts[0].place
     assert (place.device, place.device_id) == ("/dev/disk/by-id/x", "8:16,disk")
@@ -715,8 +718,8 @@ def test_the_guard_is_told_what_the_survey_saw() -> None:
 
 def test_what_is_made_on_a_device_carries_a_mark_that_is_bound_to_it() -> None:
     identity, log = "boot=1,8:16,sectors=9,serial=S,bound=0123abcd", "boot=1,8:32,sectors=9,serial=J,bound=98765432"
-    facts = {**FACTS, "device_ids": {"data": identity, "log": log}, "room": {"f": GIB, "x": GIB}}
-    facts["kernel_filesystems"] = ["ext4", "xfs"]
+    more = {"room": {"f": GIB, "x": GIB}, "kernel_filesystems": ["ext4", "xfs"]}
+    facts = known(FACTS, device_ids={"data": identity, "log": log}, **more)
     both = {"device": "data", "journal_device": "log"}
     box = replace(
         BOX, scratch=tuple(ScratchDevice(name=each, device=f"/dev/disk/by-id/{each}") for each in both.values())
@@ -759,7 +762,7 @@ def test_what_is_made_on_a_device_carries_a_mark_that_is_bound_to_it() -> None:
     ],
 )
 def test_what_would_fill_memory_or_a_directory_is_refused(
-    entry: dict[str, Any], facts: dict[str, Any], where: str, allowed: str
+    entry: dict[str, Any], facts: BoxFacts, where: str, allowed: str
 ) -> None:
     error = refusal(facts, filesystems={"f": entry})
     assert (error.where, error.allowed) == (where, allowed)

@@ -48,7 +48,7 @@ def test_a_trial_at_another_rate_is_the_same_but_for_the_rate() -> None:
 
 
 def test_the_plan_says_how_a_search_goes_on() -> None:
-    text = plan_text(planned(start=500, max_trials=20), {})
+    text = plan_text(planned(start=500, max_trials=20), FACTS)
     assert "at most 20 blocks" in text
     assert "500 requests/s in its first trial" in text
     assert "capacity at" in text
@@ -58,14 +58,14 @@ def test_the_plan_says_how_a_search_goes_on() -> None:
 def test_the_plan_says_how_long_from_the_fewest_trials_to_the_most_at_the_floor() -> None:
     """A p99 of a direction that half of the requests have needs 2,000 of them: 5 s at 400/s, 20 s at 100/s."""
     plan = planned(start=500, max_trials=20, floor=100)
-    text, time = plan_text(plan, {}), SearchTime.of(plan)
+    text, time = plan_text(plan, FACTS), SearchTime.of(plan)
     assert "500 requests/s in its first trial; then from the answers before it, 100 or more" in text
     assert f"{fewest_trials(0.95)} to 20 trials for each capacity, each of " in text
     assert 5 < time.shortest_s < 12
     assert 20 < time.longest_s < 32
     assert 2 * time.fewest * time.shortest_s <= time.least_s < time.most_s
     assert time.most_s == pytest.approx(2 * 20 * time.longest_s, rel=0.1)
-    assert plan_json(plan, {})["expected_least_s"] == round(time.least_s, 1)
+    assert plan_json(plan, FACTS)["expected_least_s"] == round(time.least_s, 1)
 
 
 def test_no_search_that_bounds_a_capacity_on_both_sides_has_fewer_trials() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from facts import known
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.plan_text import devices, directories, plan_json, plan_text
 from sweep.test_plan import BOX, FACTS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, TMPFS, sweep
 
 SCRATCH = {"type": "ext4", "device": "data"}
-SURVEYED: dict[str, Any] = {
-    **FACTS, "room": {"disk": 2**30, "d": 2**30}, "devices": {"disk": "/dev/disk/by-id/x: /dev/sdb is blank"},
-}  # fmt: skip
+SURVEYED = known(FACTS, room={"disk": 2**30, "d": 2**30}, devices={"disk": "/dev/disk/by-id/x: /dev/sdb is blank"})
 
 
 def make() -> Plan:
@@ -104,7 +102,7 @@ def test_the_text_shows_each_different_command_once_and_scripts_by_name() -> Non
 
 def test_where_nothing_is_formatted_the_text_says_so_and_why_some_are_left_out() -> None:
     the_sweep = sweep(filesystems={"d": DIR}).sweep
-    facts = {**FACTS, "rights": "none"}
+    facts = known(FACTS, rights="none")
     the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1)
     text = plan_text(the_plan, facts)
     assert "formats      nothing\n" in text
@@ -115,7 +113,7 @@ def test_what_is_skipped_is_shown_with_its_commands_and_the_reason() -> None:
     pmfs = {"type": "pmfs", "device": "nvm", "size": "64MiB", "options": ["jsize=4M"]}
     huge = {"type": "hugetlbfs", "size": "64MiB"}
     mapped = {"tool": "fio", "rw": "read", "size": "2MiB", "ioengine": "mmap"}
-    facts = {**FACTS, "kernel_filesystems": ["tmpfs", "hugetlbfs"]}
+    facts = known(FACTS, kernel_filesystems=["tmpfs", "hugetlbfs"])
     the_sweep = sweep(
         filesystems={"t": TMPFS, "p": pmfs, "h": huge}, workloads={"w": DD_WRITE, "m": mapped}, design={"repeats": 1}
     ).sweep
@@ -153,9 +151,9 @@ def test_options_that_are_known_not_to_be_in_effect_are_said_beforehand() -> Non
         "disk": {"type": "ext4", "device": "data", "options": ["dax=always"]},
     }
     the_sweep = sweep(filesystems=filesystems).sweep
-    room = {**FACTS, "room": {"disk": 2**30}}
+    room = known(FACTS, room={"disk": 2**30})
     for has_dax, named in ((False, {"r", "e", "disk"}), (True, {"r", "e"})):
-        facts = {**room, "device_dax": {"data": has_dax}}
+        facts = known(room, device_dax={"data": has_dax})
         text = plan_text(make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=1), facts)
         lines = [line[13:] for line in text.splitlines() if " accepts every word" in line or "has no DAX" in line]
         assert {line.partition(":")[0] for line in lines} == named

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from facts import known
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text, sweep_text
@@ -15,7 +17,7 @@ from rows import every_row
 from sweep.test_plan import FACTS, plan, refusal
 from sweeps import DIR, FIO, TMPFS, sweep
 
-ABLE: dict[str, Any] = {**FACTS, "trace_events": [event.name for event in EVENTS], "trace_reason": ""}
+ABLE: BoxFacts = known(FACTS, trace_events=[event.name for event in EVENTS], trace_reason="")
 EXPLAIN: dict[str, Any] = {"design": {"explain": 3}}
 
 
@@ -74,7 +76,7 @@ def test_only_a_diagnostic_trial_records_and_keeps_the_symbols_of_its_mount() ->
 def test_the_script_of_a_diagnostic_trial_names_what_is_recorded() -> None:
     text = traced().trials[-1].argv[4]
     (named,) = (line for line in text.splitlines() if line.startswith("trace_events="))
-    assert shlex.split(named)[0].removeprefix("trace_events=").split() == [*perf_words(ABLE["trace_events"])]
+    assert shlex.split(named)[0].removeprefix("trace_events=").split() == [*perf_words(ABLE.surveyed.trace_events)]
     assert "trace_delay_ms=1\n" in text
 
 
@@ -112,7 +114,7 @@ def test_diagnostic_blocks_take_time_and_no_counted_block_is_longer() -> None:
 
 def test_a_box_that_can_be_traced_is_not_refused() -> None:
     assert traced().trials
-    assert plan({**ABLE, "trace_reason": "it cannot"}).trials  # nobody asks
+    assert plan(known(ABLE, trace_reason="it cannot")).trials  # nobody asks
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_a_box_that_can_be_traced_is_not_refused() -> None:
     ],
 )
 def test_a_box_that_cannot_be_traced_is_refused_with_the_reason(facts: dict[str, Any], words: str) -> None:
-    error = refusal({**ABLE, **facts}, filesystems={"d": DIR}, **EXPLAIN)
+    error = refusal(known(ABLE, **facts).as_record(), filesystems={"d": DIR}, **EXPLAIN)
     assert words in error.got
     assert "design.explain" in error.where
     assert "what the box counts by itself" in error.next_step
@@ -135,15 +137,15 @@ def test_a_box_that_cannot_be_traced_is_refused_with_the_reason(facts: dict[str,
 
 
 def test_a_box_without_perf_gets_it_by_prepare() -> None:
-    programs = {name: each for name, each in FACTS["programs"].items() if name != "perf"}
-    error = refusal({**ABLE, "programs": programs, "package_manager": "apt"}, **EXPLAIN)
+    programs = {name: each for name, each in FACTS.programs.installed.items() if name != "perf"}
+    error = refusal(known(ABLE, programs=programs, package_manager="apt").as_record(), **EXPLAIN)
     assert error.what == "the box lacks perf"
     assert error.next_step == "mountlab box prepare local"
-    assert plan({**FACTS, "programs": programs}).trials
+    assert plan(known(FACTS, programs=programs)).trials
 
 
 def test_a_record_needs_room() -> None:
-    error = refusal({**ABLE, "output_root_free_bytes": 50 * 2**20}, **EXPLAIN)
+    error = refusal(known(ABLE, output_root_free_bytes=50 * 2**20).as_record(), **EXPLAIN)
     assert error.what == "there is no room for the record of a trace"
 
 

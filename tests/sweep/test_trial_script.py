@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.box.scripts import script_text
@@ -70,9 +71,9 @@ class Machine:
             "design": {"repeats": 1, "drop_caches": False},
             **more,
         }
-        programs = {**FACTS["programs"], **{name: {} for name in PROGRAMS}}
+        programs = {**FACTS.programs.installed, **{name: {} for name in PROGRAMS}}
         roots = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
-        facts = {**FACTS, **roots, "programs": programs}
+        facts = known(FACTS, **roots, programs=programs)
         return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, PlanError, ToolError, TrialError
@@ -571,14 +572,14 @@ def test_exit_statuses() -> None:
 
 # --- programs ---------------------------------------------------------------------------------------------------------
 
-FACTS: dict[str, Any] = {
-    "programs": {program.name: {} for program in all_programs()},
-    "rights": "root",
-    "mount_root": "/m/r",
-    "output_root": "/o/r",
-    "package_manager": "apt",
-    "mount_root_free_bytes": 10**12,
-}
+FACTS = known(
+    programs={program.name: {} for program in all_programs()},
+    rights="root",
+    mount_root="/m/r",
+    output_root="/o/r",
+    package_manager="apt",
+    mount_root_free_bytes=10**12,
+)
 BOX = Box(name="b", host="h")
 
 
@@ -589,7 +590,7 @@ def test_the_program_of_the_command_is_needed_on_the_box() -> None:
     assert {"mybench", "/opt/x/setup"} <= {program.name for program in all_programs(own)}
     assert "mybench" not in {program.name for program in all_programs()}
     with pytest.raises(PlanError, match="the box lacks mybench, /opt/x/setup") as caught:
-        check_feasible(own, BOX, {**FACTS, "room": {"d": 10**9}})
+        check_feasible(own, BOX, known(FACTS, room={"d": 10**9}))
     assert "install mybench on the box" in caught.value.next_step
 
 
@@ -603,8 +604,8 @@ def test_its_version_is_a_checksum_unless_the_sweep_knows_better() -> None:
 
 def test_a_plan_runs_the_line_in_the_trials_own_directories() -> None:
     own = sweep(argv="mybench {directory} {output}/log")
-    programs = {**FACTS["programs"], "mybench": {}}
-    plan = make_plan(own, BOX, {**FACTS, "programs": programs, "room": {"d": 10**9}}, run_id="r", seed=1, owner="o")
+    programs = {**FACTS.programs.installed, "mybench": {}}
+    plan = make_plan(own, BOX, known(FACTS, programs=programs, room={"d": 10**9}), run_id="r", seed=1, owner="o")
     first = plan.trials[0]
     assert first.command.argv[0] == "mybench"
     assert first.command.argv[1].endswith(f"/{first.trial_id}")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from mountlab.box.facts import gather_script, parse_sections
 from mountlab.checks.outcome import Ended, judge
+from mountlab.core.box_facts import InstalledProgram
 from mountlab.core.errors import ParameterError, TrialError, in_one_line
 from mountlab.core.model import Program, Workload
 from mountlab.core.options import read_value
@@ -649,6 +650,6 @@ def test_the_version_is_found_in_what_a_program_says_of_itself(
     argv = ["sh", "-c", gather_script((), [program]), "facts", "", ""]
     done = subprocess.run(argv, env={"PATH": path}, capture_output=True, text=True, check=True)
     checksum = f"{hashlib.sha256(fake.read_bytes()).hexdigest()}  {fake}"
-    assert parse_sections(done.stdout)["programs"] == {
-        program.name: {"path": str(fake), "version": version or checksum}
+    assert parse_sections(done.stdout).programs.installed == {
+        program.name: InstalledProgram(path=str(fake), version=version or checksum)
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from facts import known
 from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.box.facts import gather_script
@@ -480,7 +481,7 @@ def test_a_box_without_it_refuses_the_sweep_with_how_to_get_it() -> None:
         "workloads": {"w": {"tool": "filebench", "workload": "seqread"}},
     }  # fmt: skip
     has = {name: {"path": f"/usr/bin/{name}", "version": "1"} for name in ("tar", "awk", "find", "setarch")}
-    facts = {"rights": "root", "user": "root", "programs": has, "package_manager": "apt"}
+    facts = known(rights="root", user="root", programs=has, package_manager="apt")
     with pytest.raises(PlanError, match="the box lacks filebench") as caught:
         check_feasible(resolve(raw, where="tests").sweep, load_box("local"), facts)
     assert caught.value.next_step.startswith("filebench is not packaged here: build the master branch")

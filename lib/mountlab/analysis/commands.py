@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.analysis.run_view import RunView
+from mountlab.core.box_facts import facts_of
 from mountlab.core.model import Workload
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.tools.fio_seeds import layout_of
@@ -80,7 +81,7 @@ class _Placed:
 
     @staticmethod
     def of(row: Mapping[Any, Any], info: Mapping[str, Any]) -> _Placed:
-        root = info.get("facts", {}).get("output_root")
+        root = facts_of(info).storage.output_root
         output = f"{root}/{info.get('run_id')}/{row['trial_id']}" if root else ""
         seed = row.get("seed")
         return _Placed(str(row["trial_id"]), output, None if seed is None or seed != seed else int(seed))
@@ -99,7 +100,7 @@ class _Placed:
 
 def general(text: str, setup: Setup, info: Mapping[str, Any]) -> str:
     """Return a command of a mount with placeholders for what is that mount's alone."""
-    root = info.get("facts", {}).get("mount_root")
+    root = facts_of(info).storage.mount_root
     for own, placeholder in (
         (f"{root}/{info.get('run_id')}" if root else "", RUN),
         (f"/dev/{setup.devices[0].name}" if setup.devices else "", DEVICE),

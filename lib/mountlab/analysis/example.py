@@ -14,6 +14,7 @@ from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Evidence, Moved
+from mountlab.core.box_facts import BoxFacts, RightsFacts
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
@@ -35,7 +36,7 @@ class ExampleRun:
     """`metric` or `metric/label` to its value in each block, in base units; the same in every cell."""
     of_cells: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     """Cell to figures of its own, in the place of these. NaN: the trial has no such figure."""
-    facts: Mapping[str, Any] = field(default_factory=lambda: {"rights": "root"})
+    facts: BoxFacts = field(default_factory=lambda: BoxFacts(rights=RightsFacts(level="root")))
     censored: Mapping[str, frozenset[int]] = field(default_factory=dict)
     caveats: Sequence[Caveat] = ()
     options: Sequence[OptionEvidence] = ()
@@ -63,7 +64,7 @@ class ExampleRun:
 
     @property
     def info(self) -> Mapping[str, Any]:
-        return {"run_id": "example", "box": {"name": "example"}, "facts": self.facts, "status": "complete"}
+        return {"run_id": "example", "box": {"name": "example"}, "facts": self.facts.as_record(), "status": "complete"}
 
     @cached_property
     def trials(self) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from mountlab.analysis.cells import OF_A_MOUNT, answer_labels, answer_metrics, b
 from mountlab.analysis.run_view import PilotRun
 from mountlab.analysis.same_cells import aligned_to
 from mountlab.core import numbers
+from mountlab.core.box_facts import BoxFacts, facts_of
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
@@ -105,7 +106,7 @@ class Forecast:
     0 where that is done already."""
 
 
-def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None = None) -> Forecast:
+def forecast(sweep: Sweep, pilot: PilotRun, *, facts: BoxFacts | None = None) -> Forecast:
     """Predict a sweep from an earlier run. `facts`: of the box on which the sweep will run, where they are known.
 
     Raises PlanError where no cell of the sweep has two trials in the pilot.
@@ -128,7 +129,11 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: Mapping[str, Any] | None =
         cells=len(sweep.cells),
         used=tuple(known.used),
         missing=tuple(c.id for c in sweep.cells if c.id not in known.used),
-        notes=(*_other_cells(sweep, pilot.sweep, known.used), *_other_box(pilot, facts or {}), *_timed_out(pilot)),
+        notes=(
+            *_other_cells(sweep, pilot.sweep, known.used),
+            *_other_box(pilot, facts or BoxFacts()),
+            *_timed_out(pilot),
+        ),
         comparisons=comparisons,
         level=level,
         expected_s=known.expected_s(typical),
@@ -373,10 +378,10 @@ def _timed_out(pilot: PilotRun) -> Iterator[str]:
         )
 
 
-def _other_box(pilot: PilotRun, facts: Mapping[str, Any]) -> Iterator[str]:
+def _other_box(pilot: PilotRun, facts: BoxFacts) -> Iterator[str]:
     if pilot.sweep.imported:
         yield "the pilot was imported: Mountlab did not measure it"
-    theirs = pilot.info.get("facts", {})
+    before = facts_of(pilot.info)
     for key in ("hostname", "kernel", "cpu_model"):
-        if facts.get(key) is not None and facts[key] != theirs.get(key):
-            yield f"another {key.replace('_', ' ')}: {theirs.get(key)} in the pilot, {facts[key]} now"
+        if facts.value(key) not in (None, before.value(key)):
+            yield f"another {key.replace('_', ' ')}: {before.value(key)} in the pilot, {facts.value(key)} now"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mountlab.core.box_facts import facts_of
 from mountlab.core.frames import pd
 from mountlab.core.model import Sweep, Workload
 from mountlab.filesystems.counters_over_time import OverTime, Points
@@ -89,16 +90,16 @@ def median_trials(
 
 def why_no_counters(info: Mapping[str, object], sweep: Sweep) -> str:
     """Return why the box's counters over time are not there, in a sentence; '' where they should be."""
-    facts = info.get("facts")
-    if sweep.imported or not isinstance(facts, Mapping):
+    if sweep.imported:
         return "The figures are from logs that were made elsewhere."
-    if "sampling_shell" not in facts:
+    programs = facts_of(info).programs
+    if "sampling_shell" not in programs.model_fields_set:
         return (
             "The run is of an earlier version of Mountlab, which read the box's counters before and after a trial only."
         )
     if not sweep.design.sample_every_s:
         return "The sweep asks for no counters inside of trials (design.sample_every: false)."
-    if not facts["sampling_shell"]:
+    if not programs.sampling_shell:
         return (
             "The box has no shell that can wait for a part of a second (bash, or that of busybox): its counters were "
             "read before and after each trial only."

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from mountlab.analysis.run_view import Measured
-from mountlab.checks.stated_facts import KEY
+from mountlab.core.box_facts import facts_of
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.shown import Several
@@ -92,9 +92,10 @@ class _Renamed:
 
     def _info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what imported logs state, too, under the labels that the workloads have now."""
-        facts = info.get("facts", {})
-        stated = {self._labels.get(label, label): own for label, own in (facts.get(KEY) or {}).items()}
-        return {**info, "facts": {**facts, KEY: stated}} if stated else info
+        facts = facts_of(info)
+        stated = {self._labels.get(label, label): own for label, own in (facts.surveyed.stated or {}).items()}
+        surveyed = facts.surveyed.model_copy(update={"stated": stated})
+        return {**info, "facts": replace(facts, surveyed=surveyed).as_record()} if stated else info
 
     def _sweep(self, sweep: Sweep) -> Sweep:
         workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)

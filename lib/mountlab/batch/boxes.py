@@ -5,7 +5,7 @@ The batch is one item a box, so that boxes are scheduled, resumed and reported a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.batch.batch_file import SWEEP_NOTEBOOK, Batch, Item, on_each_box, over_boxes
 from mountlab.batch.store import BatchDirectory
 from mountlab.core import disk
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabError, StoreError, in_one_line
 from mountlab.core.numbers import rough_duration
 from mountlab.core.safe_yaml import as_yaml
@@ -50,7 +51,7 @@ class PlannedBox:
     """What would run on one box, or why nothing can."""
 
     box: str
-    made: tuple[Plan, Mapping[str, Any]] | None = None
+    made: tuple[Plan, BoxFacts] | None = None
     """The plan, and the facts of the box."""
     error: MountlabError | None = None
 

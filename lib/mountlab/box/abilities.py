@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from mountlab.box.care import CheckRow
 from mountlab.box.connection import BoxConnection
 from mountlab.box.containment import ask_argv, offered
-from mountlab.box.facts import Facts
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
-from mountlab.box.tracing import TRACE_REASON, tracing_facts
+from mountlab.box.tracing import tracing_facts
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Program, Scalar
 from mountlab.filesystems import FAMILIES
@@ -46,9 +46,9 @@ DD_WORKLOADS: tuple[Mapping[str, Scalar], ...] = (
 """What the dd of a box may lack: the flush at the end of a write, direct I/O, cold reads again and again."""
 
 
-def abilities(connection: BoxConnection, facts: Facts) -> list[CheckRow]:
+def abilities(connection: BoxConnection, facts: BoxFacts) -> list[CheckRow]:
     """Return a row for each tool, for the file systems, and for what is recorded beside a trial. Changes nothing."""
-    root = facts["rights"] in ("root", "sudo")
+    root = facts.rights.as_root
     able = set(connection.run(("sh", "-c", PROBE, "mountlab-abilities"), root=root).text.splitlines())
     return [
         *(_tool_row(tool, connection, facts, root=root) for tool in TOOLS.own.values() if tool.programs),
@@ -62,7 +62,7 @@ def abilities(connection: BoxConnection, facts: Facts) -> list[CheckRow]:
     ]
 
 
-def _tool_row(tool: Tool, connection: BoxConnection, facts: Facts, *, root: bool) -> CheckRow:
+def _tool_row(tool: Tool, connection: BoxConnection, facts: BoxFacts, *, root: bool) -> CheckRow:
     name = f"tool {tool.name}"
     if lacking := _lacking(tool.programs, facts):
         return CheckRow(name, "limited", f"does not run: {lacking}", SEE_PROGRAMS)
@@ -81,15 +81,15 @@ def _tool_row(tool: Tool, connection: BoxConnection, facts: Facts, *, root: bool
     return CheckRow(name, "ok", "runs, also with direct I/O, and with cold reads again and again")
 
 
-def _lacking(programs: tuple[Program, ...], facts: Facts) -> str:
+def _lacking(programs: tuple[Program, ...], facts: BoxFacts) -> str:
     """Return what of these programs the box lacks, '' for nothing."""
-    reasons = {program.name: program.unfit(facts["programs"]) for program in programs}
-    absent = [name for name, reason in reasons.items() if name not in facts["programs"]]
+    reasons = {program.name: facts.programs.unfit(program) for program in programs}
+    absent = [name for name, reason in reasons.items() if name not in facts.programs.installed]
     unfit = [reason for name, reason in reasons.items() if reason and name not in absent]
     return "; ".join([*([f"without {', '.join(absent)}"] if absent else []), *unfit])
 
 
-def _filesystem_rows(facts: Facts) -> Iterator[CheckRow]:
+def _filesystem_rows(facts: BoxFacts) -> Iterator[CheckRow]:
     """Yield the types that work, and one row for each reason why others do not."""
     reasons = {kind: _reason(family, facts) for kind, family in FAMILIES.own.items()}
     works = [kind for kind, (reason, _) in reasons.items() if not reason]
@@ -97,18 +97,16 @@ def _filesystem_rows(facts: Facts) -> Iterator[CheckRow]:
     for reason in dict.fromkeys(reason for reason in reasons.values() if reason[0]):
         kinds = sorted(kind for kind, other in reasons.items() if other == reason)
         yield CheckRow("types", "limited", f"not {', '.join(kinds)}: {reason[0]}", reason[1])
-    if loop := "the kernel has no loop devices" if not facts["loop_devices"] else _lacking((LOSETUP,), facts):
-        mend = "loop devices: see above" if not facts["loop_devices"] else SEE_PROGRAMS
+    if loop := "the kernel has no loop devices" if not facts.kernel.loop_devices else _lacking((LOSETUP,), facts):
+        mend = "loop devices: see above" if not facts.kernel.loop_devices else SEE_PROGRAMS
         yield CheckRow("types", "limited", f"none on images (key image): {loop}", mend)
 
 
-def _reason(family: Family, facts: Facts) -> tuple[str, str]:
+def _reason(family: Family, facts: BoxFacts) -> tuple[str, str]:
     """Return why no file system of this family can be measured, and what mends it; '' and '' where one can."""
-    if family.needs_root and (facts["rights"] == "none" or facts.get("may_mount") is False):
+    if family.needs_root and (not facts.rights.privileged or facts.rights.cannot_mount):
         return "mounting needs root", SEE_RIGHTS
-    known = facts["kernel_filesystems"]
-    absent = [kind for kind in family.kernel_types if known is not None and kind not in known]
-    if absent:
+    if absent := facts.kernel.lacks(family.kernel_types):
         return f"the kernel has no {', '.join(absent)}", "file systems: see above"
     if never := family.unavailable(Filesystem(name=family.type, type=family.type, over=BELOW), facts):
         return never, ""
@@ -134,17 +132,17 @@ def _counters_row(able: set[str]) -> CheckRow:
     return CheckRow("counters", "limited" if lacks else "ok", seen, mend)
 
 
-def _over_time_row(facts: Facts) -> CheckRow:
-    if shell := facts["sampling_shell"]:
+def _over_time_row(facts: BoxFacts) -> CheckRow:
+    if shell := facts.programs.sampling_shell:
         return CheckRow("over time", "ok", f"counters during a trial, by {shell}")
     seen = "no counters during a trial: no shell of the box waits for a part of a second"
     return CheckRow("over time", "limited", seen, "install bash or busybox")
 
 
-def _log_row(able: set[str], facts: Facts) -> CheckRow:
+def _log_row(able: set[str], facts: BoxFacts) -> CheckRow:
     if "logs" in able:
         return CheckRow("kernel log", "ok", "what the kernel complains of during a trial is kept")
-    if facts["rights"] == "helper":
+    if facts.rights.level == "helper":
         return CheckRow("kernel log", "ok", "by the helper, what the kernel complains of during a trial is kept")
     return CheckRow("kernel log", "limited", "cannot be read: what the kernel complains of is not kept", SEE_RIGHTS)
 
@@ -158,10 +156,10 @@ def _processes_row(connection: BoxConnection, *, root: bool) -> CheckRow:
     return CheckRow("processes", "limited", seen, "unshare of util-linux, and a kernel that permits PID namespaces")
 
 
-def _tracing_row(connection: BoxConnection, facts: Facts) -> CheckRow:
+def _tracing_row(connection: BoxConnection, facts: BoxFacts) -> CheckRow:
     lacking = _lacking(TRACING_PROGRAMS, facts)
-    reason = lacking or tracing_facts(connection)[TRACE_REASON]
+    reason = lacking or tracing_facts(connection).trace_reason
     if reason:
-        mend = SEE_PROGRAMS if lacking else SEE_RIGHTS if facts["rights"] in ("none", "helper") else ""
+        mend = SEE_PROGRAMS if lacking else SEE_RIGHTS if facts.rights.level in ("none", "helper") else ""
         return CheckRow("tracing", "limited", f"no `mountlab explain`: {reason}", mend)
     return CheckRow("tracing", "ok", "`mountlab explain` works")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from mountlab.box.connection import BoxConnection, checked
-from mountlab.box.facts import UNKNOWN, Facts, show
 from mountlab.box.helper import PROGRAM as HELPER
-from mountlab.box.machine_parsers import debug_options, memory_limit
 from mountlab.box.roots import check as check_roots
 from mountlab.box.scripts import script_text
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
-from mountlab.core.model import Box, Program
+from mountlab.core.model import Box, Program, Rights
 from mountlab.core.units import GIB, MIB, format_bytes
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, read_permission, read_refusal
@@ -23,6 +22,7 @@ CheckState = Literal["ok", "missing", "limited"]
 Ask = Callable[[str], bool]
 """Puts a question to the user and gives whether the answer was yes."""
 
+UNKNOWN = "unknown"
 MIN_FREE_BYTES = 2 * GIB
 """Below the mount root: the image of the demo, with room to spare."""
 MIN_OUTPUT_BYTES = 64 * MIB
@@ -45,7 +45,7 @@ class CheckRow:
 
 
 def check(
-    connection: BoxConnection, facts: Facts, needs: Iterable[Program], types: Mapping[str, bool]
+    connection: BoxConnection, facts: BoxFacts, needs: Iterable[Program], types: Mapping[str, bool]
 ) -> list[CheckRow]:
     """Return whether the box is fit for the programs `needs` and for kernel file systems `types`: type to whether any
     box should have it. Changes nothing."""
@@ -57,29 +57,30 @@ def check(
         _output_root_row(box, facts),
         *_refused_root_rows(connection, facts),
         *_kernel_rows(facts, dict(sorted(types.items()))),
-        *(_scratch_row(connection, device, facts["rights"]) for device in box.block_devices.items()),
+        *(_scratch_row(connection, device, facts.rights.level) for device in box.block_devices.items()),
         *(_program_row(program, facts) for program in needs),
     ]
 
 
-def _machine_rows(facts: Facts) -> Iterator[CheckRow]:
-    kernel = f"{show('kernel', facts['kernel'])} on {show('machine', facts['machine'])}, {show('os', facts['os'])}"
-    debugging = debug_options(facts)
+def _machine_rows(facts: BoxFacts) -> Iterator[CheckRow]:
+    kernel = f"{facts.kernel.release or UNKNOWN} on {facts.processors.architecture or UNKNOWN}"
+    kernel = f"{kernel}, {facts.kernel.os or UNKNOWN}"
+    debugging = facts.kernel.debug_options
     if debugging:
         seen = f"{kernel}; it looks for its own mistakes ({', '.join(debugging)}), which takes time"
         yield CheckRow("kernel", "limited", seen, "a kernel that was built without them")
     else:
-        yield CheckRow("kernel", "ok" if facts["kernel"] else "limited", kernel)
+        yield CheckRow("kernel", "ok" if facts.kernel.release else "limited", kernel)
     yield _memory_row(facts)
 
 
-def _memory_row(facts: Facts) -> CheckRow:
-    free = facts["memory_available_bytes"]
+def _memory_row(facts: BoxFacts) -> CheckRow:
+    free = facts.memory.available_bytes
     seen = (
-        f"{show('memory_bytes', facts['memory_bytes'])}, {show('memory_available_bytes', free)} available; "
-        f"{show('cpus', facts['cpus'])} x {show('cpu_model', facts['cpu_model'])}"
+        f"{_size(facts.memory.total_bytes)}, {_size(free)} available; "
+        f"{facts.processors.count or UNKNOWN} x {facts.processors.model or UNKNOWN}"
     )
-    limit = memory_limit(facts)
+    limit = facts.memory_limit
     if limit is not None:
         seen = f"{seen}; the session may use {format_bytes(float(limit))}"
         return CheckRow("memory", "limited", seen, "raise memory.max of the session's control group")
@@ -88,23 +89,27 @@ def _memory_row(facts: Facts) -> CheckRow:
     return CheckRow("memory", "ok", seen)
 
 
-def _rights_row(box: Box, facts: Facts) -> CheckRow:
-    seen = f"{facts['rights']}, as {facts['user'] or UNKNOWN}"
-    if facts.get("may_mount") is False:
+def _size(size_bytes: int | None) -> str:
+    return UNKNOWN if size_bytes is None else format_bytes(float(size_bytes))
+
+
+def _rights_row(box: Box, facts: BoxFacts) -> CheckRow:
+    seen = f"{facts.rights.level}, as {facts.rights.user or UNKNOWN}"
+    if facts.rights.cannot_mount:
         confined = f"{seen}, in a container without CAP_SYS_ADMIN: only file systems of type dir can be measured"
         return CheckRow("rights", "limited", confined, "start it with more rights (`--privileged`), or use the host")
-    if facts["rights"] == "helper":
+    if facts.rights.level == "helper":
         return CheckRow("rights", "ok", f"{seen}: tools as that user, as root only what {HELPER} permits")
-    if facts["rights"] != "none":
+    if facts.rights.privileged:
         return CheckRow("rights", "ok", seen)
-    sudoers = f"echo '{facts['user']} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/mountlab"
+    sudoers = f"echo '{facts.rights.user} ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/mountlab"
     mend = sudoers if box.become != "none" else f"params/boxes/{box.name}.yml says `become: none`; `auto` allows more"
     return CheckRow("rights", "limited", f"{seen}: only file systems of type dir can be measured", mend)
 
 
-def _mount_root_row(box: Box, facts: Facts) -> CheckRow:
-    free, fstype = facts["mount_root_free_bytes"], facts["mount_root_fstype"]
-    seen = f"{facts['mount_root']}: {show('mount_root_free_bytes', free)} free on {fstype or UNKNOWN}"
+def _mount_root_row(box: Box, facts: BoxFacts) -> CheckRow:
+    free, fstype = facts.storage.mount_root_free_bytes, facts.storage.mount_root_fstype
+    seen = f"{facts.storage.mount_root}: {_size(free)} free on {fstype or UNKNOWN}"
     mend = f"params/boxes/{box.name}.yml: mount_root: a directory on a disk with {format_bytes(MIN_FREE_BYTES)} free"
     if fstype in ("tmpfs", "ramfs"):
         return CheckRow("mount root", "limited", f"{seen}: images there are in memory, not on a disk", mend)
@@ -113,9 +118,9 @@ def _mount_root_row(box: Box, facts: Facts) -> CheckRow:
     return CheckRow("mount root", "ok", seen)
 
 
-def _output_root_row(box: Box, facts: Facts) -> CheckRow:
-    free, fstype = facts["output_root_free_bytes"], facts["output_root_fstype"]
-    seen = f"{facts['output_root']}: {show('output_root_free_bytes', free)} free on {fstype or UNKNOWN}"
+def _output_root_row(box: Box, facts: BoxFacts) -> CheckRow:
+    free, fstype = facts.storage.output_root_free_bytes, facts.storage.output_root_fstype
+    seen = f"{facts.storage.output_root}: {_size(free)} free on {fstype or UNKNOWN}"
     mend = f"params/boxes/{box.name}.yml: output_root: a directory in memory (tmpfs), such as /dev/shm/mountlab"
     if fstype not in ("tmpfs", "ramfs"):
         return CheckRow("output root", "limited", f"{seen}: what tools write there may disturb the measurement", mend)
@@ -124,36 +129,35 @@ def _output_root_row(box: Box, facts: Facts) -> CheckRow:
     return CheckRow("output root", "ok", seen)
 
 
-def _refused_root_rows(connection: BoxConnection, facts: Facts) -> Iterator[CheckRow]:
+def _refused_root_rows(connection: BoxConnection, facts: BoxFacts) -> Iterator[CheckRow]:
     """Yield a root that a run would refuse."""
     try:
-        check_roots(connection, facts["mount_root"], facts["output_root"])
+        check_roots(connection, *facts.storage.roots)
     except UnsafeError as error:
         yield CheckRow("roots", "missing", error.got, f"{error.where}: {error.next_step}")
 
 
-def _kernel_rows(facts: Facts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
-    has = facts["kernel_filesystems"]
-    if types and has is None:
+def _kernel_rows(facts: BoxFacts, types: Mapping[str, bool]) -> Iterator[CheckRow]:
+    if types and facts.kernel.filesystems is None:
         yield CheckRow("file systems", "limited", UNKNOWN)
     elif types:
-        absent = [fstype for fstype in types if fstype not in has]
+        absent = facts.kernel.lacks(tuple(types))
         seen = "; ".join(
             f"{word}: {', '.join(names)}"
-            for word, names in (("has", [t for t in types if t in has]), ("has not", absent))
+            for word, names in (("has", [fstype for fstype in types if fstype not in absent]), ("has not", absent))
             if names
         )
         mend = f"a kernel with {', '.join(absent)} (or its modules), or sweeps without" if absent else ""
         unfit = any(types[fstype] for fstype in absent)
         yield CheckRow("file systems", "missing" if unfit else "limited" if absent else "ok", seen, mend)
-    if facts["loop_devices"]:
+    if facts.kernel.loop_devices:
         yield CheckRow("loop devices", "ok", "available")
     else:
         mend = "modprobe loop (as root); or use a scratch device"
         yield CheckRow("loop devices", "limited", "not available: no file systems on images", mend)
 
 
-def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: str) -> CheckRow:
+def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: Rights | None) -> CheckRow:
     """Return the guard's answer on a device, which it only reads, and the command that would give it to Mountlab."""
     name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":
@@ -165,15 +169,15 @@ def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: st
     return CheckRow(name, "missing", f"{device}: {refusal.found}", refusal.next_step(connection.box, device))
 
 
-def _program_row(program: Program, facts: Facts) -> CheckRow:
-    found = facts["programs"].get(program.name)
-    reason = program.unfit(facts["programs"])
-    seen = f"{found['version'] or 'version unknown'} ({found['path']})" if found else reason
+def _program_row(program: Program, facts: BoxFacts) -> CheckRow:
+    installed = facts.programs.installed.get(program.name)
+    reason = facts.programs.unfit(program)
+    seen = f"{installed.version or 'version unknown'} ({installed.path})" if installed else reason
     if not reason:
         return CheckRow(program.name, "ok", seen)
-    if found:
+    if installed:
         seen = f"{seen}: {reason}"
-    manager = facts["package_manager"]
+    manager = facts.programs.package_manager
     package = program.packages.get(manager or "")
     if program.by_hand(manager):
         return CheckRow(program.name, "limited", "not found: sweeps that need it cannot be run", program.hint)
@@ -183,7 +187,7 @@ def _program_row(program: Program, facts: Facts) -> CheckRow:
         return CheckRow(
             program.name, "missing", seen, f"install {program.name}: no package of it is known here{elsewhere}"
         )
-    sudo = "" if facts["rights"] == "root" else "sudo "
+    sudo = "" if facts.rights.level == "root" else "sudo "
     return CheckRow(program.name, "missing", seen, sudo + shlex.join(install_words(manager, [package])))
 
 
@@ -211,7 +215,7 @@ def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
 
 
 def prepare(
-    connection: BoxConnection, facts: Facts, needs: Iterable[Program], *, yes: bool, ask: Ask
+    connection: BoxConnection, facts: BoxFacts, needs: Iterable[Program], *, yes: bool, ask: Ask
 ) -> tuple[str, ...]:
     """Install what is missing of `needs` by the box's package manager; gives the packages, () if none or if refused.
 
@@ -219,13 +223,13 @@ def prepare(
     when the installation fails.
     """
     box = connection.box
-    absent = [program for program in needs if program.unfit(facts["programs"])]
-    absent = [program for program in absent if not program.by_hand(facts["package_manager"])]
+    absent = [program for program in needs if facts.programs.unfit(program)]
+    absent = [program for program in absent if not program.by_hand(facts.programs.package_manager)]
     if not absent:
         return ()
     manager, packages = _packages(box, facts, absent)
     words = shlex.join(install_words(manager, packages))
-    if facts["rights"] in ("none", "helper"):
+    if facts.rights.level in ("none", "helper"):
         raise PlanError(
             f"installing {', '.join(packages)} needs root, and there is neither root nor password-less sudo",
             where=f"box {box.name}",
@@ -238,8 +242,8 @@ def prepare(
     return packages
 
 
-def _packages(box: Box, facts: Mapping[str, Any], absent: Sequence[Program]) -> tuple[str, tuple[str, ...]]:
-    manager = facts["package_manager"]
+def _packages(box: Box, facts: BoxFacts, absent: Sequence[Program]) -> tuple[str, tuple[str, ...]]:
+    manager = facts.programs.package_manager
     names = ", ".join(program.name for program in absent)
     if manager is None:
         raise PlanError(

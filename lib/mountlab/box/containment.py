@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountChanged
 
 CGROUPS = "/sys/fs/cgroup"
 """Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
 LAST_RESORT = "environment"
 """What holds processes where a box has neither."""
-NAMESPACES = "namespaces"
-"""Of the facts: variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
 _MOUNTS = "-m --propagation slave"
 """What others unmount on the box goes there too: else their disks would stay busy as long as the trial takes."""
 _ALONE = f"{_MOUNTS} -p -f --mount-proc"
@@ -78,7 +76,6 @@ def spoilt(files: Mapping[str, bytes]) -> bool:
     return "mount_spoilt" in files or "not_writable" in files
 
 
-def namespaces(facts: Mapping[str, Any]) -> dict[str, str]:
+def namespaces(facts: BoxFacts) -> dict[str, str]:
     """Return the variables of contain.sh. Facts of before this was asked offer nothing."""
-    known = facts.get(NAMESPACES) or {}
-    return {variable: known.get(variable, "") for variable in OFFERS}
+    return {variable: facts.surveyed.namespaces.get(variable, "") for variable in OFFERS}

@@ -11,7 +11,7 @@ from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.facts import roots
 from mountlab.box.scripts import script_text
 from mountlab.core.errors import BoxError, LeftoverError
-from mountlab.filesystems.evidence import unescape
+from mountlab.core.mountinfo import unescape
 from mountlab.filesystems.ownership import ownership_functions
 
 CLEAN_TIMEOUT_S = 300.0

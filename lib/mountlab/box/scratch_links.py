@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mountlab.box.connection import BoxConnection, checked
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Sweep
 from mountlab.core.units import SECTOR_BYTES, format_bytes
@@ -27,7 +25,7 @@ done
 MOST = 12
 
 
-def check_links(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+def check_links(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> None:
     """Raise PlanError for a scratch device of the sweep whose name is not on the box."""
     wanted = _wanted(sweep, connection, facts)
     if not wanted:
@@ -42,7 +40,7 @@ def check_links(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any
             raise _absent(connection.box.name, name, f"{device} {missing[device]}", there)
 
 
-def _wanted(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, str]:
+def _wanted(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> dict[str, str]:
     """Label in the box file to the name of the device."""
     listed = connection.box.block_devices
     here = [fs.over or fs for fs in sweep.filesystems if not FAMILIES[fs.type].unavailable(fs, facts)]

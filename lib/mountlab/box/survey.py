@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mountlab.box.connection import BoxConnection
-from mountlab.box.containment import NAMESPACES, ask_argv, offered
+from mountlab.box.containment import ask_argv, offered
 from mountlab.box.tracing import tracing_facts
+from mountlab.core.box_facts import BoxFacts, Surveyed
 from mountlab.core.errors import BoxTimeout, CommandError, PlanError, UnsafeError
 from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.core.units import KIB
@@ -62,11 +62,9 @@ class _Verdict:
         return f"{'its journal ' if self.use.journal else ''}{self.use.device}: {self.found}; {then}"
 
 
-def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts, with `room` (file system name to bytes that may be written), `devices` (file system name to the
-    guard's report on its scratch devices), `device_ids` (scratch name to the identity of the device), `device_dax` (to
-    whether it has DAX, where that is asked for), `namespaces` (mountlab.box.containment) and, where the sweep explains,
-    what mountlab.box.tracing knows. Reads only.
+def survey(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> BoxFacts:
+    """Return the facts with what a plan of the sweep must know of its directories and scratch devices, and, where the
+    sweep explains, what mountlab.box.tracing knows. Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
@@ -75,7 +73,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     on_image = {fs.name for fs in sweep.filesystems if (fs.over or fs).image_dir}
     room = {name: size for name, (size, _) in found.items() if name not in on_image}
     images = {name: size for name, (size, _) in found.items() if name in on_image}
-    in_memory = [_directory_of(fs) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
+    in_memory = [str(_directory_of(fs)) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
     verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
     _stop_at_refusals(verdicts, connection.box)
     devices: dict[str, str] = {}
@@ -89,25 +87,26 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) ->
     }
     identities = {verdict.use.name: verdict.identity for verdict in verdicts}
     _stop_at_twins(verdicts)
-    return {
-        **facts,
-        "room": room,
-        "devices": devices,
-        "device_ids": identities,
-        "image_room": images,
-        "memory_directories": in_memory,
-        "device_dax": _dax(sweep, verdicts, connection),
-        # As the user that tools run as.
-        NAMESPACES: offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
-        **(tracing_facts(connection) if sweep.design.explain else {}),
-    }
+    facts = facts.with_survey(
+        Surveyed(
+            room=room,
+            devices=devices,
+            device_ids=identities,
+            image_room=images,
+            memory_directories=tuple(in_memory),
+            device_dax=_dax(sweep, verdicts, connection),
+            # As the user that tools run as.
+            namespaces=offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
+        )
+    )
+    return facts.with_survey(tracing_facts(connection)) if sweep.design.explain else facts
 
 
 WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
 """The address from which this machine would talk to another one."""
 
 
-def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, list[str]]:
+def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, tuple[str, ...]]:
     """Return file system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError
     for a client without a route to it."""
     found: dict[str, list[str]] = {}
@@ -123,7 +122,7 @@ def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, list[
                     evidence=done.error_text,
                 )
             found.setdefault(fs.name, []).append(done.text.split()[0])
-    return found
+    return {name: tuple(addresses) for name, addresses in found.items()}
 
 
 def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
@@ -134,7 +133,7 @@ def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> d
     return {name: text == "1" for name, text in answers.items() if text in ("0", "1")}
 
 
-def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> None:
+def _check_tools(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> None:
     """Raise ParameterError for an option that the box's own program does not know."""
     helps: dict[str, str] = {}
     for workload in sweep.workloads:
@@ -146,11 +145,11 @@ def _check_tools(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, An
         tool.check_help(workload.options, helps[tool.name], where=f"workloads.{workload.name}")
 
 
-def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts: Mapping[str, Any]) -> str:
+def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts: BoxFacts) -> str:
     """Return how the box's own program describes its options. Raises BoxTimeout where that takes too long."""
     limit_s = HELP_S + HELP_OF_OPTION_S * len(argv)
     try:
-        done = connection.run(argv, root=_root(facts), timeout_s=limit_s)
+        done = connection.run(argv, root=facts.rights.privileged, timeout_s=limit_s)
     except BoxTimeout as error:
         raise BoxTimeout(
             f"the box's {tool.name} did not list its options in {limit_s:g} s",
@@ -178,12 +177,12 @@ def _directory_of(fs: Filesystem) -> str | None:
     return SHM if backed.type == "shmfs" and backed.size_bytes is None else backed.image_dir
 
 
-def _directory(fs: Filesystem, connection: BoxConnection, facts: Mapping[str, Any]) -> tuple[int, str]:
+def _directory(fs: Filesystem, connection: BoxConnection, facts: BoxFacts) -> tuple[int, str]:
     """Return the room in that directory, and the type of the file system that holds it."""
     directory = _directory_of(fs)
     if directory in (None, "."):
-        return int(facts["mount_root_free_bytes"]), str(facts.get("mount_root_fstype"))
-    done = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=_root(facts))
+        return facts.storage.mount_root_free_bytes or 0, facts.storage.mount_root_fstype or ""
+    done = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=facts.rights.privileged)
     if not done.ok:
         key = "image_dir" if (fs.over or fs).image_dir else "path"
         raise PlanError(
@@ -210,7 +209,7 @@ def _stop_at_twins(verdicts: list[_Verdict]) -> None:
             )
 
 
-def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> Iterator[_Use]:
+def _uses(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> Iterator[_Use]:
     """Yield every scratch device that is a block device, in the order of the sweep."""
     listed = connection.box.block_devices
     for fs in sweep.filesystems:
@@ -224,8 +223,10 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: Mapping[str, Any]) -> 
             yield _Use(fs.name, backed.journal_device, listed[backed.journal_device], journal=True)
 
 
-def _verdict(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> _Verdict:
-    done = connection.run(script_argv("guard.sh", use.device, "", ""), root=_root(facts), timeout_s=LOOK_TIMEOUT_S)
+def _verdict(use: _Use, connection: BoxConnection, facts: BoxFacts) -> _Verdict:
+    done = connection.run(
+        script_argv("guard.sh", use.device, "", ""), root=facts.rights.privileged, timeout_s=LOOK_TIMEOUT_S
+    )
     if not done.ok:
         refusal = read_refusal(done.error_text)
         return _Verdict(use, refusal.found, refusal=refusal)
@@ -247,12 +248,8 @@ def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
         )
 
 
-def _usable(use: _Use, connection: BoxConnection, facts: Mapping[str, Any]) -> int:
-    done = connection.run(("blockdev", "--getsize64", use.device), root=_root(facts))
+def _usable(use: _Use, connection: BoxConnection, facts: BoxFacts) -> int:
+    done = connection.run(("blockdev", "--getsize64", use.device), root=facts.rights.privileged)
     if not done.ok:
         raise CommandError(f"the size of {use.device} cannot be read", evidence=done.error_text)
     return int(done.text) - MARK_BYTES if use.raw else int(int(done.text) * USABLE)
-
-
-def _root(facts: Mapping[str, Any]) -> bool:
-    return bool(facts["rights"] != "none")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from mountlab.box.connection import BoxConnection, Completed
-from mountlab.box.fact_parsers import SYS_ADMIN
+from mountlab.core.box_facts.rights import SYS_ADMIN
+from mountlab.core.box_facts.surveyed import Surveyed
 from mountlab.core.model import Program, everywhere
 from mountlab.tracing.events import EVENTS, missing
 
-TRACE_EVENTS, TRACE_REASON = "trace_events", "trace_reason"
-"""Of the facts: the events of EVENTS that the box has; and why it cannot be traced, '' where it can."""
 AROUND = "unshare -m --propagation slave"
 """What is mounted for perf is seen by perf alone, and goes with it; what others unmount goes there too."""
 PROGRAMS = (
@@ -25,14 +23,17 @@ ASK_TIMEOUT_S = 60.0
 _PERFMON = 38
 
 
-def tracing_facts(connection: BoxConnection) -> dict[str, Any]:
-    """Return TRACE_EVENTS and TRACE_REASON of a box. Records nothing that is kept, and leaves nothing there."""
+def tracing_facts(connection: BoxConnection) -> Surveyed:
+    """Return which events of EVENTS a box has, and why it cannot be traced. Records nothing that is kept, and leaves
+    nothing there."""
     if connection.rights == "none":
-        return {TRACE_EVENTS: [], TRACE_REASON: "tracing needs root or password-less sudo on the box"}
+        return Surveyed(trace_events=(), trace_reason="tracing needs root or password-less sudo on the box")
     argv = ("sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS))
     done = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
     _, refused, why = done.error_text.strip().partition("refused: ")
-    return {TRACE_EVENTS: [], TRACE_REASON: f"the helper of the box refuses: {why}"} if refused else answered(done)
+    if refused:
+        return Surveyed(trace_events=(), trace_reason=f"the helper of the box refuses: {why}")
+    return answered(done)
 
 
 def script(name: str) -> str:
@@ -40,15 +41,15 @@ def script(name: str) -> str:
     return files("mountlab").joinpath("box", name).read_text()
 
 
-def answered(done: Completed) -> dict[str, Any]:
-    """Return the facts that the answer of a box gives."""
+def answered(done: Completed) -> Surveyed:
+    """Return what the answer of a box gives."""
     said: dict[str, list[str]] = {}
     for line in done.text.splitlines():
         word, _, rest = line.partition(" ")
         said.setdefault(word, []).append(rest)
     known = {event.name for event in EVENTS}
     events = [name for name in said.get("event", []) if name in known]
-    return {TRACE_EVENTS: events, TRACE_REASON: _reason(said, events)}
+    return Surveyed(trace_events=tuple(events), trace_reason=_reason(said, events))
 
 
 def _reason(said: Mapping[str, list[str]], events: list[str]) -> str:

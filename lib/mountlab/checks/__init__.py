@@ -30,11 +30,12 @@ from mountlab.checks import (
     work,
 )
 from mountlab.checks.asked import asks_direct
-from mountlab.checks.base import CaveatKind, Check, Evidence, Facts, fills_memory, stays_in_memory
+from mountlab.checks.base import CaveatKind, Check, Evidence, fills_memory, stays_in_memory
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.shape import steadiness
 from mountlab.checks.traffic import Moved, device_bytes, moved
 from mountlab.core import plugins
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, PlanError, PluginError
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Sweep
@@ -185,7 +186,7 @@ def _look_of_plugin(
         return [], error.in_short
 
 
-def foresee(sweep: Sweep, facts: Facts) -> list[Caveat]:
+def foresee(sweep: Sweep, facts: BoxFacts) -> list[Caveat]:
     """Return the caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
     found = [caveat for check in CHECKS.own.values() for caveat in check.foreseen(sweep, facts)]
     for entry, part in CHECKS.usable():
@@ -204,7 +205,7 @@ def _sorted(caveats: list[Caveat], *, strict: bool) -> list[Caveat]:
     return sorted(judged, key=lambda each: _WORST_FIRST[each.severity])
 
 
-def refuse_foreseen(sweep: Sweep, facts: Facts) -> None:
+def refuse_foreseen(sweep: Sweep, facts: BoxFacts) -> None:
     """Raise PlanError where a strict design is certain to end in an error."""
     errors = [each for each in foresee(sweep, facts) if each.severity == "error"] if sweep.design.strict else []
     if errors:

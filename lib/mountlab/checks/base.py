@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
@@ -17,7 +18,6 @@ from mountlab.tools.fio_series import Series
 from mountlab.tools.precondition import Rounds
 
 T = TypeVar("T")
-Facts = Mapping[str, Any]
 Direction = Literal["read", "write"]
 SIDES: tuple[Direction, ...] = ("read", "write")
 
@@ -57,7 +57,7 @@ class Evidence:
     answer_metrics: Mapping[str, tuple[str, ...]]
     """Workload label to the metrics that the answer is about."""
     options: list[OptionEvidence]
-    facts: Facts
+    facts: BoxFacts
     in_effect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """File system name to the mount options in effect, and their values."""
     fstypes: Mapping[str, str] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class Doubt:
 
 
 Find = Callable[[Evidence], Iterator[Doubt]]
-Foresee = Callable[[Sweep, Facts], Iterator[Doubt]]
+Foresee = Callable[[Sweep, BoxFacts], Iterator[Doubt]]
 Blind = Callable[[Evidence], str | None]
 
 
@@ -222,7 +222,7 @@ class Check:
     def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
         return map(self._caveat, self.find(evidence))
 
-    def foreseen(self, sweep: Sweep, facts: Facts) -> Iterator[Caveat]:
+    def foreseen(self, sweep: Sweep, facts: BoxFacts) -> Iterator[Caveat]:
         return map(self._caveat, self.foresee(sweep, facts) if self.foresee else ())
 
     def _caveat(self, doubt: Doubt) -> Caveat:
@@ -258,7 +258,7 @@ def standing(
         return foresee(evidence.sweep, evidence.facts)
 
     def blind(evidence: Evidence) -> str | None:
-        return f"the box does not tell ({needs})" if needs and evidence.facts.get(needs) is None else None
+        return f"the box does not tell ({needs})" if needs and evidence.facts.value(needs) is None else None
 
     find.__doc__ = foresee.__doc__
     return Check(code, find, advice, severities=severities, blind=blind, foresee=foresee)
@@ -287,11 +287,11 @@ def in_memory(fs: Filesystem) -> bool:
     return FAMILIES[(fs.over or fs).type].in_memory
 
 
-def stays_in_memory(fs: Filesystem, facts: Facts) -> bool:
+def stays_in_memory(fs: Filesystem, facts: BoxFacts) -> bool:
     """Return the same, or whether it is a directory of such a file system: what is read of it cannot be cold."""
     lower = fs.over or fs
     directory = (lower.path or ".") if lower.type in ("dir", "bind") else None
-    return in_memory(fs) or directory in facts.get("memory_directories", ())
+    return in_memory(fs) or directory in facts.surveyed.memory_directories
 
 
 def fills_memory(fs: Filesystem) -> bool:

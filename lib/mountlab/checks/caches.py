@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from mountlab.box.machine_parsers import memory_limit
 from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
 from mountlab.checks.base import (
     SIDES,
@@ -13,7 +11,6 @@ from mountlab.checks.base import (
     Direction,
     Doubt,
     Evidence,
-    Facts,
     from_counters,
     in_memory,
     of_trials,
@@ -29,6 +26,7 @@ from mountlab.checks.traffic import (
     no_traffic,
     range_of,
 )
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_bytes
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
@@ -62,7 +60,7 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def will_not_flush(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_not_flush(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Writes that nothing flushes before the clock of the tool stops."""
     for cell in sweep.cells:
         loose = [each for each in streams(cell.workload) if each.writes and not each.flushed]
@@ -89,9 +87,9 @@ def _of_side(evidence: Evidence, cell: Cell, side: str) -> str:
     return side if any(metric.startswith(side) for metric in metrics) else ""
 
 
-def will_fit_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def will_fit_in_memory(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Buffered reads, again and again or of what was just written, of less than the memory holds."""
-    memory = float(memory_limit(facts) or facts.get("memory_bytes") or 0)
+    memory = float(facts.memory_limit or facts.memory.total_bytes or 0)
     for cell in sweep.cells if memory and not sweep.imported else ():
         size, why = holds_bytes(cell.workload), _why_cached(cell, sweep)
         if why and size < memory and not in_memory(cell.filesystem):
@@ -187,7 +185,7 @@ def _resident_shares(evidence: Evidence, cell: Cell) -> list[float]:
     return shares
 
 
-def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def direct_in_memory(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Direct I/O on a file system that has no device to go to."""
     for cell in sweep.cells:
         if not sweep.imported and in_memory(cell.filesystem) and asks_direct(cell.workload):
@@ -199,7 +197,7 @@ def direct_in_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
             )
 
 
-def direct_will_be_cached(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def direct_will_be_cached(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Direct I/O on a file system in memory, or on ext4 that is asked for data=journal."""
     yield from direct_in_memory(sweep, facts)
     for cell in sweep.cells:
@@ -223,7 +221,7 @@ def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
-def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def whole_machine_flushes(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """fs_mark with a method that calls sync(), which writes out every file system of the machine.
 
     fs_mark's `sync` is a method that calls `sync()`.
@@ -238,9 +236,9 @@ def whole_machine_flushes(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
             )
 
 
-def will_not_be_cold(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def will_not_be_cold(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Without root the caches of the box cannot be dropped."""
-    if facts.get("rights") == "none" and sweep.design.drop_caches:
+    if facts.rights.level == "none" and sweep.design.drop_caches:
         yield Doubt.of_run(f"without root {_EVICTED}")
 
 
@@ -251,7 +249,7 @@ def not_cold(evidence: Evidence) -> Iterator[Doubt]:
     drove a workload; each is named. Only the pages of the measured files were evicted.
     """
     yield from will_not_be_cold(evidence.sweep, evidence.facts)
-    rootless = evidence.facts.get("rights") == "none"
+    rootless = evidence.facts.rights.level == "none"
     for cell, trials in evidence.seen():
         kept = {"the box": [name for name, each in trials if each.cache == FADVISE and not rootless]}
         for client in cell.workload.clients:
@@ -308,26 +306,13 @@ def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, floa
         yield from ((side, bytes_of(traffic[chain[-1]], side) / seconds, limit, what) for side in sides)
 
 
-def disk_of(name: str, facts: Facts) -> Mapping[str, Any]:
-    """Return what the facts know of the disk with this name, or of the one that the partition is on; {} where
-    nothing."""
-    devices: dict[Any, Mapping[str, Any]] = {each["name"]: each for each in facts.get("block_devices") or ()}
-    found = devices.get(name, {})
-    return devices.get(found.get("parent"), {}) if found.get("type") == "part" else found
-
-
-def _limits(name: str, facts: Facts) -> Iterator[tuple[float, str]]:
-    disk = disk_of(name, facts)
-    if disk.get("rotational") and disk.get("type") == "disk":
+def _limits(name: str, facts: BoxFacts) -> Iterator[tuple[float, str]]:
+    disk = facts.storage.disk_of(name)
+    if disk and disk.rotational and disk.type == "disk":
         yield FASTEST_PLATTERS, "the ceiling of a rotating disk, which it claims to be"
-    link = (facts.get("disk_links") or {}).get(disk.get("name"))
-    if link and _bare(facts):  # the links of a virtual machine are made up
-        yield float(link["bytes_per_s"]), f"the limit of its link ({link['what']})"
-
-
-def _bare(facts: Facts) -> bool:
-    """Return whether the box is known to be no virtual machine."""
-    return facts.get("virtualization") == "none"
+    link = (facts.storage.links or {}).get(disk.name) if disk else None
+    if link and facts.machine.bare:  # the links of a virtual machine are made up
+        yield link.bytes_per_s, f"the limit of its link ({link.what})"
 
 
 def _no_limit_known(evidence: Evidence) -> str | None:
@@ -361,7 +346,7 @@ CHECKS = (
         "Read more than the memory holds, read past the cache (`direct: true`), or say `cache: warm`.",
         severities=("warning", "note"),
         foresee=will_fit_in_memory,
-        blind=lambda e: None if e.facts.get("memory_bytes") else "the box does not tell its memory",
+        blind=lambda e: None if e.facts.memory.total_bytes else "the box does not tell its memory",
     ),
     Check(
         "direct-not-honoured",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, in_memory
+from mountlab.checks.base import Check, Doubt, Evidence, in_memory
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.filesystems.without_effect import foreseen
@@ -22,7 +23,7 @@ _OWN_SEED = "Leave it out: Mountlab seeds each block."
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def will_be_reduced(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def will_be_reduced(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Data such as zeros, on a layer that compresses or deduplicates, or may do so."""
     yield from _reduced(sweep, facts, {})
 
@@ -39,7 +40,7 @@ def reduced(evidence: Evidence) -> Iterator[Doubt]:
     yield from _reduced(evidence.sweep, evidence.facts, held)
 
 
-def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt]:
+def _reduced(sweep: Sweep, facts: BoxFacts, held: dict[str, str]) -> Iterator[Doubt]:
     known = [] if sweep.imported else [(cell, written(cell.workload)) for cell in sweep.cells]
     cells = [(cell, data.text) for cell, data in known if data.reducible]
     for cell, text in cells:
@@ -52,7 +53,7 @@ def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt
                 severity=severity,
             )
     tools = list(dict.fromkeys(cell.workload.tool for cell, _ in cells if not in_memory(cell.filesystem)))
-    if tools and facts.get("virtualization") not in (None, "none"):
+    if tools and facts.machine.virtual:
         yield Doubt.of_run(
             f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
             f"virtual disk may compress it or not store it at all, and Mountlab cannot see that. {_ADVICE}",
@@ -60,12 +61,12 @@ def _reduced(sweep: Sweep, facts: Facts, held: dict[str, str]) -> Iterator[Doubt
         )
 
 
-def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity, str]:
+def _layer(fs: Filesystem, facts: BoxFacts, held: dict[str, str]) -> tuple[Severity, str]:
     """Return how sure it is that a layer stores less of such data, and which it is; '' where none is known."""
     lower = fs.over or fs
     if lower.zram_bytes:
         return "warning", "zram compresses it"
-    idle = foreseen(lower.type, lower.options, str(facts.get("kernel") or ""))
+    idle = foreseen(lower.type, lower.options, facts.kernel.release or "")
     asked = [
         word
         for word in lower.options
@@ -74,7 +75,7 @@ def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity
     if asked:
         return "warning", f"the mount option {asked[-1]} compresses it"
     own_directory = lower.image_dir or lower.path
-    below = held.get(fs.name) or ("" if own_directory else str(facts.get("mount_root_fstype") or ""))
+    below = held.get(fs.name) or ("" if own_directory else facts.storage.mount_root_fstype or "")
     on_another = bool(lower.image_bytes) or lower.type in ("dir", "bind")
     return "note", f"the {below} that holds it may compress it" if on_another and below in REDUCING else ""
 
@@ -82,7 +83,7 @@ def _layer(fs: Filesystem, facts: Facts, held: dict[str, str]) -> tuple[Severity
 # --- sequences --------------------------------------------------------------------------------------------------------
 
 
-def will_replay(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_replay(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Trials that the sweep, or the tool, makes repeat one random sequence of places and data."""
     for cell in () if sweep.imported else sweep.cells:
         if cell.workload.tool == "filebench" and draws_places(cell.workload):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Facts, from_counters, in_memory, of_trials
-from mountlab.checks.caches import disk_of
+from mountlab.checks.base import SIDES, Check, Doubt, Evidence, from_counters, in_memory, of_trials
 from mountlab.checks.shape import drifting
 from mountlab.checks.traffic import bytes_of
+from mountlab.core.box_facts import BoxFacts
+from mountlab.core.box_facts.storage import DriveSensor
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems.counters import Around
@@ -93,7 +94,7 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
 def _names_below(evidence: Evidence, trial_id: str) -> list[str]:
     """Return the names of the devices below a trial, and of the disks that they are on."""
     names = [evidence.device_names.get(device, "") for device in evidence.chain_of(trial_id)]
-    disks = [str(disk_of(name, evidence.facts).get("name") or "") for name in names]
+    disks = [disk.name for name in names if (disk := evidence.facts.storage.disk_of(name))]
     controllers = [match[1] for name in names if (match := re.match(r"(nvme\d+)n\d", name))]
     return [name for name in dict.fromkeys((*names, *disks, *controllers)) if name]
 
@@ -126,7 +127,7 @@ def asks_lazy_init(fs: Filesystem) -> bool:
     return lower.type in EXT and any(map(LAZY.search, lower.mkfs))
 
 
-def will_initialise_late(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_initialise_late(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """ext file systems that the sweep wants to be made with lazy initialisation."""
     for cell in sweep.cells:
         if asks_lazy_init(cell.filesystem):
@@ -154,7 +155,7 @@ def zeroed_by_device(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def will_be_zeroed_by_device(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_be_zeroed_by_device(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Loop images, zeroed by fallocate(), where the question is what lazy initialisation saves at mkfs."""
     asked = {workload.label: sweep.metrics for workload in sweep.workloads}
     for cell in _timed_at_mkfs(sweep, asked):
@@ -190,20 +191,20 @@ def hot_drives(evidence: Evidence) -> Iterator[Doubt]:
     nvme or drivetemp). Or the log of an NVMe drive counts more minutes of heat, or more transitions to a slower state,
     after a trial than before (nvme-cli or smartctl, by root).
     """
-    sensors = evidence.facts.get("drive_sensors") or {}
+    sensors = evidence.facts.storage.sensors or {}
     for cell, trials in evidence.seen():
         hot: dict[str, list[tuple[str, float]]] = {}
         for trial_id, each in trials:
             for drive in _names_below(evidence, trial_id):
-                sensor = sensors.get(drive, {})
-                celsius, limit = each.celsius.get(sensor.get("file", "")), sensor.get("warning_celsius")
+                sensor = sensors.get(drive, DriveSensor())
+                celsius, limit = each.celsius.get(sensor.file or ""), sensor.warning_celsius
                 if celsius is not None and limit and celsius >= limit:
                     hot.setdefault(drive, []).append((trial_id, celsius))
         for drive, own in hot.items():
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials([trial_id for trial_id, _ in own], trials)} drive {drive} was at up to "
-                f"{max(celsius for _, celsius in own):.0f} °C; it warns at {sensors[drive]['warning_celsius']:.0f} °C. "
+                f"{max(celsius for _, celsius in own):.0f} °C; it warns at {sensors[drive].warning_celsius:.0f} °C. "
                 "Hot drives slow themselves down: cool it, or leave it pauses.",
             )
         yield from _alarmed(evidence, cell, trials)
@@ -300,9 +301,10 @@ def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
 def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
     """Return whether the lowest device says that it does not rotate, and is no memory."""
     chain = evidence.chain_of(trial_id)
-    disk = disk_of(evidence.device_names.get(chain[-1], ""), evidence.facts) if chain else {}
-    in_ram = in_memory(cell.filesystem) or str(disk.get("name", "")).startswith(("zram", "ram", "pmem"))
-    return disk.get("rotational") is False and not in_ram
+    disk = evidence.facts.storage.disk_of(evidence.device_names.get(chain[-1], "")) if chain else None
+    if disk is None or in_memory(cell.filesystem) or disk.name.startswith(("zram", "ram", "pmem")):
+        return False
+    return disk.rotational is False
 
 
 def _no_device(evidence: Evidence) -> str | None:
@@ -325,7 +327,7 @@ def _zeroing_unknown(evidence: Evidence) -> str | None:
 
 
 def _no_disk_known(evidence: Evidence) -> str | None:
-    known = any(each.get("rotational") is not None for each in evidence.facts.get("block_devices") or ())
+    known = any(disk.rotational is not None for disk in evidence.facts.storage.block_devices or ())
     return None if known else "the box does not tell whether its disks rotate"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from mountlab.checks.base import Check, Doubt, Evidence, Facts
+from mountlab.checks.base import Check, Doubt, Evidence
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Cell, Design, Sweep, Workload
 from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_seconds
@@ -62,7 +63,7 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def will_be_too_short(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_be_too_short(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Workloads whose limit is below `design.shortest_trial`."""
     limits = {cell.id: limit for cell in sweep.cells if (limit := limit_s(cell.workload))}
     known = [cell for cell in sweep.cells if cell.id in limits]

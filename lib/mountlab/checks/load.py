@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mountlab.box.machine_parsers import idle_states
 from mountlab.checks.asked import part_of
 from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_trials
 from mountlab.checks.rates import Rate, rates
@@ -265,7 +264,7 @@ def deep_idle(evidence: Evidence) -> Iterator[Doubt]:
     state must last to be chosen (`residency`). To leave it takes 10 % of the median latency or more (`latency`, both of
     cpuidle). Switched-off states, and those above the limit of /dev/cpu_dma_latency, do not count.
     """
-    states = idle_states(evidence.facts)
+    states = evidence.facts.idle_states
     for cell in evidence.sweep.cells if states and not evidence.sweep.imported else ():
         if _waits_between(cell.workload):
             gap, latencies = _gap(evidence, cell), _median_latencies(evidence, cell)
@@ -361,7 +360,7 @@ def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
 def _idle_unknown(evidence: Evidence) -> str | None:
     """Blind only where a workload waits between requests, and the box does not tell its idle states."""
     asked = any(_waits_between(workload) for workload in evidence.sweep.workloads)
-    return "the box does not tell its idle states (cpu_idle)" if asked and not evidence.facts.get("cpu_idle") else None
+    return "the box does not tell its idle states (cpu_idle)" if asked and not evidence.facts.processors.idle else None
 
 
 CHECKS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mountlab.box.containment import LAST_RESORT
-from mountlab.box.machine_parsers import debug_options, memory_limit
 from mountlab.checks.asked import holds_bytes
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, from_counters, of_trials, share, standing
+from mountlab.checks.base import Check, Doubt, Evidence, from_counters, of_trials, share, standing
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Sweep
 from mountlab.core.units import MIB, format_bytes, format_seconds
 from mountlab.filesystems.counters import Around
@@ -98,13 +98,13 @@ def throttled(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def scaled_frequency(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Processors that change their speed with the load.
 
     The frequency governor is `powersave`, `ondemand`, `conservative`, `schedutil` or `userspace`.
     """
-    governor = facts.get("cpu_governor")
-    if governor and any(name in SCALING_GOVERNORS for name in str(governor).split(", ")):
+    governor = facts.processors.governor
+    if governor and any(name in SCALING_GOVERNORS for name in governor.split(", ")):
         yield Doubt.of_run(
             f"the processors change their speed with the load (governor {governor}): trials that wait for a device "
             "may run on slow ones, and short trials before they are fast. Set `performance` while you measure "
@@ -112,15 +112,16 @@ def scaled_frequency(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def on_battery(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def on_battery(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A box that saves power.
 
     The box ran on its battery when the run began.
     """
-    if str(facts.get("power") or "").startswith("battery"):
+    power = facts.machine.power or ""
+    if power.startswith("battery"):
         yield Doubt.of_run(
-            f"the box ran on its {facts['power']} when the run began: it saves power, and the more so the emptier it "
-            "is. Plug it in."
+            f"the box ran on its {power} when the run began: it saves power, and the more so the emptier it is. Plug "
+            "it in."
         )
 
 
@@ -133,7 +134,7 @@ def swapping(evidence: Evidence) -> Iterator[Doubt]:
     1 MiB or more went to or came from swap during a trial, or tasks waited for memory in more than 10 % of its time
     (PSI).
     """
-    page = evidence.facts.get("page_bytes") or PAGE_BYTES
+    page = evidence.facts.memory.page_bytes or PAGE_BYTES
     for cell, trials in evidence.seen():
         sizes = [(each.swapped_pages or 0) * page for _, each in trials]
         waits = [each.pressure.get("memory", 0.0) if (each.seconds or 0.0) > TELLING_S else 0.0 for _, each in trials]
@@ -152,12 +153,12 @@ def swapping(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def swap_in_use(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Swap that was in use when the run began.
 
     Swap was in use when the run began.
     """
-    used = facts.get("swap_used_bytes")
+    used = facts.memory.swap_used_bytes
     if used:
         yield Doubt.of_run(
             f"{format_bytes(float(used))} of the box's memory lay in swap when the run began: memory has been short, "
@@ -165,12 +166,12 @@ def swap_in_use(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def limited_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def limited_memory(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A control group that may use less memory than a workload has data.
 
     The control group of the session may use less memory than a workload has data. `fits-in-memory` uses that limit too.
     """
-    limit = memory_limit(facts)
+    limit = facts.memory_limit
     largest = max((holds_bytes(cell.workload) for cell in sweep.cells), default=0)
     if limit is not None and limit < largest:
         yield Doubt.of_run(
@@ -180,13 +181,13 @@ def limited_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def taken_pages(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A kernel that takes away pages that were not used for a while.
 
     DAMON was running with the action `pageout` when the run began.
     """
-    watching = str((facts.get("reclaim") or {}).get("damon") or "")
-    if "pageout" in watching:
+    reclaim = facts.memory.reclaim
+    if reclaim and "pageout" in (reclaim.damon or ""):
         yield Doubt.of_run(
             "DAMON was running with the action pageout when the run began: although memory is free, it "
             "evicts pages that were not used for a while from the cache, and with swap from file systems in memory. "
@@ -195,14 +196,14 @@ def taken_pages(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def memory_given_back(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def memory_given_back(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A virtual machine that returns free memory to its host, and waits for the host when it uses the memory again.
 
     The virtio balloon of the box reports free pages (`VIRTIO_BALLOON_F_REPORTING`). On such a machine the first touch
     of 1 GiB ran at 0.9 GB/s, the second at 2.0. Flushed writes of 384 MiB fell into two groups, 0.5 and 1.9 GB/s, with
     an idle device in the slow ones.
     """
-    if (facts.get("reclaim") or {}).get("free_page_reporting") == "on":
+    if facts.memory.reclaim and facts.memory.reclaim.free_page_reporting == "on":
         yield Doubt.of_run(
             "the box returns free memory to its host (free page reporting of its virtio balloon). The first use of "
             "such a page waits for the host: files in memory and the page cache may fill several times slower than "
@@ -235,12 +236,12 @@ def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
 # --- what the box is --------------------------------------------------------------------------------------------------
 
 
-def debug_kernel(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def debug_kernel(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A kernel that looks for its own mistakes.
 
     The kernel's configuration has an option that looks for its own mistakes (KASAN, lockdep, ...).
     """
-    options = debug_options(facts)
+    options = facts.kernel.debug_options
     if options:
         yield Doubt.of_run(
             f"the kernel was built to look for its own mistakes ({', '.join(options)}): every call takes longer, and "
@@ -248,13 +249,13 @@ def debug_kernel(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def virtual_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def virtual_box(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """A virtual machine or a container.
 
     The box is a virtual machine or a container, but not emulated.
     """
-    kind = facts.get("virtualization")
-    if kind not in (None, "none") and not facts.get("emulated"):
+    kind = facts.machine.virtualization
+    if facts.machine.virtual and not facts.machine.emulated:
         yield Doubt.of_run(
             f"the box is a virtual machine or a container ({kind}): its disks may be files in the cache of a host, and "
             "other machines on that host are invisible. drop_caches empties this machine's caches only. The figures "
@@ -262,12 +263,12 @@ def virtual_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def emulated_box(_: Sweep, facts: Facts) -> Iterator[Doubt]:
+def emulated_box(_: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """The processor of the box is a program.
 
     The processor of the box is a program (QEMU without KVM).
     """
-    if facts.get("emulated"):
+    if facts.machine.emulated:
         yield Doubt.of_run(
             "the box is emulated: a program plays its processor and its disks. The figures show that things "
             "work, not how fast they are, and even ratios may come out differently on a real machine. "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, standing
+from mountlab.checks.base import Check, Doubt, Evidence, standing
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.model import Sweep
 from mountlab.filesystems.read_back import became, ineffective
@@ -46,7 +47,7 @@ def invisible_options(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
-def job_file_changed(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def job_file_changed(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Lines of a job file that fio gets in another form, or does not get.
 
     Mountlab drops or maps a line of `jobs`, or adds one. A warning where it chooses a size because the file has none.

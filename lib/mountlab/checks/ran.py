@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mountlab.checks import stated_facts
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, of_trials, standing
+from mountlab.checks.base import Check, Doubt, Evidence, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
+from mountlab.core.box_facts import BoxFacts
+from mountlab.core.box_facts.stated import WorkloadOfLogs
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
@@ -93,7 +95,7 @@ def _figure_with(late: int, n: int) -> str:
     return "No figure is given, as half of them or more did not end: only a bound."
 
 
-def may_time_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def may_time_out(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Trials that are expected to take nearly as long as they may."""
     limit_s = sweep.design.trial_timeout_s
     for cell in () if sweep.imported else sweep.cells:
@@ -137,7 +139,7 @@ def excluded_trials(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
-def extended_run(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def extended_run(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Blocks that were added after a look at the results, and cells that were measured later than the others.
 
     `mountlab extend` added blocks to a finished run. A further caveat names each cell that was added, its first blocks,
@@ -184,7 +186,7 @@ def skipped(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_filesystem(str(filesystem), f"{names}: not measured. {reason}.")
 
 
-def left_out(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def left_out(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """File systems of the sweep that were not measured.
 
     A file system or a workload of the sweep was not measured.
@@ -353,7 +355,7 @@ def not_precise(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def imported(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Logs that were made elsewhere.
 
     The figures are from logs made elsewhere, whose caches, device and order are not known. The message names the
@@ -361,7 +363,7 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     """
     if not sweep.imported:
         return
-    known = stated_facts.read(facts)
+    known = facts.surveyed.stated
     yield Doubt.of_run(
         f"these figures were read from logs; Mountlab did not measure them. {_options_known(known)} The state of the "
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
@@ -369,13 +371,13 @@ def imported(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
     )
 
 
-def logs_differ(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def logs_differ(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Imported logs of one workload that do not all state the same options.
 
     The logs of one workload state different values of an option, or only some of them state it. The message lists each
     such option with its values, and the version of the tool where that differs.
     """
-    known = stated_facts.read(facts) if sweep.imported else None
+    known = facts.surveyed.stated if sweep.imported else None
     if differing := stated_facts.differing(known or {}):
         yield Doubt.of_run(
             "the logs of a workload do not all state the same options. They differ in this: "
@@ -384,7 +386,7 @@ def logs_differ(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
         )
 
 
-def _options_known(known: Mapping[str, stated_facts.WorkloadOfLogs] | None) -> str:
+def _options_known(known: Mapping[str, WorkloadOfLogs] | None) -> str:
     if known is None:
         return "Options are not known, and were not checked."
     alone = stated_facts.unconfirmed(known)

@@ -142,7 +142,7 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
     What its write calls took may have been read from a pipe, or from /dev/zero: it does not count. Of what was not
     written to files it counts all the same where the device delivered next to nothing.
     """
-    page = int(evidence.facts.get("page_bytes") or PAGE_BYTES)
+    page = evidence.facts.memory.page_bytes or PAGE_BYTES
     for trial_id in evidence.counted.get(cell.id, ()):
         around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})
         chain = evidence.chain_of(trial_id)

@@ -16,12 +16,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, Sample, of_trials
+from mountlab.checks.base import Check, Doubt, Evidence, Sample, of_trials
 from mountlab.checks.burst import stepped_down
 from mountlab.checks.few import rests_on
 from mountlab.checks.length import CLOCK_SHARE
 from mountlab.checks.levels import block_levels, levels_of_many, orders, turned, without_steps_down
 from mountlab.core import numbers
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
@@ -104,7 +105,7 @@ def too_few(evidence: Evidence) -> Iterator[Doubt]:
         yield from _few(cell, n, evidence.sweep.design.estimate)
 
 
-def will_be_too_few(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_be_too_few(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """A design with too few repeats for an interval that means much."""
     until = sweep.design.until
     for cell in sweep.cells[:1]:

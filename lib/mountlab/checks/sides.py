@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mountlab.checks.asked import cache_state, streams
-from mountlab.checks.base import Check, Doubt, Evidence, Facts, in_memory, standing
+from mountlab.checks.base import Check, Doubt, Evidence, in_memory, standing
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
@@ -30,9 +31,9 @@ def image_in_memory(evidence: Evidence) -> Iterator[Doubt]:
             yield _in_memory(name, fstype)
 
 
-def image_will_be_in_memory(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def image_will_be_in_memory(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """Loop images below a mount root that is memory."""
-    fstype = facts.get("mount_root_fstype")
+    fstype = facts.storage.mount_root_fstype
     for fs in sweep.filesystems if fstype in ("tmpfs", "ramfs") else ():
         if (fs.over or fs).image_bytes and not (fs.over or fs).image_dir:
             yield _in_memory(fs.name, str(fstype))
@@ -61,7 +62,7 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def uncapped_memory(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """ramfs has no size limit of its own.
 
     The file system is ramfs, with a size in the sweep. The plan enforces the size, the kernel does not.
@@ -75,7 +76,7 @@ def uncapped_memory(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
             )
 
 
-def historic_names(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def historic_names(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """File systems that no kernel of today knows by the name in the sweep.
 
     The type is shmfs. A tmpfs was measured.
@@ -108,7 +109,7 @@ def sides_differ(evidence: Evidence) -> Iterator[Doubt]:
     yield from _differing(evidence.sweep, below, added)
 
 
-def will_differ(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def will_differ(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """File systems that the sweep asks to differ from the baseline in more than one thing."""
     yield from _differing(sweep, {}, {})
 
@@ -205,8 +206,7 @@ _FOLIOS_SINCE = {"ext4": (6, 16), "xfs": (5, 18)}
 def _pieces(evidence: Evidence, name: str) -> _Pieces | None:
     """Return what files lie in; None where it is not known."""
     fstype, options = evidence.fstypes.get(name), evidence.in_effect.get(name, {})
-    enabled = (evidence.facts.get("huge_pages") or {}).get("shmem_enabled")
-    release = str(evidence.facts.get("kernel") or "")
+    enabled, release = evidence.facts.memory.huge_files, evidence.facts.kernel.release or ""
     if not enabled or fstype is None:
         return None
     if fstype == "tmpfs":
@@ -226,7 +226,7 @@ def _reads_memory(workload: Workload, design: Design) -> bool:
     return bool(reads) and cache_state(workload, design) != "cold"
 
 
-def made_once(sweep: Sweep, _: Facts) -> Iterator[Doubt]:
+def made_once(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """File systems that are compared, and were made once for all blocks: how one making differs from the next is
     unknown.
 
@@ -272,7 +272,7 @@ def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
 def _huge_pages_unknown(evidence: Evidence) -> str | None:
     """Blind only where a tmpfs is compared, and the box does not tell when it uses huge pages."""
     tmpfs = "tmpfs" in evidence.fstypes.values() and len(evidence.sweep.filesystems) > 1
-    known = (evidence.facts.get("huge_pages") or {}).get("shmem_enabled")
+    known = evidence.facts.memory.huge_files
     return "the box does not tell when tmpfs has huge pages (shmem_enabled)" if tmpfs and not known else None
 
 

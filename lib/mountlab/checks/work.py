@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from mountlab.checks import stated_facts
 from mountlab.checks.base import Check, Doubt, Evidence
-from mountlab.checks.stated_facts import NOT_GIVEN, NOT_STATED, WorkloadOfLogs
+from mountlab.checks.stated_facts import NOT_GIVEN
+from mountlab.core.box_facts.stated import NOT_STATED, WorkloadOfLogs
 from mountlab.core.frames import pd
 from mountlab.core.model import Workload
 from mountlab.core.names import cell_id
@@ -112,7 +112,7 @@ def unequal_work(evidence: Evidence) -> Iterator[Doubt]:
     one of them states any. Or they measured neither for the same time nor for the same amount (5 % or more apart).
     Of measured trials only where a `runtime` without `time_based` ended one side, and its amount of work the other.
     """
-    sweep, known = evidence.sweep, stated_facts.read(evidence.facts) or {}
+    sweep, known = evidence.sweep, evidence.facts.surveyed.stated or {}
     for cell in sweep.cells if sweep.baseline else ():
         label, baseline = cell.workload.label, cell_id(str(sweep.baseline), cell.workload.label)
         if cell.id == baseline or not sweep.has_cell(baseline):
@@ -133,7 +133,7 @@ def _reached(evidence: Evidence) -> dict[tuple[str, str], Extent]:
 
 def _options(own: WorkloadOfLogs, filesystem: str, baseline: str) -> Iterator[str]:
     sides = (filesystem, baseline)
-    differing = {name: [own.options[name].of(side) for side in sides] for name in own.differing(sides)}
+    differing = {name: [own.options[name].text(side) for side in sides] for name in own.differing(sides)}
     for name in unequal(differing):
         if len(set(differing[name])) > 1:  # else only the logs of one side differ among themselves
             yield f"{name} ({' against '.join(differing[name])})"

@@ -31,10 +31,6 @@ COLUMNS = frozenset({
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 
 
-BUSYBOX = "BusyBox"
-"""How the version of a program begins that is one of BusyBox's."""
-
-
 def everywhere(package: str, **otherwise: str) -> dict[str, str]:
     """Return a package that has the same name with every package manager, but for those named."""
     return {**dict.fromkeys(("apt", "dnf", "zypper", "pacman"), package), **otherwise}
@@ -59,15 +55,6 @@ class Program:
     """What Mountlab needs and BusyBox's program of this name lacks; '' where BusyBox's will do."""
     services: bool = False
     """Whether its package starts services at each boot, which listen on every address: we do not install such."""
-
-    def unfit(self, programs: Mapping[str, Mapping[str, str | None]]) -> str:
-        """Return why a box with these programs (the fact) cannot use it; '' where it can."""
-        if self.name not in programs:
-            return "not found"
-        version = (programs[self.name] or {}).get("version") or ""
-        if self.busybox_lacks and version.startswith(BUSYBOX):
-            return f"BusyBox's {self.name} lacks {self.busybox_lacks}"
-        return ""
 
     def by_hand(self, manager: str | None) -> bool:
         """Return whether the owner of a box with this package manager installs it, as `hint` says, and not we."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, StepRole, Target, Workload, everywhere
 from mountlab.filesystems.documented import undocumented
 from mountlab.filesystems.evidence import split_options
@@ -115,16 +114,16 @@ class Family(ABC):
         """`root_of` as a client sees it."""
         return self.root_of(fs, place)
 
-    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
+    def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
         """Return why a box with these facts can never mount it; None where it may."""
         return None
 
-    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+    def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
         """Return option to what is known beforehand to become of it on a box with these facts, where that is not what
         was asked for."""
         words = [word for option in fs.options for word in split_options(option)]
         kind = self.mounted_as(fs)
-        return undocumented(kind, words) | foreseen(kind, words, str(facts.get("kernel") or ""))
+        return undocumented(kind, words) | foreseen(kind, words, facts.kernel.release or "")
 
 
 def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[str, ...] = ()) -> Step:

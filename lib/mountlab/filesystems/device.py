@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.units import MIB
@@ -86,20 +85,20 @@ class DeviceFamily(Family):
     def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
         return (DEVICE, *((backing.JOURNAL,) if backing.has_journal(fs) else ()))
 
-    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
-        if fs.pmbd is None or "pmbd" in (facts.get("kernel_features") or ["pmbd"]):
+    def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
+        if fs.pmbd is None or "pmbd" in (facts.kernel.features or ("pmbd",)):
             return None
         return (
             "pmbd needs a kernel with the pmbd module (3.2) booted with memmap=SIZE$ADDRESS numa=off "
-            f"(such as memmap=16G$8G); this box runs {facts.get('kernel')}"
+            f"(such as memmap=16G$8G); this box runs {facts.kernel.release}"
         )
 
-    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+    def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
         """DAX needs a device that the processor addresses like memory: elsewhere it is refused, or turned off."""
         asked = [
             each for each in fs.options if each.partition("=")[0] == "dax" and each not in ("dax=never", "dax=inode")
         ]
-        has_dax = fs.device is not None and facts.get("device_dax", {}).get(fs.device, True)
+        has_dax = fs.device is not None and facts.surveyed.device_dax.get(fs.device, True)
         lies_on = "a loop image" if fs.image_bytes else "a zram device" if fs.zram_bytes else f"{fs.device}"
         why = f"{lies_on} has no DAX (queue/dax is 0): ext4 refuses to mount, xfs turns it off"
         return super().foreseen(fs, facts) | ({} if has_dax or fs.pmbd else dict.fromkeys(asked, why))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 
 from mountlab.core.errors import ParseError
+from mountlab.core.mountinfo import MountLine, mount_lines, unescape
 from mountlab.core.units import SECTOR_BYTES
 
 Device = str
@@ -21,46 +21,6 @@ def parts_by_heading(text: str) -> dict[str, str]:
     """Split text in the manner of `tail -v`: '==> name <==', then the text of that name."""
     parts = _HEADING.split(f"\n{text}")  # five times as fast as with ^, which is tried at every letter
     return {name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-@dataclass(frozen=True)
-class MountLine:
-    """One line of /proc/self/mountinfo (proc(5))."""
-
-    device: Device
-    mountpoint: str
-    fstype: str
-    source: str
-    options: str
-    """Per-mount and per-super-block options, joined by commas."""
-    text: str = field(default="", compare=False)
-    """The line as the kernel wrote it; '' where there is none."""
-
-
-def mount_lines(mountinfo: str) -> list[MountLine]:
-    """Return every line of /proc/self/mountinfo, octal escapes undone. Raises ParseError for a line it cannot read."""
-    return [_mount_line(line) for line in mountinfo.splitlines() if line.strip()]
-
-
-@lru_cache(maxsize=4096)  # evidence of a run has the same lines a hundred times over
-def _mount_line(line: str) -> MountLine:
-    left, dash, right = line.partition(" - ")
-    mount, super_block = left.split(" "), right.split(" ")
-    if not dash or len(mount) < 6 or len(super_block) < 3:
-        raise ParseError("a line of /proc/self/mountinfo cannot be read", got=repr(line))
-    return MountLine(
-        device=mount[2],
-        mountpoint=unescape(mount[4]),
-        fstype=super_block[0],
-        source=unescape(super_block[1]),
-        options=",".join((mount[5], " ".join(super_block[2:]))),
-        text=line,
-    )
-
-
-def unescape(text: str) -> str:
-    r"""Return a path as the kernel writes it, with blank, tab, newline and backslash as \040, \011, \012, \134."""
-    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
 def device_number(st_dev: str) -> Device:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Step
+from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import KIB
-from mountlab.filesystems.evidence import Device, device_chain, mount_lines, mount_of, parts_by_heading, settings
+from mountlab.filesystems.evidence import Device, device_chain, mount_of, parts_by_heading, settings
 
 COMMANDS = "commands.json"
 """The file with the commands of a mount, and with those before a trial; earlier versions kept none."""

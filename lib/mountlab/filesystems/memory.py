@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Step, Target, Workload
 from mountlab.core.units import kernel_bytes
@@ -102,7 +100,7 @@ class Ramfs(_Memory):
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         return ()
 
-    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+    def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
         names = {option: option.partition("=")[0] for option in fs.options}
         return super().foreseen(fs, facts) | {
             option: "ramfs accepts every word, and ignores all but mode= and the options of the mount itself"

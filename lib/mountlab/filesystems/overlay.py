@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.filesystems.base import Family, directory_step, evidence_step, mount_step
@@ -69,11 +70,11 @@ class Overlay(Family):
         family, below = self._below(fs)
         return family.refuses(below, workload)
 
-    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
+    def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
         family, below = self._below(fs)
         return family.unavailable(below, facts)
 
-    def foreseen(self, fs: Filesystem, facts: Mapping[str, Any]) -> dict[str, str]:
+    def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
         family, below = self._below(fs)
         return super().foreseen(fs, facts) | {
             f"over: {option}": text for option, text in family.foreseen(below, facts).items()

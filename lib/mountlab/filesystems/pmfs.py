@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Step
 from mountlab.filesystems.base import Family, directory_step, mount_step, script_step
@@ -49,11 +47,10 @@ class Pmfs(Family):
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         return fs.size_bytes
 
-    def unavailable(self, fs: Filesystem, facts: Mapping[str, Any]) -> str | None:
-        known = facts.get("kernel_filesystems")
-        if known is None or "pmfs" in known:
+    def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
+        if not facts.kernel.lacks(("pmfs",)):
             return None
         return (
             f"pmfs needs a kernel with the pmfs driver (linux-pmfs, 3.11) booted with memmap=SIZE$ADDRESS "
-            f"(such as memmap=2G$4G); this box runs {facts.get('kernel')}"
+            f"(such as memmap=2G$4G); this box runs {facts.kernel.release}"
         )

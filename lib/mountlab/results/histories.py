@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis.box_facts import AREAS, DISKS, texts
+from mountlab.analysis.box_facts import DISKS, texts
 from mountlab.analysis.history import History, HistoryPoint, Key, histories
 from mountlab.analysis.same_cells import same_workload
 from mountlab.core import numbers
+from mountlab.core.box_facts import COMPARED, BoxFacts
 from mountlab.core.errors import InputError, did_you_mean
 from mountlab.core.metrics import METRICS, Better
 from mountlab.results import catalog, paths
@@ -27,7 +28,7 @@ _POINTS = """
     FROM cells AS c JOIN runs AS r ON r.run = c.run
     WHERE r.copy_of IS NULL AND r.created_at IS NOT NULL
 """
-_KEPT = (*(key for keys in AREAS.values() for key in keys), *DISKS)
+_KEPT = (*(key for keys in COMPARED.values() for key in keys), *DISKS)
 """The facts that may explain a change."""
 _RUNS = f"""
     SELECT run, mountlab_version, git_commit, (facts->'programs')::VARCHAR, facts->{[f"/{key}" for key in _KEPT]}
@@ -242,7 +243,7 @@ def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
 
 def _texts(kept: Sequence[str | None]) -> dict[str, str]:
     """Return the facts of _KEPT by the names that people read."""
-    return texts({key: json.loads(text) for key, text in zip(_KEPT, kept, strict=False) if text})
+    return texts(BoxFacts.from_record({key: json.loads(text) for key, text in zip(_KEPT, kept, strict=False) if text}))
 
 
 def _versions(kept: str | None) -> dict[str, str]:

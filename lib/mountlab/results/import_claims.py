@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.checks.stated_facts import NOT_STATED, OptionOfLogs, WorkloadOfLogs, value_text
+from mountlab.checks.stated_facts import value_text
+from mountlab.core.box_facts.stated import NOT_STATED, OptionOfLogs, WorkloadOfLogs
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Scalar
 from mountlab.core.names import cell_id

@@ -7,14 +7,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mountlab.box.facts import FACTS
-from mountlab.checks import stated_facts
 from mountlab.checks.stated_facts import VERSION
+from mountlab.core.box_facts import FACTS, BoxFacts, InstalledProgram
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, StoreError
 from mountlab.core.model import Box, Measurement, Sweep, Trial
@@ -77,12 +76,12 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
     sweep = _sweep(whole, reads, where)
     whole_logs = [CheckedLog(read.log, read.stated_beside_figures) for read in reads]
     confirmed = import_claims.confirmed(file, whole_logs, where=where)
-    known = {"programs": _programs(reads), stated_facts.KEY: {name: asdict(own) for name, own in confirmed.items()}}
+    unknown = {key: None for key, fact in FACTS.items() if fact.script}
     run = ImportedRun(
         sweep=sweep,
         parameters={key: value for key, value in raw.items() if value is not None},
         box=Box(name=file.box, host=""),
-        facts={**{fact.name: None for fact in FACTS}, **known},
+        facts=BoxFacts.from_record({**unknown, "programs": _programs(reads), "stated": confirmed}),
         trials=tuple(_trials(reads)),
         files={read.log.name: hashlib.sha256(read.data).hexdigest() for read in reads},
     )
@@ -214,13 +213,16 @@ def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | Non
     )
 
 
-def _programs(reads: list[_Read]) -> dict[str, dict[str, str]]:
+def _programs(reads: list[_Read]) -> dict[str, InstalledProgram]:
     """Return the versions that the logs tell of their tools; where they tell several, all of them."""
     found: dict[str, dict[str, None]] = {}
     for read in reads:
         for output in read.outputs:
             found.setdefault(read.log.workload.tool, {})[output.form.partition(" of ")[2] or output.form] = None
-    return {tool: {"version": ", ".join(filter(None, forms)), "path": "not known"} for tool, forms in found.items()}
+    return {
+        tool: InstalledProgram(version=", ".join(filter(None, forms)), path="not known")
+        for tool, forms in found.items()
+    }
 
 
 def read_log_files(tool: str, paths: Iterable[Path]) -> dict[str, list[Output]]:

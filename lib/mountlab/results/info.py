@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mountlab.box.tracing import TRACE_EVENTS
 from mountlab.checks.outcome import is_late
 from mountlab.core import chain, plugins
 from mountlab.core.disk import read_plain, shown
@@ -85,7 +84,7 @@ def _as_extended(info: dict[str, Any]) -> dict[str, Any]:
         info = {**info, "parameters": entry["parameters"], "facts": {**info["facts"], "programs": programs}}
     for entry in info.get(chain.EXPLAINED, ()):
         programs |= entry["programs"]
-        facts = {**info["facts"], "programs": programs, TRACE_EVENTS: entry["events"]}
+        facts = {**info["facts"], "programs": programs, "trace_events": entry["events"]}
         info = {**info, "parameters": _explained(info["parameters"], entry["blocks"]), "facts": facts}
     return info
 

@@ -15,12 +15,13 @@ from mountlab.core.disk import read_plain, shown
 from mountlab.core.errors import FigureError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
+from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import FILES as COUNTER_FILES
 from mountlab.filesystems.counters import Around, around, client_file
 from mountlab.filesystems.counters_over_time import FILES as OVER_TIME_FILES
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, mount_lines, parts_by_heading
+from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, parts_by_heading
 from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.logs import decoded, read_one

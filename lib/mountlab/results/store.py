@@ -26,6 +26,7 @@ from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import chain, plugins
+from mountlab.core.box_facts import facts_of
 from mountlab.core.disk import make_directory, read_plain, replace_file, shown
 from mountlab.core.errors import FigureError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
@@ -407,7 +408,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=raw_output.backing_types(by_filesystem),
-        facts=info["facts"],
+        facts=facts_of(info),
         in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
         fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},

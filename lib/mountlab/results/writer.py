@@ -9,7 +9,7 @@ import platform
 import secrets
 import subprocess
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -20,8 +20,8 @@ from typing import Any
 
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
-from mountlab.box.tracing import TRACE_EVENTS
 from mountlab.core import chain, disk, plugins, run_ids
+from mountlab.core.box_facts import BoxFacts, facts_of
 from mountlab.core.errors import KeepError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
@@ -82,7 +82,7 @@ class RunWriter:
         cls,
         plan: Plan,
         resolved: Resolved,
-        facts: Mapping[str, Any],
+        facts: BoxFacts,
         *,
         results: Path = RESULTS,
         by_hand: str = "",
@@ -97,11 +97,11 @@ class RunWriter:
         )
         return cls(path)
 
-    def grow(self, resolved: Resolved, facts: Mapping[str, Any], order: Sequence[str]) -> None:
+    def grow(self, resolved: Resolved, facts: BoxFacts, order: Sequence[str]) -> None:
         """Replace the parameters, the facts and the order of a run by hand with those that hold from now on: what is
         in the journal is among them."""
         info = run_json(self.path)
-        changed = {**info, "parameters": dict(resolved.parameters), "facts": dict(facts), "order": list(order)}
+        changed = {**info, "parameters": dict(resolved.parameters), "facts": facts.as_record(), "order": list(order)}
         changed |= _plugins_of(resolved.sweep)
         with self._keeping():
             disk.replace_file(self.path / "run.json", json.dumps(chain.bound(changed), indent=1).encode())
@@ -180,7 +180,7 @@ def _begin(
     parameters: Mapping[str, Any],
     sweep: Sweep,
     box: Box,
-    facts: Mapping[str, Any],
+    facts: BoxFacts,
     *,
     seed: int | None,
     order: Sequence[str],
@@ -196,7 +196,7 @@ def _begin(
         "created_at": _now(),
         "finished_at": None,
         "box": asdict(box),
-        "facts": dict(facts),
+        "facts": facts.as_record(),
         "versions": versions(),
         "git_commit": git_commit(),
         "seed": seed,
@@ -218,18 +218,18 @@ def _plugins_of(sweep: Sweep) -> dict[str, Any]:
     return {"plugins": used} if used else {}
 
 
-def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None:
+def extend_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
     """Write into run.json which blocks a finished run is to have beyond its own: from here on it is unfinished, and
     `resume` measures them. Only the process that holds the run may do it."""
     info, extension = read_info(path, as_written=True), resolved.sweep.extended
     assert extension is not None
-    known = read_info(path)["facts"].get("programs") or {}
+    known = facts_of(read_info(path)).programs.installed
     entry = {
         "at": extension.at,
         "finished_at": info["finished_at"],
         "only_new": extension.only_new,
         "mountlab_version": metadata.version("mountlab"),
-        "programs": {name: each for name, each in facts["programs"].items() if name not in known},
+        "programs": _new_programs(facts, known),
         "journal": info.get(chain.ENDING, {}),
         "parameters": dict(resolved.parameters),
         **_plugins_of(resolved.sweep),
@@ -244,17 +244,21 @@ def extend_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None
     keep_sweep(path, resolved)
 
 
-def explain_run(path: Path, resolved: Resolved, facts: Mapping[str, Any]) -> None:
+def _new_programs(facts: BoxFacts, known: Container[str]) -> dict[str, Any]:
+    return {name: own.as_record() for name, own in facts.programs.installed.items() if name not in known}
+
+
+def explain_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
     """Write into run.json how many diagnostic blocks a finished run is to have: from here on it is unfinished, and
     `resume` measures them. Only the process that holds the run may do it."""
-    info, known = read_info(path, as_written=True), read_info(path)["facts"].get("programs") or {}
+    info, known = read_info(path, as_written=True), facts_of(read_info(path)).programs.installed
     entry = {
         "at": _now(),
         "finished_at": info["finished_at"],
         "mountlab_version": metadata.version("mountlab"),
         "blocks": resolved.sweep.design.explain,
-        "events": list(facts.get(TRACE_EVENTS) or ()),
-        "programs": {name: each for name, each in facts["programs"].items() if name not in known},
+        "events": list(facts.surveyed.trace_events),
+        "programs": _new_programs(facts, known),
         "journal": info.get(chain.ENDING, {}),
     }
     entries = [*info.get(chain.EXPLAINED, ()), entry]
@@ -339,7 +343,7 @@ class ImportedRun:
     parameters: Mapping[str, Any]
     """The user's own parameters of them."""
     box: Box
-    facts: Mapping[str, Any]
+    facts: BoxFacts
     trials: tuple[tuple[Trial, Mapping[str, bytes]], ...]
     """With the files to keep: `log.txt`, the bytes of one output."""
     files: Mapping[str, str]

@@ -21,6 +21,7 @@ from mountlab.analysis.cells import counted, without_partial
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.steady import SteadyBox
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.findings import Caveat
@@ -87,9 +88,9 @@ class OpenBox:
         return self._fabric
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> BoxFacts:
         """What is known of the box: kernel, processor, memory, devices, programs."""
-        return dict(self._session.planner.facts)
+        return self._session.planner.facts
 
     @property
     def path(self) -> Path:

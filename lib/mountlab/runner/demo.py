@@ -11,6 +11,7 @@ from typing import Any
 from mountlab.box import care
 from mountlab.box.embedded import open_box, prepare_here
 from mountlab.box.facts import gather
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Box
 from mountlab.results import paths
@@ -38,16 +39,16 @@ def demo(
     return workflow.run(choose(facts, overrides), box=box_name, measured=measured)
 
 
-def _prepared(box: Box, *, ask: Callable[[str], bool]) -> Mapping[str, Any]:
+def _prepared(box: Box, *, ask: Callable[[str], bool]) -> BoxFacts:
     needs = needed_programs(paths.load_sweep(SWEEP).sweep)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())
-        if facts["rights"] not in ("none", "helper") and care.prepare(connection, facts, needs, yes=False, ask=ask):
+        if facts.rights.level not in ("none", "helper") and care.prepare(connection, facts, needs, yes=False, ask=ask):
             facts = gather(connection, all_programs())
     return facts
 
 
-def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
+def choose(facts: BoxFacts, overrides: Mapping[str, Any]) -> Resolved:
     """Return the small sweep, without what these rights and these programs do not allow; `left_out` says what and
     why."""
     full = paths.load_sweep(SWEEP).sweep
@@ -57,12 +58,12 @@ def choose(facts: Mapping[str, Any], overrides: Mapping[str, Any]) -> Resolved:
         workload.name: f"{workload.name}: the box has no {tool}, and installing it needs root"
         for workload in full.workloads
         for tool in [TOOLS[workload.tool].programs[0].name]
-        if tool not in facts["programs"]
+        if tool not in facts.programs.installed
     }
     removed = {f"workloads.{name}": None for name in absent}
     if len(absent) == len({workload.name for workload in full.workloads}):
         raise PlanError(
-            "the box has none of the tools of the demo", where=f"box {facts['hostname']}", got="neither dd nor fio"
+            "the box has none of the tools of the demo", where=f"box {facts.machine.hostname}", got="neither dd nor fio"
         )
     resolved = paths.load_sweep(SWEEP, {"preset": preset, **removed, **overrides})
     return replace(resolved, sweep=replace(resolved.sweep, left_out={**left_out, **absent}))

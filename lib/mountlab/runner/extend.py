@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
+from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import StoreError
 from mountlab.core.safe_yaml import check_texts
 from mountlab.results import journal, paths
@@ -75,7 +76,7 @@ def _planned(
         resolved = extended(before, asked, at=now, only_new=only_new, where=where)
         box, seed = info["box"]["name"], info["seed"]
         with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
-            check_same_box(info["facts"], session.facts, where)
+            check_same_box(facts_of(info), session.facts, where)
             check_same_plugins(path, info)
             check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield _Asked(path, session)

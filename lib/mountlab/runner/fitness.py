@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mountlab.box import care
 from mountlab.box.care import CheckRow
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxError
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import kernel_types
@@ -43,7 +43,7 @@ done
 class Fitness:
     """What was found on a box."""
 
-    facts: Mapping[str, Any]
+    facts: BoxFacts
     rows: Sequence[CheckRow]
     idle: Around
     """What went on while nothing was asked of it."""

@@ -6,19 +6,19 @@ from __future__ import annotations
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any
 
 from mountlab.box import lock
 from mountlab.box.connection import BoxConnection
 from mountlab.box.scratch_links import check_links
 from mountlab.box.survey import survey
 from mountlab.checks.outcome import Files
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import shown
 from mountlab.core.errors import ParameterError, PlanError, StoreError
 from mountlab.core.findings import OptionEvidence
@@ -72,7 +72,7 @@ class HandSession:
         asked: HandSweep,
         the_box: Box,
         connection: BoxConnection,
-        facts: Mapping[str, Any],
+        facts: BoxFacts,
         *,
         results: Path,
         kept: ExitStack,
@@ -187,14 +187,14 @@ class HandSession:
                 next_step="unmount it first, or give the second one a name: box.mounted(..., name=...)",
             )
 
-    def _surveyed(self, fs: Filesystem) -> dict[str, Any]:
+    def _surveyed(self, fs: Filesystem) -> BoxFacts:
         """The facts, and what only the box can tell of this file system."""
         at_once = (*(made.filesystem for made in self.mounts), fs)
         known, the_box = self.planner.facts, self.planner.box
         alone, together = self._about((fs,)), self._about(at_once)
         check_feasible(together, the_box, known)
         check_links(alone, self._connection, known)
-        facts = _merged(known, survey(alone, self._connection, known))
+        facts = survey(alone, self._connection, known)
         check_feasible(together, the_box, facts)
         return facts
 
@@ -267,14 +267,14 @@ class HandSession:
             next_step="mount it again: box.mounted(...)",
         )
 
-    def _facts_for(self, made: Mounted, workloads: tuple[Workload, ...]) -> Mapping[str, Any]:
+    def _facts_for(self, made: Mounted, workloads: tuple[Workload, ...]) -> BoxFacts:
         facts, labels = self.planner.facts, {workload.label for workload in workloads}
         check_feasible(self._about((made.filesystem,), workloads), self.planner.box, facts)
         if labels <= self._known:
             return facts
-        more = survey(self._about((), workloads), self._connection, facts)
+        facts = survey(self._about((), workloads), self._connection, facts)
         self._known |= labels
-        return _merged(facts, more)
+        return facts
 
     def _plots(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[WholePlot]:
         """Each cell once a block, in random order. The blocks of a cell go on from those that it has had."""
@@ -376,13 +376,6 @@ class _Quiet:
         sys.stderr.write(f"{visible(text)}\n")
 
 
-def _merged(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts, and more of them: those by name are added to those of other names."""
-    both = {key: {**known[key], **each} for key, each in more.items() if isinstance(each, dict) and key in known}
-    lists = {"memory_directories": [*known.get("memory_directories", ()), *more.get("memory_directories", ())]}
-    return {**known, **more, **both, **lists}
-
-
 def _check_number(n: int, warmup: int, cells: int, most: int, where: str) -> None:
     """Raise ParameterError for what is no number of trials, or one too high."""
     if n < 0 or warmup < 0 or not 1 <= (n + warmup) * cells <= most:
@@ -396,8 +389,8 @@ def _check_number(n: int, warmup: int, cells: int, most: int, where: str) -> Non
         )
 
 
-def _planner(asked: HandSweep, the_box: Box, facts: Mapping[str, Any], results: Path) -> Planner:
+def _planner(asked: HandSweep, the_box: Box, facts: BoxFacts, results: Path) -> Planner:
     sweep = asked.empty()
     run_id = new_run_id(sweep, the_box, results)
     seed = secrets.randbelow(2**31) if sweep.design.seed is None else sweep.design.seed
-    return Planner(sweep, the_box, dict(facts), run_id, str(lock.this_process(run_id)), seed)
+    return Planner(sweep, the_box, facts, run_id, str(lock.this_process(run_id)), seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mountlab.box.scratch_links import check_links
 from mountlab.box.steady import Line, SteadyBox
 from mountlab.box.survey import peers, survey
 from mountlab.core import disk
+from mountlab.core.box_facts import BoxFacts, Surveyed, facts_of
 from mountlab.core.errors import BoxLost, Interrupted, LeftoverError, PlanError, StoreError
 from mountlab.core.model import Box
 from mountlab.filesystems.guard import bound_to
@@ -40,7 +41,7 @@ class Session:
     plan: Plan
     resolved: Resolved
     connection: SteadyBox
-    facts: Mapping[str, Any]
+    facts: BoxFacts
     connections: Mapping[str, SteadyBox]
     """Of the box and of every client, by name."""
 
@@ -81,7 +82,7 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
         held_run(path),
         planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
     ):
-        check_same_box(info["facts"], session.facts, disk.shown(path))
+        check_same_box(facts_of(info), session.facts, disk.shown(path))
         check_same_plugins(path, info)
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
@@ -126,17 +127,18 @@ def planned_on(
     sweep = resolved.sweep
     connections = {name: SteadyBox(line) for name, line in lines.items()}
     connection = connections[the_box.name]
-    facts_of = {name: gather(connected, all_programs(sweep)) for name, connected in connections.items()}
-    facts = facts_of[the_box.name]
+    gathered = {name: gather(connected, all_programs(sweep)) for name, connected in connections.items()}
+    facts = gathered[the_box.name]
     if sweep.clients:
         clients = {name: connections[name] for name in sweep.clients}
-        facts = {**facts, "clients": {name: facts_of[name] for name in clients}, "peers": peers(sweep, clients)}
+        facts = replace(facts, clients={name: gathered[name] for name in clients})
+        facts = facts.with_survey(Surveyed(peers=peers(sweep, clients)))
     check_feasible(sweep, the_box, facts)
     for name, connected in connections.items():
         if take:
-            take_over(connected, facts_of[name])
+            take_over(connected, gathered[name])
         else:
-            roots.check(connected, facts_of[name]["mount_root"], facts_of[name]["output_root"])
+            roots.check(connected, *gathered[name].storage.roots)
     check_links(sweep, connection, facts)
     surveyed = survey(sweep, connection, facts)
     name = run_id or new_run_id(sweep, the_box, results)
@@ -164,15 +166,14 @@ def _on_one(resolved: Resolved, box: str | None) -> Resolved:
     return on_box(resolved, box)
 
 
-def check_same_box(before: Mapping[str, Any], now: Mapping[str, Any], run: str) -> None:
+def check_same_box(before: BoxFacts, now: BoxFacts, run: str) -> None:
     """Raise PlanError where the machine, kernel, tools or scratch devices have changed: blocks of one run are compared
     with each other."""
-    for name, facts in (before.get("clients") or {}).items():
-        check_same_box(facts, now["clients"][name], f"{run}, client {name}")
-    versions = [{name: program["version"] for name, program in facts["programs"].items()} for facts in (before, now)]
-    pairs = {key: (before.get(key), now.get(key)) for key in ("hostname", "kernel", "machine", "rights")}
-    pairs |= {name: (was, versions[1].get(name)) for name, was in versions[0].items()}
-    pairs |= _devices(before.get("device_ids") or {}, now.get("device_ids") or {})
+    for name, facts in before.clients.items():
+        check_same_box(facts, now.clients[name], f"{run}, client {name}")
+    pairs = {key: (before.value(key), now.value(key)) for key in ("hostname", "kernel", "machine", "rights")}
+    pairs |= {name: (was.version, now.programs.version(name)) for name, was in before.programs.installed.items()}
+    pairs |= _devices(before.surveyed.device_ids, now.surveyed.device_ids)
     changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
     if changed:
         raise PlanError(
@@ -205,11 +206,11 @@ def _devices(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tup
     return {f"device {name}": known[name] for name, (was, is_now) in bound.items() if was and is_now and was != is_now}
 
 
-def take_over(connection: SteadyBox, facts: Mapping[str, Any]) -> None:
+def take_over(connection: SteadyBox, facts: BoxFacts) -> None:
     """Remove what a crash left on the box. Raise BoxInUse where another run is on it, UnsafeError where its directories
     hold what Mountlab did not make: then nothing is touched."""
-    lock.check_free(connection, facts["mount_root"], facts["output_root"])
-    roots.check(connection, facts["mount_root"], facts["output_root"])
+    lock.check_free(connection, *facts.storage.roots)
+    roots.check(connection, *facts.storage.roots)
     stuck = [each for each in leftovers.remove_leftovers(connection) if not each.removed]
     if stuck:
         raise LeftoverError(

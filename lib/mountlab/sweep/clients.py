@@ -6,11 +6,10 @@ on it, and is reached by a unix socket that is carried over SSH (mountlab.runner
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mountlab.core import run_ids
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
@@ -18,7 +17,6 @@ from mountlab.filesystems import FAMILIES
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.tools import TOOLS
 
-Facts = Mapping[str, Any]
 LONGEST_SOCKET = 100
 """Bytes in the path of a unix socket; the kernel takes 107, and sshd appends some while it makes one."""
 
@@ -53,16 +51,17 @@ class ClientMount:
 # --- what is done -----------------------------------------------------------------------------------------------------
 
 
-def planned_client(name: str, facts: Facts, box: str, main: Lease) -> PlannedClient:
+def planned_client(name: str, facts: BoxFacts, box: str, main: Lease) -> PlannedClient:
     """Return a client of a run that holds `main` on its box, from the client's own facts."""
     if name == box:
         lease, step = main, None
     else:
-        roots = {key: facts[key] for key in ("mount_root", "output_root")}
-        lease = Lease(run_id=run_ids.of_client(main.run_id, name), owner=main.owner, **roots)
+        mount_root, output_root = facts.storage.roots
+        run_id = run_ids.of_client(main.run_id, name)
+        lease = Lease(run_id=run_id, owner=main.owner, mount_root=mount_root, output_root=output_root)
         step = open_run_step(lease)
     return PlannedClient(
-        name=name, lease=lease, user=str(facts.get("user")), privileged=facts["rights"] != "none", opening=step
+        name=name, lease=lease, user=str(facts.rights.user), privileged=facts.rights.privileged, opening=step
     )
 
 
@@ -110,7 +109,7 @@ def refusal(fs: Filesystem, workload: Workload) -> str | None:
     return family.refuses(fs, workload) or (family.refuses_clients(fs) if workload.clients else None)
 
 
-def check_clients(sweep: Sweep, box: str, facts: Facts) -> None:
+def check_clients(sweep: Sweep, box: str, facts: BoxFacts) -> None:
     """Raise PlanError where several boxes cannot drive what the sweep asks of them."""
     for workload in sweep.workloads:
         if workload.clients:
@@ -130,13 +129,13 @@ def _check_shared(sweep: Sweep, workload: Workload) -> None:
         )
 
 
-def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: Facts) -> None:
+def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: BoxFacts) -> None:
     """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
     different programs are not one sample."""
-    where, own = f"workloads.{workload.name}.clients: {name}", facts.get("clients", {}).get(name)
+    where, own = f"workloads.{workload.name}.clients: {name}", facts.clients.get(name)
     if own is None:
         raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
-    for each, rights in ((box, facts["rights"]), (name, own["rights"])):
+    for each, rights in ((box, facts.rights.level), (name, own.rights.level)):
         if rights == "helper":
             raise PlanError(
                 "the helper of a box does not serve clients",
@@ -146,7 +145,10 @@ def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: 
             )
     _check_sight(sweep, name, box, own)
     for program in TOOLS[workload.tool].programs_for(workload):
-        asks, serves = (_version(each, program.name) for each in (facts, own))
+        asks, serves = (
+            str(each.programs.version(program.name)) if program.name in each.programs.installed else None
+            for each in (facts, own)
+        )
         if asks != serves:
             raise PlanError(
                 f"client {name} and the box that asks it must have the same {program.name}",
@@ -157,15 +159,14 @@ def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: 
             )
 
 
-def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
+def _check_sight(sweep: Sweep, name: str, box: str, own: BoxFacts) -> None:
     """Raise PlanError for a client that cannot mount what it is to see."""
     where = f"box {name}"
     for fs in sweep.filesystems:
-        family, known = FAMILIES[fs.type], own.get("kernel_filesystems")
-        absent = [kind for kind in family.client_kernel_types if known is not None and kind not in known]
-        if absent:
+        family = FAMILIES[fs.type]
+        if absent := own.kernel.lacks(family.client_kernel_types):
             raise PlanError(f"the kernel of client {name} has no {absent[0]}", where=where, got=fs.type)
-        missing = [program.name for program in family.client_programs if program.name not in own["programs"]]
+        missing = [program.name for program in family.client_programs if program.name not in own.programs.installed]
         if missing:
             raise PlanError(
                 f"client {name} lacks {', '.join(missing)}",
@@ -173,7 +174,7 @@ def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
                 got=fs.type,
                 next_step="; ".join(program.hint for program in family.client_programs if program.name in missing),
             )
-        if family.client_programs and own["rights"] == "none":
+        if family.client_programs and not own.rights.privileged:
             raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")
         if family.client_programs and fs.server is None and name != box:
             raise PlanError(
@@ -182,11 +183,6 @@ def _check_sight(sweep: Sweep, name: str, box: str, own: Facts) -> None:
                 got="nothing",
                 allowed=f"the address under which {name} reaches {box}",
             )
-
-
-def _version(facts: Facts, program: str) -> str | None:
-    found = facts["programs"].get(program)
-    return None if found is None else str(found.get("version"))
 
 
 def check_sockets(trials: tuple[ClientEndpoint, ...], clients: tuple[PlannedClient, ...]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from mountlab.box.helper import not_permitted
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.checks import refuse_foreseen
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import FILES, Box, Filesystem, Program, Sweep, Target, everywhere
 from mountlab.core.names import cell_id
@@ -21,7 +20,6 @@ from mountlab.sweep import traced
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.tools import TOOLS
 
-Facts = Mapping[str, Any]
 TRIAL_PROGRAMS = (
     Program(name="tar", packages=everywhere("tar"), version=("tar", "--version")),
     Program(name="awk", packages=everywhere("gawk", apt="mawk"), version=("awk", "-W", "version")),
@@ -53,20 +51,20 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     return tuple({program.name: program for program in programs}.values())
 
 
-def without_rights(sweep: Sweep, facts: Facts) -> dict[str, str]:
+def without_rights(sweep: Sweep, facts: BoxFacts) -> dict[str, str]:
     """File systems of the sweep that cannot be mounted with the rights of this box, and why."""
-    confined = facts.get("may_mount") is False
-    if facts["rights"] == "helper" and not confined:
+    confined = facts.rights.cannot_mount
+    if facts.rights.level == "helper" and not confined:
         refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
         return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
-    if facts["rights"] != "none" and not confined:
+    if facts.rights.privileged and not confined:
         return {}
     needed = "CAP_SYS_ADMIN, which the container lacks" if confined else "root or password-less sudo on the box"
     reason = f"mounting needs {needed}"
     return {fs.name: f"{fs.type}: {reason}" for fs in sweep.filesystems if FAMILIES[fs.type].needs_root}
 
 
-def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
+def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that is not ours to use."""
     _check_rights(sweep, box, facts)
     within = _available(sweep, facts)
@@ -84,7 +82,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: Facts) -> None:
     check_clients(within, box.name, facts)
 
 
-def _available(sweep: Sweep, facts: Facts) -> Sweep:
+def _available(sweep: Sweep, facts: BoxFacts) -> Sweep:
     """Return the sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
     reasons = {fs.name: FAMILIES[fs.type].unavailable(fs, facts) for fs in sweep.filesystems}
     here = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
@@ -97,15 +95,15 @@ def _available(sweep: Sweep, facts: Facts) -> Sweep:
     return replace(sweep, filesystems=here)
 
 
-def _check_together(sweep: Sweep, facts: Facts) -> None:
+def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
     """Where file systems last for the whole run, they need their room, and their devices, at the same time."""
     backed = [fs.over or fs for fs in sweep.filesystems]
     images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
     sizes = sum(_memory_of(fs, facts) for fs in backed)
     room = _memory_room(facts)
     where = "design.fresh_filesystem: never"
-    free = facts.get("mount_root_free_bytes")
-    _check_size("all images together", images, free, where, f"free in {facts['mount_root']}")
+    free = facts.storage.mount_root_free_bytes
+    _check_size("all images together", images, free, where, f"free in {facts.storage.mount_root}")
     _check_size("all sizes together", sizes, room, where, f"{MEMORY_SHARE:.0%} of the available memory")
     devices = [name for fs in backed for name in (fs.device, fs.journal_device) if name]
     shared = [name for name in devices if devices.count(name) > 1]
@@ -118,17 +116,17 @@ def _check_together(sweep: Sweep, facts: Facts) -> None:
         )
 
 
-def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
+def _check_rights(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     refused = without_rights(sweep, facts)
-    if refused and facts.get("may_mount") is False:
+    if refused and facts.rights.cannot_mount:
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",
-            where=f"box {box.name}, user {facts.get('user')}",
+            where=f"box {box.name}, user {facts.rights.user}",
             got="a container without CAP_SYS_ADMIN: not even root may mount",
             allowed="a container with it (`--privileged`), or the host itself; file systems of type dir need no mount",
             next_step="measure directories instead (type: dir), or run `make demo`, which does so by itself",
         )
-    if refused and facts["rights"] == "helper":
+    if refused and facts.rights.level == "helper":
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",
             where=f"params/boxes/{box.name}.yml: become: helper",
@@ -138,7 +136,7 @@ def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
     if refused:
         raise PlanError(
             f"the box does not let us mount {', '.join(refused)}",
-            where=f"box {box.name}, user {facts.get('user')}",
+            where=f"box {box.name}, user {facts.rights.user}",
             got="neither root nor password-less sudo",
             allowed="root or password-less sudo; file systems of type dir need neither",
             next_step="allow one of them, measure directories instead (type: dir), or run `make demo`, which does "
@@ -146,11 +144,11 @@ def _check_rights(sweep: Sweep, box: Box, facts: Facts) -> None:
         )
 
 
-def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
-    missing = [program for program in needed_programs(sweep) if program.unfit(facts["programs"])]
+def _check_programs(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
+    missing = [program for program in needed_programs(sweep) if facts.programs.unfit(program)]
     if missing:
-        absent = [program.name for program in missing if program.name not in facts["programs"]]
-        unfit = [program.unfit(facts["programs"]) for program in missing if program.name not in absent]
+        absent = [program.name for program in missing if program.name not in facts.programs.installed]
+        unfit = [facts.programs.unfit(program) for program in missing if program.name not in absent]
         raise PlanError(
             f"the box lacks {', '.join(program.name for program in missing)}",
             where=f"box {box.name}",
@@ -159,23 +157,21 @@ def _check_programs(sweep: Sweep, box: Box, facts: Facts) -> None:
         )
 
 
-def _how_to_get(missing: list[Program], box: Box, facts: Facts) -> str:
+def _how_to_get(missing: list[Program], box: Box, facts: BoxFacts) -> str:
     """Return the hints of missing programs without a package, and the verb that installs the others."""
-    manager = facts.get("package_manager")
+    manager = facts.programs.package_manager
     hints = [program.hint for program in missing if program.by_hand(manager)]
     prepare = [f"mountlab box prepare {box.name}"] if len(hints) < len(missing) else []
     return "; ".join([*prepare, *hints])
 
 
-def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> None:
+def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     where = f"filesystems.{fs.name}"
     backed = fs.over or fs
     images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
-    room, place = (
-        (facts.get("image_room", {}).get(fs.name), backed.image_dir)
-        if backed.image_dir
-        else (facts.get("mount_root_free_bytes"), facts["mount_root"])
-    )
+    room, place = facts.storage.mount_root_free_bytes, facts.storage.mount_root
+    if backed.image_dir:
+        room, place = facts.surveyed.image_room.get(fs.name), backed.image_dir
     _check_size("image", images, room, f"{where}.image", f"free in {place}")
     key = "zram" if backed.zram_bytes else "image" if backed.image_bytes else "size"
     of_what = f"{MEMORY_SHARE:.0%} of the available memory"
@@ -185,29 +181,27 @@ def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: Facts) -> N
     _check_workloads(fs, sweep, facts, where)
 
 
-def _memory_of(fs: Filesystem, facts: Facts) -> int:
+def _memory_of(fs: Filesystem, facts: BoxFacts) -> int:
     """Return the memory that it may fill: a file system there, a zram device (data may not compress), an image in
     memory."""
-    in_memory = fs.image_dir is not None and fs.image_dir in facts.get("memory_directories", ())
+    in_memory = fs.image_dir is not None and fs.image_dir in facts.surveyed.memory_directories
     image = (fs.image_bytes or 0) if in_memory else 0
     return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image
 
 
-def _memory_room(facts: Facts) -> int | None:
-    memory = facts.get("memory_available_bytes")
+def _memory_room(facts: BoxFacts) -> int | None:
+    memory = facts.memory.available_bytes
     return memory and int(memory * MEMORY_SHARE)
 
 
-def _check_kernel(fs: Filesystem, facts: Facts, where: str) -> None:
-    known = facts.get("kernel_filesystems")
-    for kind in (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ())):
-        if known is not None and kind not in known:
-            raise PlanError(
-                f"the kernel of the box has no {kind}", where=where, got=fs.type, allowed=", ".join(sorted(known))
-            )
-    features = facts.get("kernel_features")
+def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
+    needed = (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ()))
+    if absent := facts.kernel.lacks(needed):
+        allowed = ", ".join(sorted(facts.kernel.filesystems or ()))
+        raise PlanError(f"the kernel of the box has no {absent[0]}", where=where, got=fs.type, allowed=allowed)
+    features = facts.kernel.features
     if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:
-        raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.get('kernel')}")
+        raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.kernel.release}")
 
 
 def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: str) -> None:
@@ -233,10 +227,10 @@ def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: 
         )
 
 
-def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> None:
+def _check_workloads(fs: Filesystem, sweep: Sweep, facts: BoxFacts, where: str) -> None:
     family = FAMILIES[fs.type]
     capacity = family.capacity_bytes(fs)
-    room = facts.get("room", {}).get(fs.name) if capacity is None else capacity
+    room = facts.surveyed.room.get(fs.name) if capacity is None else capacity
     target = Target(kind="device") if family.mounted_as(fs) == BLOCK_DEVICE else FILES
     for workload in sweep.workloads:
         if refusal(fs, workload) or not sweep.has_cell(cell_id(fs.name, workload.label)):
@@ -245,34 +239,34 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: Facts, where: str) -> 
         _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")
 
 
-def _check_sources(sweep: Sweep, facts: Facts) -> None:
+def _check_sources(sweep: Sweep, facts: BoxFacts) -> None:
     """Raise PlanError where random data to copy from would not fit into the box's memory, or would not lie there."""
     for workload in sweep.workloads:
         tool = TOOLS[workload.tool]
         size = tool.source_bytes(workload)
         if not size:
             continue
-        where, fstype = f"workloads.{workload.name}.data", facts.get("output_root_fstype")
+        where, fstype = f"workloads.{workload.name}.data", facts.storage.output_root_fstype
         if fstype not in (None, "tmpfs", "ramfs"):
             raise PlanError(
                 "random data would be copied from a disk, whose speed would be in the figure",
                 where=where,
-                got=f"output_root {facts['output_root']} on {fstype}",
+                got=f"output_root {facts.storage.output_root} on {fstype}",
                 allowed="an output_root in memory (tmpfs)",
                 next_step="set output_root in the box file, or write data: zeros",
             )
-        room = facts.get("output_root_free_bytes")
-        _check_size("random data", size, room, where, f"free in {facts['output_root']}")
+        room = facts.storage.output_root_free_bytes
+        _check_size("random data", size, room, where, f"free in {facts.storage.output_root}")
 
 
-def _check_owners(sweep: Sweep, box: Box, facts: Facts) -> None:
+def _check_owners(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     """Raise PlanError where a directory would be given to another account by one that is not root."""
     owners = {w.name: w.options["owner"] for w in sweep.workloads if w.tool == "command" and "owner" in w.options}
-    for name, owner in owners.items() if facts["rights"] not in ("root", "sudo") else ():
+    for name, owner in owners.items() if not facts.rights.as_root else ():
         raise PlanError(
             "only root gives a directory to another account",
             where=f"workloads.{name}.owner",
-            got=f"{owner}, on box {box.name} as {facts.get('user')} with the rights: {facts['rights']}",
+            got=f"{owner}, on box {box.name} as {facts.rights.user} with the rights: {facts.rights.level}",
             allowed="root or password-less sudo on the box",
             next_step="leave `owner` out, and let the command run as the user who logs in",
         )

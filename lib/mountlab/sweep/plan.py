@@ -11,10 +11,10 @@ from itertools import groupby
 
 from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
-from mountlab.box.machine_parsers import drive_logs, sensor_files
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
 from mountlab.checks.asked import device_reads
 from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Program, Step, StepRole, Sweep
 from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
@@ -34,7 +34,7 @@ from mountlab.sweep.clients import (
     refusal,
 )
 from mountlab.sweep.design import WholePlot, diagnostic_whole_plots, whole_plots
-from mountlab.sweep.feasible import Facts, check_feasible
+from mountlab.sweep.feasible import check_feasible
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.untrusted import check_plain
@@ -252,7 +252,7 @@ def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
     return (step.undo for step in reversed(mount.steps if mount and not mount.skip else ()) if step.undo)
 
 
-def make_plan(sweep: Sweep, box: Box, facts: Facts, *, run_id: str, seed: int, owner: str) -> Plan:
+def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int, owner: str) -> Plan:
     """Return everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
 
     Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
@@ -296,23 +296,23 @@ class Planner:
 
     sweep: Sweep
     box: Box
-    facts: Facts
+    facts: BoxFacts
     run_id: str
     owner: str
     seed: int
 
     @property
     def run_dir(self) -> str:
-        return f"{self.facts['mount_root']}/{self.run_id}"
+        return f"{self.facts.storage.roots[0]}/{self.run_id}"
 
     @property
     def lease(self) -> Lease:
-        roots = {key: self.facts[key] for key in ("mount_root", "output_root")}
-        return Lease(run_id=self.run_id, owner=self.owner, **roots)
+        mount_root, output_root = self.facts.storage.roots
+        return Lease(run_id=self.run_id, owner=self.owner, mount_root=mount_root, output_root=output_root)
 
     @property
     def clients(self) -> tuple[PlannedClient, ...]:
-        known = self.facts.get("clients", {})
+        known = self.facts.clients
         return tuple(planned_client(name, known[name], self.box.name, self.lease) for name in self.sweep.clients)
 
     def plan(
@@ -328,21 +328,21 @@ class Planner:
             box=self.box,
             run_id=self.run_id,
             seed=self.seed,
-            privileged=bool(self.facts["rights"] != "none"),
+            privileged=self.facts.rights.privileged,
             lease=self.lease,
             opening=open_run_step(self.lease),
             controls=controls,
             lasting=lasting,
             whole_plots=whole_plots,
-            user=str(self.facts.get("user")),
+            user=str(self.facts.rights.user),
             clients=self.clients,
         )
 
     def place(self, fs: Filesystem, mount_id: str) -> Place:
         backed = fs.over or fs
         scratch = {each.name: each.device for each in self.box.scratch}
-        identities = self.facts.get("device_ids", {})
-        device_id, journal_id = (identities.get(name, "") for name in (backed.device, backed.journal_device))
+        identities = self.facts.surveyed.device_ids
+        device_id, journal_id = (identities.get(name or "", "") for name in (backed.device, backed.journal_device))
         beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
         return Place(
             run_id=self.run_id,
@@ -355,7 +355,7 @@ class Planner:
             device_id=device_id,
             journal=scratch.get(backed.journal_device or ""),
             journal_id=journal_id,
-            peers=tuple(self.facts.get("peers", {}).get(fs.name, ())),
+            peers=tuple(self.facts.surveyed.peers.get(fs.name, ())),
         )
 
     def mount(self, mount_id: str, fs: Filesystem, *, diagnostic: bool = False) -> PlannedMount:
@@ -469,7 +469,7 @@ class Planner:
     def _sampler(self) -> str:
         """Return the words of the shell that samples the counters inside a trial; '' where that is not wanted, or the
         box has none."""
-        return (self.facts.get("sampling_shell") or "") if self.sweep.design.sample_every_s else ""
+        return (self.facts.programs.sampling_shell or "") if self.sweep.design.sample_every_s else ""
 
     def _reads(self, cell: Cell, mount: PlannedMount, cache: Cache) -> str:
         """Return what the device should deliver of the files (mountlab.checks.asked); '' where it is not asked."""
@@ -478,12 +478,12 @@ class Planner:
         return device_reads(cell.workload, cache) if of_files else ""
 
     def _version(self, program: Program) -> tuple[str, ...]:
-        path = self.facts["programs"].get(program.name, {}).get("path") if program.places else None
+        path = self.facts.programs.path(program.name) if program.places else None
         return tuple(path if path and word == program.name else word for word in program.version)
 
     def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
         """With the path of programs that do not lie on the box's PATH."""
-        found = {p.name: self.facts["programs"].get(p.name, {}).get("path") for p in programs if p.places}
+        found = {p.name: self.facts.programs.path(p.name) for p in programs if p.places}
 
         def full(argv: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(found.get(word) or word for word in argv)
@@ -512,9 +512,9 @@ class Planner:
             "lazy": _yes(asks_lazy_init(mount.filesystem)),
             "direct": _yes(asks_direct(cell.workload)),
             "reads": self._reads(cell, mount, cache),
-            "sensors": " ".join(sensor_files(self.facts)),
+            "sensors": " ".join(self.facts.storage.sensor_files),
             "in_memory": _yes(fills_memory(mount.filesystem)),
-            "helper": shlex.join(HELPER) if self.facts["rights"] == "helper" else "",
+            "helper": shlex.join(HELPER) if self.facts.rights.level == "helper" else "",
             "cgroups": CGROUPS,
             "sampler": self._sampler(),
             "trace_around": "",
@@ -538,7 +538,7 @@ class Planner:
         loaded = tuple(self._version(program) for program in programs) if _drops_caches(self.sweep) else ()
         loaded += (("nice", *self._sampler().split(), "-c", ":"),) if loaded and self._sampler() else ()
         lines += [_function("load_program", loaded)]
-        logs = drive_logs(self.facts).items()
+        logs = self.facts.drive_logs.items()
         shown = tuple(argv for name, log in logs for argv in (("echo", "drive", name), log))
         enter = f"cd {shlex.quote(directory)} && " if command.owner else ""
         lines += [_function("show_drives", shown), f'measured() {{ {enter}"$@" {shlex.join(limited)}; }}']

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mountlab import checks
 from mountlab.core import names, numbers, plugins
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Filesystem, Search, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.objectives import objective_text
@@ -26,7 +27,7 @@ _MOST_NAMED = 4
 """Excluded cells of a file system that the plan names one by one."""
 
 
-def plan_json(plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any]:
+def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, Any]:
     """Return everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
     return {
         "sweep": plan.sweep.name,
@@ -89,10 +90,10 @@ def directories(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*plan.opening.argv[-3:-1], *(mount.root for mount in plan.mounts)]))
 
 
-def devices(plan: Plan, facts: Mapping[str, Any]) -> dict[str, str]:
+def devices(plan: Plan, facts: BoxFacts) -> dict[str, str]:
     """File system name to the device that is formatted for it, and what is on that device now."""
     new = {fs.name: text for fs in plan.sweep.filesystems if (text := _new_device(fs.over or fs))}
-    return {**new, **facts.get("devices", {})}
+    return {**new, **facts.surveyed.devices}
 
 
 def _new_device(fs: Filesystem) -> str:
@@ -109,24 +110,24 @@ def _new_device(fs: Filesystem) -> str:
     return ", ".join(parts)
 
 
-def plan_text(plan: Plan, facts: Mapping[str, Any]) -> str:
+def plan_text(plan: Plan, facts: BoxFacts) -> str:
     """Return the plan for the terminal: what, where, how long, and each different command once. Nothing in it turns
     text round."""
     return visible("\n".join(_lines(plan, facts)))
 
 
-def _lines(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     design, warm, traced = plan.sweep.design, _warm(plan), _diagnostic(plan)
     yield plan.sweep.question
     yield ""
     rights = "as root" if plan.privileged else "without root"
-    if facts.get("rights") == "helper":
-        rights = f"tools as {facts.get('user')}, all else by the helper of the box"
+    if facts.rights.level == "helper":
+        rights = f"tools as {facts.rights.user}, all else by the helper of the box"
     stage = plan.sweep.stages[-1]
     most = "at most " if plan.sweep.decides else ""
     times = f"{design.until.min} to {design.until.max}" if design.until else f"{most}{len(stage.counted)}"
     cells = f"{len(stage.cells)} cells x {times} blocks"
-    yield f"box          {plan.box.name} ({facts.get('hostname')}, Linux {facts.get('kernel')}), {rights}"
+    yield f"box          {plan.box.name} ({facts.machine.hostname}, Linux {facts.kernel.release}), {rights}"
     if plan.clients:
         yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
     yield from _labelled("design", thinned(plan.sweep))
@@ -262,13 +263,13 @@ def _of_factorial(name: str, workloads: list[Workload]) -> str:
     return f"{name}: {len(workloads)} of the {every} combinations of {factors}" if len(workloads) < every else ""
 
 
-def foreseen(plan: Plan, facts: Mapping[str, Any]) -> list[str]:
+def foreseen(plan: Plan, facts: BoxFacts) -> list[str]:
     """Return options that are known beforehand not to be in effect as asked."""
     known = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
     return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
 
 
-def _caveats(plan: Plan, facts: Mapping[str, Any]) -> Iterator[str]:
+def _caveats(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     """Return the caveats that are known before the run, worst first; those of several cells once."""
     subjects: dict[tuple[str, str, str], list[str]] = {}
     for each in checks.foresee(plan.sweep, facts):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
-from mountlab.box.tracing import AROUND, TRACE_EVENTS, TRACE_REASON, script
+from mountlab.box.tracing import AROUND, script
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Box, Step, Sweep, Workload
 from mountlab.core.units import MIB, format_bytes
@@ -35,14 +34,14 @@ def kernel_symbols_step() -> Step:
     return script_step("kallsyms.sh", why="keep the addresses of the kernel's functions", keep=SYMBOLS)
 
 
-def traced_head(workload: Workload, limit_s: float, facts: Mapping[str, Any]) -> str:
+def traced_head(workload: Workload, limit_s: float, facts: BoxFacts) -> str:
     """Return the variables of trace.sh: what perf records, when it begins, and when it ends by itself."""
     uncounted_s = TOOLS[workload.tool].uncounted_s(workload)
     variables = {
         "trace_around": AROUND,
         "trace_perf": script("perf.sh"),
-        "trace_calls": ",".join(map(str, NUMBERS[facts["machine"]].values())),
-        "trace_events": " ".join(perf_words(facts.get(TRACE_EVENTS) or ())),
+        "trace_calls": ",".join(map(str, NUMBERS[str(facts.processors.architecture)].values())),
+        "trace_events": " ".join(perf_words(facts.surveyed.trace_events)),
         "trace_s": str(math.ceil(limit_s + SPARE_S)),
         "trace_delay_ms": str(max(1, round(uncounted_s * 1000))),
         "trace_delay_s": str(math.ceil(uncounted_s)),
@@ -50,7 +49,7 @@ def traced_head(workload: Workload, limit_s: float, facts: Mapping[str, Any]) ->
     return "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
 
 
-def check_traceable(sweep: Sweep, box: Box, facts: Mapping[str, Any]) -> None:
+def check_traceable(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     """Raise PlanError where the sweep explains, and this box cannot be traced."""
     if not sweep.design.explain:
         return
@@ -68,23 +67,23 @@ def check_traceable(sweep: Sweep, box: Box, facts: Mapping[str, Any]) -> None:
             where=f"design.explain on box {box.name}",
             got=reason,
             allowed="root, password-less sudo or a helper that permits it, and a kernel that may be traced",
-            next_step=(HELPER_TRACING.format(box=box.name) if facts["rights"] == "helper" else "") + INSTEAD,
+            next_step=(HELPER_TRACING.format(box=box.name) if facts.rights.level == "helper" else "") + INSTEAD,
         )
-    room = facts.get("output_root_free_bytes")
+    room = facts.storage.output_root_free_bytes
     if room is not None and room < 2 * LARGEST_TRACE:
         raise PlanError(
             "there is no room for the record of a trace",
-            where=f"design.explain on box {box.name}: {facts.get('output_root')}",
+            where=f"design.explain on box {box.name}: {facts.storage.output_root}",
             got=format_bytes(float(room)),
             allowed=f"{format_bytes(float(2 * LARGEST_TRACE))} free",
             next_step="set output_root in the box file, or make room there",
         )
 
 
-def _reason(facts: Mapping[str, Any]) -> str:
+def _reason(facts: BoxFacts) -> str:
     """Return why a box cannot be traced, as far as that is known; '' where nothing is known against it."""
-    if facts["rights"] == "none":
+    if facts.rights.level == "none":
         return "neither root nor password-less sudo"
-    if facts["machine"] not in NUMBERS:
-        return f"a machine of type {facts['machine']}: its system calls are not known by number"
-    return str(facts.get(TRACE_REASON) or "")
+    if facts.processors.architecture not in NUMBERS:
+        return f"a machine of type {facts.processors.architecture}: its system calls are not known by number"
+    return facts.surveyed.trace_reason

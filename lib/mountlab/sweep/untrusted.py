@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.units import LEVELS, as_share, check_level
@@ -35,6 +36,7 @@ def check_info(info: Mapping[str, Any], where: str) -> None:
                 got=type(info[key]).__name__,
                 allowed=" or ".join("null" if each is type(None) else each.__name__ for each in types),
             )
+    BoxFacts.from_record(info.get("facts", {}), f"{where}: facts")
     if not isinstance(info["box"].get("name"), str):
         raise StoreError("not a run of Mountlab's", where=f"{where}: box.name", got=repr(info["box"].get("name"))[:200])
 

@@ -62,13 +62,15 @@ def _listed(text: str) -> frozenset[str]:
 
 
 def _known(lines: list[str]) -> OptionHelp:
-    facts = {match[1]: match[2] for line in lines if (match := _FACT.match(line))}
-    bounds = {match[1]: int(match[2]) for match in _RANGE.finditer(facts.get("range", ""))}
+    attributes = {match[1]: match[2] for line in lines if (match := _FACT.match(line))}
+    bounds = {match[1]: int(match[2]) for match in _RANGE.finditer(attributes.get("range", ""))}
     low, high = bounds.get("min"), bounds.get("max")
-    first = facts.get("valid values", "").split()[:1]
+    first = attributes.get("valid values", "").split()[:1]
     values = (*first, *(match[1] for line in lines if (match := _VALUE.match(line))))
-    # An upper bound that does not fit fio's own number is printed as -1.
-    return OptionHelp(facts.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None)
+    # An upper bound that does not fit fio's attributes number is printed as -1.
+    return OptionHelp(
+        attributes.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None
+    )
 
 
 def check_options(options: Mapping[str, str], known: Help, *, where: str) -> None:

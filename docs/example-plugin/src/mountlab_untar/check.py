@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.base import Check, Doubt, Facts, standing
+from mountlab.checks.base import Check, Doubt, standing
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Sweep
 
 FEW = 1000
 
 
-def few_files(sweep: Sweep, facts: Facts) -> Iterator[Doubt]:
+def few_files(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """An archive with so few files that starting tar is a large part of the time."""
     for cell in sweep.cells:
         files = int(cell.workload.options["files"]) if cell.workload.tool == "untar" else FEW

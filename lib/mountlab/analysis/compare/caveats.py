@@ -12,6 +12,7 @@ from mountlab.analysis.run_view import AnsweredRun, ComparedRun
 from mountlab.checks import work
 from mountlab.checks.base import of_run
 from mountlab.core import numbers
+from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell
@@ -129,9 +130,9 @@ def _one_machine(boxes: Sequence[str], runs: Sequence[ComparedRun]) -> Iterator[
     """Yield boxes that are one machine: its second box is no repetition of anything but the run."""
     same: dict[tuple[object, object], list[str]] = {}
     for name, run in zip(boxes, runs, strict=True):
-        facts = run.info.get("facts", {})
-        if facts.get("hostname"):
-            same.setdefault((facts["hostname"], facts.get("cpu_model")), []).append(name)
+        facts = facts_of(run.info)
+        if facts.machine.hostname:
+            same.setdefault((facts.machine.hostname, facts.processors.model), []).append(name)
     for (hostname, _), names in same.items():
         if len(names) > 1:
             yield of_run(

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mountlab.analysis.box_facts import AREAS, by_area, is_detail
+from mountlab.analysis.box_facts import by_area, is_detail
 from mountlab.analysis.run_view import ComparedRun
-from mountlab.checks import stated_facts
-from mountlab.checks.stated_facts import NOT_GIVEN, NOT_STATED, VERSION, WITHOUT_EFFECT, by_value, value_text
-from mountlab.core.fact_words import words_of
+from mountlab.checks.stated_facts import NOT_GIVEN, VERSION, value_text
+from mountlab.core.box_facts import AREAS, fact_of, facts_of
+from mountlab.core.box_facts.stated import NOT_STATED, WITHOUT_EFFECT, by_value
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.sweep import plan_text
 from mountlab.sweep.feasible import needed_programs
@@ -100,7 +100,7 @@ def _of_facts(area: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator
         if len(whole) < 2:
             yield each
             continue
-        lacking = dict.fromkeys({**whole[0], **whole[1]}, words_of(each.what).lacking or None)
+        lacking = dict.fromkeys({**whole[0], **whole[1]}, fact_of(each.what).lacking or None)
         parts = _of_mappings(area, *({**lacking, **own} for own in whole), none_is_unknown=True)
         yield from (replace(part, what=each.what, part=part.what) for part in parts)
 
@@ -117,16 +117,16 @@ def _of_mappings(
 
 def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
     """Return what is known of the box of a run, by area."""
-    found = by_area(run.info.get("facts", {}))
+    found = by_area(facts_of(run.info))
     found["machine"] |= {"box": run.info.get("box", {}).get("name")}
     return {**found, "tools": _versions(run)}
 
 
 def _versions(run: ComparedRun) -> dict[str, Any]:
     """Mountlab, and the programs of the box that the sweep needs."""
-    programs = run.info.get("facts", {}).get("programs") or {}
+    programs = facts_of(run.info).programs
     needed = [] if run.sweep.imported else [program.name for program in needed_programs(run.sweep)]
-    found = {name: programs.get(name, {}).get("version") for name in needed}
+    found = {name: programs.version(name) for name in needed}
     return {"mountlab": run.info.get("mountlab_version"), **found}
 
 
@@ -152,7 +152,7 @@ def _of_workload(run: ComparedRun, label: str, filesystems: Sequence[str]) -> di
     workload = next(each for each in run.sweep.workloads if each.label == label)
     options = {name: value_text(workload.tool, name, value) for name, value in workload.options.items()}
     found = {**options, **({"precondition": workload.precondition} if workload.precondition else {})}
-    stated = (stated_facts.read(run.info.get("facts", {})) or {}).get(label)
+    stated = (facts_of(run.info).surveyed.stated or {}).get(label)
     if stated:
         named = [name for name, one in stated.options.items() if any(fs in one.values for fs in filesystems)]
         found |= {name: stated.shown(name, filesystems) for name in named}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.core import chain
+from mountlab.core.box_facts import BoxFacts, facts_of
 from mountlab.core.errors import ParseError
-from mountlab.filesystems.evidence import mount_lines
+from mountlab.core.mountinfo import mount_lines
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
 from mountlab.publish.identities.patterns import PATTERNS, is_address
 
@@ -27,9 +28,9 @@ class Identity:
 def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identity]:
     """Return everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted
     to be one. In the order in which placeholders are to be numbered, each once."""
-    found = [*_of_box(info.get("box") or {}), *_of_facts(info.get("facts") or {})]
+    found = [*_of_box(info.get("box") or {}), *_of_facts(facts_of(info))]
     found += [each for part in (info, *info.get(chain.EXTENSIONS, ())) for each in _of_parameters(part)]
-    own = str((info.get("facts") or {}).get("mount_root") or "/var/tmp/mountlab")  # noqa: S108  # a name to be left alone, no file
+    own = facts_of(info).storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
     for text in texts:
         found += [each for each in _of_mounts(text) if not (each.kind == "place" and each.value.startswith(own))]
         found += _of_forms(text)
@@ -78,21 +79,20 @@ def _of_box(box: Mapping[str, Any]) -> Iterator[Identity]:
     yield from _places(box.get("mount_root"), box.get("output_root"))
 
 
-def _of_facts(facts: Mapping[str, Any]) -> Iterator[Identity]:
-    yield from hosts(facts.get("hostname"))
-    yield from users(facts.get("user"))
-    for device in facts.get("block_devices") or ():
-        yield from _serials(device.get("serial"))
-        yield from _places(*device.get("mountpoints") or ())
-    for text in (facts.get("device_ids") or {}).values():
+def _of_facts(facts: BoxFacts) -> Iterator[Identity]:
+    yield from hosts(facts.machine.hostname)
+    yield from users(facts.rights.user)
+    for device in facts.storage.block_devices or ():
+        yield from _serials(device.serial)
+        yield from _places(*device.mountpoints or ())
+    for text in facts.surveyed.device_ids.values():
         yield from _serials(*re.findall(r"\bserial=([^,\s]+)", text))
         yield from (Identity("wwn", value) for value in re.findall(r"\bwwid=([^,\s]+)", text))
-    for root in ("mount_root", "output_root"):
-        yield from _pool(facts.get(f"{root}_fstype"), facts.get(f"{root}_source"))
-    yield from _places(facts.get("mount_root"), facts.get("output_root"), *(facts.get("image_room") or {}))
-    for addresses in (facts.get("peers") or {}).values():
+    yield from _pool(facts.storage.mount_root_fstype, facts.storage.mount_root_source)
+    yield from _places(facts.storage.mount_root, facts.storage.output_root, *facts.surveyed.image_room)
+    for addresses in facts.surveyed.peers.values():
         yield from (found for address in addresses for found in hosts(address))
-    for name, own in (facts.get("clients") or {}).items():
+    for name, own in facts.clients.items():
         yield from (Identity("box", each) for each in (name,) if each not in OWN_BOXES)
         yield from _of_facts(own)
 

@@ -7,8 +7,8 @@ import math
 import yaml
 
 from mountlab.analysis.run_view import RunView
-from mountlab.checks import stated_facts
 from mountlab.core import numbers, plugins
+from mountlab.core.box_facts import facts_of
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
@@ -87,7 +87,7 @@ def parameters(run: RunView) -> Html:
 
 def _stated(run: RunView) -> Text:
     """Return the options of imported logs: what the import says, and what the logs state."""
-    known = stated_facts.read(run.info.get("facts", {})) or {}
+    known = facts_of(run.info).surveyed.stated or {}
     rows = [
         [label, name, each.claimed or "", own.shown(name), f"{each.stated} of {own.outputs}"]
         for label, own in known.items()

@@ -6,25 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mountlab.analysis.run_view import RunView
-from mountlab.box.machine_parsers import ALL, NO_LIMIT
-from mountlab.checks import stated_facts
 from mountlab.core import numbers
-from mountlab.core.fact_words import (
-    FACT_WORDS,
-    GROUPS,
-    fact_name,
-    fact_text,
-    heading,
-    mitigation_text,
-    part_name,
-    words_of,
-)
+from mountlab.core.box_facts import FACTS, SECTIONS, BoxFacts, InstalledProgram, fact_of, facts_of
+from mountlab.core.box_facts.rights import ALL, NO_LIMIT
+from mountlab.core.fact_words import fact_name, fact_text, heading, mitigation_text, part_name
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text
 
-Facts = Mapping[str, Any]
-
-_TABLES = ("programs", "block_devices", "disk_settings", "clients", stated_facts.KEY)
+_TABLES = ("programs", "block_devices", "disk_settings", "clients", "stated")
 """Facts that have a table of their own, or are shown elsewhere."""
 _MOST_PARTS = 6
 """A fact with more values than these lists them behind a summary."""
@@ -33,25 +22,26 @@ _OF_A_CLIENT = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
 
 def box(run: RunView) -> Html:
     """Return what the box is, as it was found when the run began."""
-    return facts(run.info.get("facts", {}))
+    return facts(facts_of(run.info))
 
 
-def facts(found: Facts) -> Html:
-    """Return the facts about a box by group, its disks, its programs, its clients, and what it does not tell."""
-    groups = [part for group in GROUPS if (part := _group(group, found))]
-    tables = [_disks(found), _programs(found.get("programs") or {}), _clients(found.get("clients") or {})]
-    known = html.columns(*groups) if groups else html.paragraph("Nothing is known of the box itself.")
-    return html.joined(known, *tables, _unknown(found) if groups else "")
+def facts(found: BoxFacts) -> Html:
+    """Return the facts about a box by section, its disks, its programs, its clients, and what it does not tell."""
+    record = found.as_record()
+    sections = [part for section in SECTIONS if (part := _section(section, record))]
+    tables = [_disks(found), _programs(found.programs.installed), _clients(found.clients)]
+    known = html.columns(*sections) if sections else html.paragraph("Nothing is known of the box itself.")
+    return html.joined(known, *tables, _unknown(record) if sections else "")
 
 
-# --- groups -----------------------------------------------------------------------------------------------------------
+# --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _group(group: str, found: Facts) -> Text:
-    """Return the facts of one group that say something, in the order in which FACT_WORDS has them."""
-    own = [key for key in {**FACT_WORDS, **found} if words_of(key).group == group and key not in _TABLES]
-    rows = {heading(fact_name(key)): _shown(key, found[key]) for key in own if _says(found.get(key), key)}
-    return html.joined(html.heading(group, level=4), html.definitions(rows)) if rows else ""
+def _section(section: str, record: Mapping[str, Any]) -> Text:
+    """Return the facts of one section that say something, in the order of FACTS."""
+    keys = [key for key in {**FACTS, **record} if fact_of(key).section == section and key not in _TABLES]
+    rows = {heading(fact_name(key)): _shown(key, record[key]) for key in keys if _says(record.get(key), key)}
+    return html.joined(html.heading(section, level=4), html.definitions(rows)) if rows else ""
 
 
 def _says(value: object, key: str) -> bool:
@@ -71,7 +61,7 @@ def _shown(key: str, value: object) -> Text:
     return html.details(_summary(key, value), html.items(parts))
 
 
-def _limits(value: Facts) -> str:
+def _limits(value: Mapping[str, Any]) -> str:
     """Return the limits that there are, and in a word what has none."""
     free = [part_name("session_limits", part) for part, each in value.items() if each in (NO_LIMIT, ALL)]
     held = {part: each for part, each in value.items() if each not in (NO_LIMIT, ALL)}
@@ -90,19 +80,22 @@ def _summary(key: str, value: Mapping[str, Any]) -> str:
     return ", ".join(f"{len(states[state])} {state}{named[state]}" for state in sorted(states, reverse=True))
 
 
-def _unknown(found: Facts) -> Text:
+def _unknown(record: Mapping[str, Any]) -> Text:
     """Return one sentence for all that was asked for and is not known."""
-    unknown = [fact_name(key) for key, value in found.items() if value is None]
+    unknown = [fact_name(key) for key, value in record.items() if value is None]
     return html.paragraph(f"The box does not tell: {', '.join(unknown)}.", kind="meta") if unknown else ""
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _disks(found: Facts) -> Text:
+def _disks(found: BoxFacts) -> Text:
     """Return the block devices, with the columns in which something is known of one of them."""
-    settings = found.get("disk_settings") or {}
-    devices = [{**each, **settings.get(each.get("name"), {})} for each in found.get("block_devices") or []]
+    settings = found.storage.settings or {}
+    devices = [
+        {**device.as_record(), **(settings[device.name].as_record() if device.name in settings else {})}
+        for device in found.storage.block_devices or ()
+    ]
     columns = {key: None for device in devices for key in device if _says(device[key], key)}
     if not columns:
         return ""
@@ -113,17 +106,17 @@ def _disks(found: Facts) -> Text:
     return html.table(head, [Rows(rows)], caption="Block devices of the box")
 
 
-def _programs(programs: Mapping[str, Mapping[str, Any]]) -> Text:
-    rows = [[name, str(own.get("version") or ""), str(own.get("path") or "")] for name, own in programs.items()]
+def _programs(programs: Mapping[str, InstalledProgram]) -> Text:
+    rows = [[name, own.version or "", own.path or ""] for name, own in programs.items()]
     head: Head = ["Program", "Version", Column("Path", "code")]
     listed = html.table(head, [Rows(rows)], caption="Programs on the box")
     return html.details(f"{numbers.counted(len(rows), 'program')} on the box", listed) if rows else ""
 
 
-def _clients(clients: Mapping[str, Facts]) -> Text:
+def _clients(clients: Mapping[str, BoxFacts]) -> Text:
     """Return what the further boxes are from which workloads were driven."""
     rows: Sequence[Sequence[Text]] = [
-        [name, *(fact_text(key, own.get(key)) for key in _OF_A_CLIENT)] for name, own in clients.items()
+        [name, *(fact_text(key, own.value(key)) for key in _OF_A_CLIENT)] for name, own in clients.items()
     ]
     head = ["Client", *(heading(fact_name(key)) for key in _OF_A_CLIENT)]
     return html.table(head, [Rows(rows)], caption="Clients") if rows else ""

@@ -8,6 +8,7 @@ from mountlab.analysis.commands import CellCommand, cell_commands, general, gene
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.asked import streams
 from mountlab.core import numbers
+from mountlab.core.box_facts import facts_of
 from mountlab.core.checksums import MANIFEST
 from mountlab.core.model import Workload
 from mountlab.core.units import format_bytes
@@ -99,8 +100,8 @@ def _line(run: RunView, setup: Setup, command: RanCommand) -> str:
 
 def _known_schedulers(run: RunView) -> Mapping[str, str]:
     """Device to its scheduler as it was when the run began."""
-    devices = run.info.get("facts", {}).get("block_devices") or []
-    return {str(each.get("name")): str(each["scheduler"]) for each in devices if each.get("scheduler")}
+    devices = facts_of(run.info).storage.block_devices or ()
+    return {device.name: device.scheduler for device in devices if device.scheduler}
 
 
 def _of_devices(setup: Setup, said: Callable[[BlockDevice], str]) -> str:

@@ -12,6 +12,7 @@ from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
+from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
@@ -41,11 +42,11 @@ MOST_COLUMNS, MOST_RATIOS = 4, 24
 
 def question(run: RunView) -> Html:
     """Return the question, and below it where, when and how often it was asked."""
-    facts, box = run.info.get("facts", {}), run.info.get("box", {})
-    disk = [str(facts[key]) for key in ("mount_root_source", "mount_root_fstype") if facts.get(key)]
+    facts, box = facts_of(run.info), run.info.get("box", {})
+    disk = [text for text in (facts.storage.mount_root_source, facts.storage.mount_root_fstype) if text]
     parts = [
         f"box {box.get('name', run.sweep.box)}",
-        f"kernel {facts['kernel']}" if facts.get("kernel") else "",
+        f"kernel {facts.kernel.release}" if facts.kernel.release else "",
         f"{_lies_on(run)}{disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
         _measured(run),
         _blocks(run),

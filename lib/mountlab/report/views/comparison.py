@@ -14,6 +14,7 @@ from mountlab.analysis.compare.over_boxes import RatioOverBoxes
 from mountlab.analysis.compare.runs import CellOverRuns, RunComparison, box_of
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.core import numbers
+from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.units import scale_for
@@ -78,7 +79,7 @@ def heading(comparison: RunComparison) -> Html:
         if comparison.factor == "run":
             boxes = set(map(box_of, runs))
             where = f"{len(boxes)} boxes" if len(boxes) > 1 else f"box {boxes.pop()}"
-            kernels = {str(run.info.get("facts", {}).get("kernel")) for run in runs}
+            kernels = {str(facts_of(run.info).kernel.release) for run in runs}
             lines = [f"{days} · {where} · {numbers.counted(len(kernels), 'kernel')}"]
     title = html.heading(text.title(comparison), level=1)
     return html.joined(title, *(html.paragraph(line, kind="meta") for line in lines))
@@ -110,9 +111,9 @@ def which(comparison: RunComparison) -> Html:
     of_boxes = comparison.factor == "box"
     rows: list[list[Text]] = []
     for name, run in zip(comparison.names, comparison.runs, strict=True):
-        facts = run.info.get("facts", {})
-        where = str(facts.get("cpu_model") or "not known") if of_boxes else box_of(run)
-        kernel = str(facts.get("kernel") or "not known")
+        facts = facts_of(run.info)
+        where = facts.processors.model or "not known" if of_boxes else box_of(run)
+        kernel = facts.kernel.release or "not known"
         day = str(run.info.get("created_at", ""))[:16].replace("T", " ")
         status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
         rows.append([name, str(run.info.get("run_id", "")), where, kernel, day, status])

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from mountlab.analysis import cells as analysis
 from mountlab.analysis.why_frames import Why
 from mountlab.core import chain
+from mountlab.core.box_facts import facts_of
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
 from mountlab.core.names import workload_label
@@ -188,7 +189,7 @@ def moment(said: object) -> datetime | None:
 
 
 def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, Any]], source: str) -> dict[str, Any]:
-    asked, facts = info["parameters"], info.get("facts") or {}
+    asked, facts = info["parameters"], facts_of(info)
     states = [row["status"] for row in trials]
     return {
         "run": name,
@@ -202,14 +203,14 @@ def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, A
         "trials": len(states),
         "ok": states.count("ok"),
         "failed": sum(map(states.count, ("failed", "invalid", "timeout"))),
-        **{key: None if facts.get(key) is None else str(facts[key]) for key in _FACTS},
-        **{key: _whole(facts.get(key)) for key in _COUNTS},
+        **{key: facts.value(key) for key in _FACTS},
+        **{key: _whole(facts.value(key)) for key in _COUNTS},
         "mountlab_version": str(info.get("mountlab_version") or ""),
         "git_commit": None if info.get("git_commit") is None else str(info["git_commit"]),
         "seed": _whole(info["seed"]),
         "batch": info.get("batch"),
         "figures_from": source,
-        "facts": orjson.dumps(facts).decode(),
+        "facts": orjson.dumps(facts.as_record()).decode(),
         "parameters": orjson.dumps(asked).decode(),
     }
 
