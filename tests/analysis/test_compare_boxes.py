@@ -180,7 +180,7 @@ def test_a_cell_that_a_box_lacks_is_named_and_the_rest_is_said_without_it() -> N
     assert caveat.message.startswith("a has no figure of ext4/dd-write: ")
     ratio = next(each for each in found.over_boxes if each.over.workload == "dd-write")
     assert (ratio.on_each[0], ratio.over.n) == (None, 2)
-    assert "n/a" in Page(sections.verdicts(found).text).words
+    assert "n/a" in Page(sections.verdicts(found)).words
 
 
 def test_a_box_without_figures_is_told_with_its_reason(across: RunComparison) -> None:
@@ -257,8 +257,8 @@ def test_runs_without_comparisons_have_figures_only() -> None:
     said = words.sentences(found)
     assert said[0].startswith("The runs have no comparison")
     assert said[1].startswith(f"{len(found.cells)} of {len(found.cells)} figures differ from box to box by more than")
-    assert sections.overview(found).text.count("<svg") == 1
-    assert "no comparison" in sections.verdicts(found).text
+    assert sections.overview(found).count("<svg") == 1
+    assert "no comparison" in sections.verdicts(found)
 
 
 # ── words, data, pictures ────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,9 +289,9 @@ def test_what_is_undecided_over_boxes_says_how_many_would_decide() -> None:
 @pytest.mark.slow
 def test_the_parts_of_the_sweep_notebook_show_all_boxes(across: RunComparison) -> None:
     assert "few-boxes" in {each.code for each in across.caveats}
-    assert "Few boxes" in Page(sections.caveats(across).text).words
-    assert sections.overview(across).text.count("<svg") == 2
-    order = Page(sections.run_order(across).text).words
+    assert "Few boxes" in Page(sections.caveats(across)).words
+    assert sections.overview(across).count("<svg") == 2
+    order = Page(sections.run_order(across)).words
     assert all(name in order for name in across.names)
     assert list(across.trials.index.get_level_values("box").unique()) == list(across.names)
-    assert sections.answer(across.runs[0]).text != sections.answer(across).text
+    assert sections.answer(across.runs[0]) != sections.answer(across)

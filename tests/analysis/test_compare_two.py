@@ -84,7 +84,7 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
         assert ours.comparison.verdict == "undecided"
         assert (ours.unless > 0) == (trials.comparison.verdict == "faster")
     assert any(each.unless > 0 for each in found.ratios)
-    text, page = words.comparison_text(found), sections.cell_by_cell(found) + sections.answer(found).text
+    text, page = words.comparison_text(found), sections.cell_by_cell(found) + sections.answer(found)
     for form in (text, page, words.comparison_json(found)["runs_differ"]):
         assert "Runs are assumed to differ by 5 % or less" in form.replace("\u00a0", " ").replace("&nbsp;", " ")
     assert re.search(r"undecided; up to \d+ runs of each side needed", text.replace("\u00a0", " "))

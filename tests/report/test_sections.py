@@ -511,9 +511,9 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
     assert "Without a device that is counted: tmpfs and ramfs." in repr(sections.device_bytes(RUN))
     bare = replace(RUN, series={}, moved=[], histograms={})
     for part in (sections.inside_trials, sections.device_bytes):
-        assert part(bare).text.startswith(html.NOTHING)
+        assert part(bare).startswith(html.NOTHING)
     without = bare.measurements[~bare.measurements["metric"].str.contains("latency")]
-    assert sections.latencies(replace(bare, measurements=without)).text.startswith(html.NOTHING)
+    assert sections.latencies(replace(bare, measurements=without)).startswith(html.NOTHING)
 
 
 @pytest.mark.slow
@@ -565,7 +565,7 @@ def test_of_many_workloads_the_first_are_drawn_and_the_page_stays_small() -> Non
     titles = [title for title in figures(shown) if title.startswith("Busiest")]
     assert len(titles) == 8
     assert "Drawn are the first 8 of 12 workloads." in repr(shown)
-    assert len(shown.text) < 1_500_000
+    assert len(shown) < 1_500_000
 
 
 @pytest.mark.slow
@@ -632,7 +632,7 @@ def test_many_ratios_begin_with_the_strongest_and_hide_none() -> None:
 def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> None:
     """Side by side they would make the table wider than a page."""
     run = synthetic_run(filesystems=6, blocks=2)
-    table = Page(sections.overview(run).text)
+    table = Page(sections.overview(run))
     head = [text for _, name, text in table.attributes if name == "scope" and text == "col"]
     assert len(head) == 3 * table.tags["table"]
     own = run.estimates[(run.estimates.cell == "fs4/dd-write") & (run.estimates.metric == "write_bandwidth")].iloc[0]
@@ -640,4 +640,4 @@ def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> Non
     assert figures_of.value in table.words.replace("\u2007", "")
     assert figures_of.interval in table.words
     assert "dd-write: write bandwidth, GB/s" in table.words
-    assert 'aria-label="best"' in sections.overview(run).text
+    assert 'aria-label="best"' in sections.overview(run)

@@ -400,8 +400,8 @@ def test_names_from_elsewhere_are_text(hostile: str) -> None:
 def test_the_latencies_lead_to_the_timelines_of_the_slowest_operations() -> None:
     traced = replace(synthetic_run(), why=simulated_why(synthetic_run().sweep, {"ext4": FSYNC["ext4"]}))
     link = 'href="#The-slowest-operations"'
-    assert link in sections.latencies(traced).text
-    assert link not in sections.latencies(synthetic_run()).text
+    assert link in sections.latencies(traced)
+    assert link not in sections.latencies(synthetic_run())
     assert "The slowest sync of ext4" in html.words_of(sections.why_slowest(traced))
 
 
@@ -432,5 +432,5 @@ def test_of_many_cells_the_first_are_drawn_and_the_page_says_so() -> None:
     workloads = tuple(Workload(name=f"w{number}", tool="fio", options={}) for number in range(14))
     sweep = sweep_of("ext4", workloads=workloads)
     part = sections.why_slowest(replace(run_of("ext4"), sweep=sweep, why=simulated_why(sweep, blocks=1)))
-    assert part.text.count("<details") == 12
+    assert part.count("<details") == 12
     assert "The page draws 12 plots of them at most" in html.words_of(part)
