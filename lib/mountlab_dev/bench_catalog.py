@@ -21,14 +21,16 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis import cells as analysis
 from mountlab.analysis.example import good_trial
+from mountlab.analysis.run_view import TrialRecord
 from mountlab.core import chain, disk, run_ids
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.units import GIB, KIB
-from mountlab.results import derived, stamp, store, tables
+from mountlab.results import derived, records, stamp, store, tables
 from mountlab.results.histories import Wanted, load_years
 from mountlab.results.info import SCHEMA
+from mountlab.results.journal import read_as_it_is
 from mountlab.sweep.sweep_file import Resolved, resolve
 
 _FIRST = datetime(2021, 1, 4, 2, 0, tzinfo=UTC)
@@ -166,12 +168,21 @@ class _Sweep:
         truth = stamp.truth_of(path)
         whole = stamp.stamped(tables.with_factors_as_text(own), stamp.Stamp(truth, answers))
         files = {
+            records.FILE: records.as_parquet(self._records(own), records.made_from(read_as_it_is(path))),
             store.MEASUREMENTS: whole,
             "comparisons.csv": compared.to_csv(index=False).encode(),
             "caveats.csv": b"scope,subject,code,severity,message\nrun,,simulated,note,This was not measured.\n",
         }
         page = {"report.html": b"<!doctype html><title>This was not measured</title>\n"}
         return {**files, **page, derived.FILE: derived.sealed(truth, files)}
+
+    @staticmethod
+    def _records(frame: pd.DataFrame) -> dict[str, TrialRecord]:
+        rows: dict[str, list[Measurement]] = {}
+        columns = (frame[name].tolist() for name in ("trial_id", "metric", "value", "unit"))
+        for trial_id, metric, value, unit in zip(*columns, strict=True):
+            rows.setdefault(trial_id, []).append(Measurement(metric=metric, value=value, unit=unit))
+        return {trial_id: TrialRecord(measurements=tuple(own)) for trial_id, own in rows.items()}
 
 
 def _places(cells: tuple[Cell, ...]) -> dict[str, int]:

@@ -218,6 +218,8 @@ RUN_FILES: Mapping[str, str] = {
     "raw/tNNNN/": "One directory a trial: the measured command (`argv`), those before it (`commands.json`), output, "
     "the kernel's counters before and after. Never changed.",
     "exclude.yml": "Written by `mountlab exclude`, or by you: trials that do not count, each with the reason.",
+    "records.parquet": "What was read from the raw output of each trial: figures, histograms, counters, logs. Derived. "
+    "A row is used while its line of the journal and its raw output are those that it was made from.",
     "measurements.parquet": "Every figure of every trial. Derived. `mountlab history` and `catalog` use it where its "
     "stamp holds: hashes of `run.json`, `trials.jsonl` and `exclude.yml`, and the number of the parsers. Otherwise "
     "they read the raw output.",

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.core import numbers
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import BlockDevice
 from mountlab.report import html, sections
@@ -125,7 +126,7 @@ def test_the_tables_that_are_saved_are_those_of_the_run() -> None:
 
 
 def test_trials_are_saved_with_the_columns_of_their_table_in_base_units() -> None:
-    record = replace(RUN.records["t0001"], device=DeviceBytes(3, 4), busy=0.25)
+    record = replace(RUN.records["t0001"], device=DeviceBytes(3, 4), around=Around(busy=0.25))
     first = saved(replace(RUN, records={**RUN.records, "t0001": record}))["trials"].iloc[0]
     assert (first.device_bytes_read, first.device_bytes_written, first.processor_share) == (3, 4, 0.25)
     rows = RUN.measurements[RUN.measurements.trial_id == "t0001"].set_index("metric")["value"]

@@ -17,10 +17,10 @@ from copied_run import copied
 from mountlab.__main__ import main
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import execute
-from mountlab.results import derived, paths, stamp, store, tables
+from mountlab.results import derived, paths, records, stamp, store, tables
 from mountlab.results.info import read_info, read_verdicts
-from mountlab.results.journal import read_journal
-from mountlab.results.raw import read_measurements
+from mountlab.results.journal import read_as_it_is, read_journal
+from mountlab.results.raw import read_trial
 from mountlab.results.store import load_run
 from mountlab.results.writer import RunWriter
 from pyarrow import parquet
@@ -342,78 +342,103 @@ def test_resume_refuses_an_altered_run_before_it_connects(
 
 
 @pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Grows by one each time that raw output is parsed."""
-    found: list[Path] = []
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The trials whose raw output was parsed, in order."""
+    found: list[str] = []
 
-    def read(raw: Path, *rest: Any) -> Any:
-        found.append(raw)
-        return read_measurements(raw, *rest)
+    def read(directory: Path, *rest: Any) -> Any:
+        found.append(directory.name)
+        return read_trial(directory, *rest)
 
-    monkeypatch.setattr(store, "read_measurements", read)
+    monkeypatch.setattr(records, "read_trial", read)
     return found
 
 
+def trials_of(run: Path) -> list[str]:
+    return [trial.trial_id for trial in read_journal(run)]
+
+
 @pytest.mark.slow
-def test_raw_output_is_parsed_once_and_later_readers_take_the_derived_figures(
-    results: Path, parsed: list[Path]
-) -> None:
+def test_raw_output_is_parsed_once_and_later_readers_take_the_records(results: Path, parsed: list[str]) -> None:
     run = results / "r1"
     later = load_run(run)
+    tables.derive_outdated(run)
+    tables.derive(run, None)
     assert not parsed
     again = load_run(run, as_it_is=True)
-    assert len(parsed) == 1, "as it is: from raw output"
+    assert parsed == trials_of(run), "as it is: from raw output"
     assert later.measurements.equals(again.measurements)
     assert later.measurements.dtypes.equals(again.measurements.dtypes)
     assert tables.comparison_frame(later).equals(tables.comparison_frame(again))
-    tables.derive_outdated(run)
-    assert len(parsed) == 1
+    assert later.all_records == again.all_records
     tables.derive(run)
-    assert len(parsed) == 2
+    assert parsed == 2 * trials_of(run)
 
 
-def exclude_one(run: Path) -> None:
-    (run / "exclude.yml").write_text("exclude: {t0007: noise}")
+def with_another_record(run: Path) -> None:
+    """As an earlier parser, or somebody who seals what was altered, would have written it."""
+    made = dict.fromkeys(trials_of(run), "0" * 64)
+    seal = derived.read(run)
+    assert seal is not None
+    files = {name: (run / name).read_bytes() for name in seal.files}
+    derived.write(run, seal.made_from, files | {records.FILE: records.as_parquet(load_run(run).all_records, made)})
 
 
-FIGURES_LOST: dict[str, Change] = {
-    "twice as fast": twice_as_fast,
+RECORDS_LOST: dict[str, Change] = {
+    "altered": lambda run: (run / records.FILE).write_bytes((run / records.FILE).read_bytes()[:-1] + b"?"),
+    "cut off": lambda run: os.truncate(run / records.FILE, 100),
     "no checksums of derived files": lambda run: (run / derived.FILE).unlink(),
     "other checksums": in_file(derived.FILE, '"figures"', '"figure"'),
-    "no figures": lambda run: (run / store.MEASUREMENTS).unlink(),
-    "a trial is excluded": exclude_one,
+    "no records": lambda run: (run / records.FILE).unlink(),
+    "made from other files": with_another_record,
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", some(FIGURES_LOST, "twice as fast", "no figures"))
+@pytest.mark.parametrize("what", some(RECORDS_LOST, "altered", "made from other files"))
 @pytest.mark.filterwarnings("ignore::mountlab.core.errors.MountlabWarning")
-def test_derived_figures_that_are_not_those_of_the_run_as_it_is_are_not_taken(
-    what: str, results: Path, parsed: list[Path]
+def test_records_that_are_not_those_of_the_run_as_it_is_are_not_taken(
+    what: str, results: Path, parsed: list[str]
 ) -> None:
     run = results / "r1"
-    FIGURES_LOST[what](run)
+    RECORDS_LOST[what](run)
+    parsed.clear()
     found = load_run(run)
-    assert parsed
+    assert parsed == trials_of(run)
     assert found.measurements.equals(load_run(run, as_it_is=True).measurements)
 
 
 @pytest.mark.slow
-def test_figures_of_other_parsers_are_made_again(
-    results: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
+def test_a_trial_that_is_excluded_keeps_its_record_until_its_raw_output_is_altered(
+    results: Path, parsed: list[str]
 ) -> None:
-    for module in (derived, stamp):
-        monkeypatch.setattr(module, "FIGURES", stamp.FIGURES + 1)
-    load_run(results / "r1")
-    assert len(parsed) == 1
-    tables.derive_outdated(results / "r1")
-    assert len(parsed) == 2
+    run = results / "r1"
+    (run / "exclude.yml").write_text("exclude: {t0007: noise}")
+    assert "t0007" not in set(load_run(run).measurements["trial_id"])
+    assert not parsed
+    (run / "raw" / "t0007" / "stdout").write_text("altered")
+    found = load_run(run)
+    assert parsed == ["t0007"]
+    assert found.exclusions.unread == ("t0007",)
+    tables.write_derived(found)
+    assert "t0007" not in records.kept(run, records.made_from(read_as_it_is(run)))
 
 
 @pytest.mark.slow
-def test_tables_of_other_statistics_are_made_again_and_their_figures_are_taken(
-    results: Path, parsed: list[Path]
+def test_figures_of_other_parsers_are_made_again(
+    results: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run = results / "r1"
+    for module in (derived, records, stamp):
+        monkeypatch.setattr(module, "FIGURES", stamp.FIGURES + 1)
+    load_run(run)
+    assert parsed == trials_of(run)
+    tables.derive_outdated(run)
+    assert parsed == 2 * trials_of(run)
+
+
+@pytest.mark.slow
+def test_tables_of_other_statistics_are_made_again_from_the_records(results: Path, parsed: list[str]) -> None:
     """A run of an earlier version: derived.json names no tables, and there is no latency_comparisons.csv."""
     run = results / "r1"
     said = json.loads((run / derived.FILE).read_text())
@@ -421,11 +446,7 @@ def test_tables_of_other_statistics_are_made_again_and_their_figures_are_taken(
     old["files"].pop("latency_comparisons.csv")
     (run / derived.FILE).write_text(json.dumps({**old, "checksum": derived._checksum(old)}))
     (run / "latency_comparisons.csv").unlink()
-    load_run(run)
-    assert not parsed, "its figures are those of today"
     assert read_verdicts(run)
     tables.derive_outdated(run)
     assert (run / "latency_comparisons.csv").read_text().startswith("baseline,candidate,workload,tool")
-    again = len(parsed)
-    tables.derive_outdated(run)
-    assert len(parsed) == again
+    assert not parsed

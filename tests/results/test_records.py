@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from mountlab.analysis.run_view import TrialRecord
 from mountlab.core import disk
 from mountlab.core.errors import ParseError
 from mountlab.filesystems.evidence import DeviceBytes, device_traffic
 from mountlab.filesystems.making import COMMANDS
-from mountlab.results.raw import read_record
+from mountlab.results import records, tables
+from mountlab.results.journal import read_as_it_is, read_journal
+from mountlab.results.raw import read_trial
 from mountlab.results.store import load_run
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
@@ -39,16 +43,20 @@ def test_the_bytes_of_a_trial_are_those_of_the_least_busy_device_below_its_file_
         assert run.records[row["trial_id"]].device == least
 
 
+def record_in(directory: Path) -> TrialRecord:
+    trial = replace(read_journal(TOUR)[0], status="failed")
+    return read_trial(directory, trial, None, imported=False)
+
+
 def test_files_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("")
     (tmp_path / "argv").write_text('["dd"]')
-    record = read_record(tmp_path, device=None, busy=None)
+    record = record_in(tmp_path)
     assert (record.files, record.argv, record.before) == (("argv",), ("dd",), ())
 
 
 def test_of_a_trial_without_a_directory_nothing_is_known(tmp_path: Path) -> None:
-    record = read_record(tmp_path / "t0001", device=None, busy=0.5)
-    assert (record.files, record.argv, record.busy) == ((), (), 0.5)
+    assert record_in(tmp_path / "t0001") == TrialRecord()
 
 
 @pytest.fixture
@@ -59,10 +67,24 @@ def trial(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("text", ['{"a": 1}', "[1]", '["\\user"]', ""])
 def test_a_damaged_argument_list_is_not_known(text: str, trial: Path) -> None:
     (trial / "argv").write_text(text)
-    assert read_record(trial, device=None, busy=None).argv == ()
+    assert record_in(trial).argv == ()
 
 
-def test_commands_that_are_none_are_refused(trial: Path) -> None:
+def test_commands_that_are_none_are_refused_where_they_are_asked_for(trial: Path) -> None:
     (trial / COMMANDS).write_text("[{}]")
-    with pytest.raises(ParseError):
-        read_record(trial, device=None, busy=None)
+    record = record_in(trial)
+    record.check("series")
+    with pytest.raises(ParseError, match="cannot be read"):
+        record.check("commands")
+
+
+@pytest.mark.slow
+def test_the_file_holds_of_every_trial_what_its_raw_output_says(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "tour"))
+    tables.derive(run)
+    found = records.kept(run, records.made_from(read_as_it_is(run)))
+    again = load_run(run, as_it_is=True).all_records
+    assert found == {name: replace(record, device=None) for name, record in again.items()}
+    filled = {field.name for record in found.values() for field in fields(record) if getattr(record, field.name)}
+    assert {"measurements", "around", "memory", "bandwidth", "argv", "before", "files", "detail"} <= filled
+    assert all(record.measurements for record in found.values())

@@ -75,7 +75,7 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
         concluding(writer, RESOLVED.sweep) as ending,
     ):
         ending.status = "complete"
-    assert tried == ["run.json", "measurements.parquet", "index.html"]
+    assert tried == ["run.json", "records.parquet", "index.html"]
     assert caught.value.where == "run.json"
     assert read_info(writer.path)["status"] == "interrupted", "as whoever resumes it must know"
 

@@ -84,7 +84,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is derived and listed at the end of a run is tested elsewhere, and takes time."""
-    monkeypatch.setattr(ending.tables, "derive", lambda _: None)
+    monkeypatch.setattr(ending.tables, "derive", lambda *_: None)
     monkeypatch.setattr(ending, "_list", lambda *_: None)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from facts import known
 from mountlab.box.connection import Completed
-from mountlab.checks.outcome import unpack
+from mountlab.checks.outcome import Outcome, unpack
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.filesystems.making import COMMANDS, read_commands
@@ -149,7 +149,7 @@ class Memory:
     def ended(self) -> list[Trial]:
         return self.trials
 
-    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
+    def record(self, trial: Trial, files: Mapping[str, bytes], outcome: Outcome) -> None:
         assert "argv" in files
         self.trials.append(trial)
         self.files[trial.trial_id] = dict(files)

@@ -21,12 +21,13 @@ from mountlab.box.connection import Completed
 from mountlab.core.model import CellStop, Trial, Until
 from mountlab.core.numbers import rough_duration
 from mountlab.report import sections
-from mountlab.results import raw
+from mountlab.results import records
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
 from mountlab.results.store import load_run
 from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter
+from mountlab.runner import trial_executor
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import run_sweep
 from mountlab.stats import sequential
@@ -317,13 +318,19 @@ def test_a_resumed_run_does_not_decide_about_an_early_block_with_what_it_learned
 def test_to_decide_and_to_say_why_it_stopped_a_run_parses_each_trial_once(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parse, parsed = raw._parsed, Counter[Path]()
-    monkeypatch.setattr(raw, "_parsed", lambda path, workload: (parsed.update([path]), parse(path, workload))[1])
+    parse, parsed = trial_executor.parsed, Counter[str]()
+    monkeypatch.setattr(
+        trial_executor, "parsed", lambda workload, output: (parsed.update(["judged"]), parse(workload, output))[1]
+    )
+    monkeypatch.setattr(records, "read_trial", lambda path, *_: parsed.update([path.name]))
     plan = planned(resolved())
     writer = RunWriter.create(plan, resolved(), FACTS, results=results)
     run_sweep(plan, TimedBox(plan, calm), writer, Silent())
     assert {stop.reason for stop in writer.stops(plan.sweep)} == {"precise"}
-    assert parsed == Counter(writer.path / "raw" / trial.trial_id for trial in read_journal(writer.path))
+    assert parsed == {"judged": len(read_journal(writer.path))}
+    monkeypatch.undo()
+    again = load_run(writer.path, as_it_is=True).all_records
+    assert writer.records == {name: replace(record, device=None) for name, record in again.items()}
 
 
 @pytest.mark.slow

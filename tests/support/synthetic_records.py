@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import BlockDevice, RanCommand, Setup
 
@@ -22,7 +23,7 @@ def records(trials: pd.DataFrame, hostile: str) -> dict[str, TrialRecord]:
             before=(RanCommand("lays out what is read; not measured", ("touch", f"{directory}/file")),),
             files=("after.txt", "argv", "stdout"),
             device=DeviceBytes(2**26, 2**20) if row["filesystem"] == "ext4" else None,
-            busy=0.42,
+            around=Around(busy=0.42),
         )
     return found
 

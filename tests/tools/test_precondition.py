@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from checks.test_checks import found, quiet, the_only
 from mountlab.core.errors import BoxTimeout, ParameterError
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Measurement, Trial, Workload
+from mountlab.core.model import Measurement, Workload
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.plan_text import plan_text
@@ -44,19 +43,7 @@ class Slowing(ScriptedBox):
         return archive({"exit_status": b"0\n", "stdout": b"", "stderr": summary.encode()})
 
 
-class Keeping(Memory):
-    """A journal that keeps the files of each trial."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.files: dict[str, Mapping[str, bytes]] = {}
-
-    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
-        super().record(trial, files)
-        self.files[trial.trial_id] = files
-
-
-def rounds_in(journal: Keeping) -> dict[str, Rounds]:
+def rounds_in(journal: Memory) -> dict[str, Rounds]:
     return {key: read_rounds(files[FILE].decode()) for key, files in journal.files.items() if FILE in files}
 
 
@@ -94,7 +81,7 @@ def test_the_level_of_a_round_is_the_geometric_mean_of_what_the_answer_is_about(
 
 
 def test_a_steady_workload_takes_five_rounds_before_each_new_mount_and_only_trials_are_recorded() -> None:
-    box, journal = Slowing([0.01]), Keeping()
+    box, journal = Slowing([0.01]), Memory()
     run_sweep(planned(), box, journal, Silent())
     assert box.calls.count("trial") == 2 * (5 + 1)
     assert [trial.status for trial in journal.trials] == ["ok", "ok"]
@@ -102,14 +89,14 @@ def test_a_steady_workload_takes_five_rounds_before_each_new_mount_and_only_tria
 
 
 def test_a_mount_that_lasts_is_preconditioned_once() -> None:
-    box, journal = Slowing([0.01]), Keeping()
+    box, journal = Slowing([0.01]), Memory()
     run_sweep(planned(fresh_filesystem="never"), box, journal, Silent())
     assert box.calls.count("trial") == 5 + 2
     assert list(rounds_in(journal)) == ["t0001"]
 
 
 def test_a_device_that_slows_down_takes_more_rounds_until_it_is_steady() -> None:
-    box, journal = Slowing([0.005, 0.0066, 0.0083, 0.0099, 0.01]), Keeping()
+    box, journal = Slowing([0.005, 0.0066, 0.0083, 0.0099, 0.01]), Memory()
     run_sweep(planned(fresh_filesystem="never", repeats=1), box, journal, Silent())
     rounds = rounds_in(journal)["t0001"]
     assert len(rounds.levels) == 8
@@ -118,14 +105,14 @@ def test_a_device_that_slows_down_takes_more_rounds_until_it_is_steady() -> None
 
 
 def test_rounds_are_bounded() -> None:
-    box, journal = Slowing([0.01 * 1.1**i for i in range(60)]), Keeping()
+    box, journal = Slowing([0.01 * 1.1**i for i in range(60)]), Memory()
     run_sweep(planned(7, repeats=1), box, journal, Silent())
     assert box.calls.count("trial") == 7 + 1
     assert not rounds_in(journal)["t0001"].steady.ok
 
 
 def test_a_round_that_fails_ends_them_and_the_trial_is_run_all_the_same() -> None:
-    box, journal = Slowing([0.01], trial=[0, BoxTimeout("no answer for 180 s")]), Keeping()
+    box, journal = Slowing([0.01], trial=[0, BoxTimeout("no answer for 180 s")]), Memory()
     run_sweep(planned(repeats=1), box, journal, Silent())
     assert box.calls.count("trial") == 3
     assert rounds_in(journal)["t0001"].failed.startswith("ran longer than 180 s in all")
@@ -133,7 +120,7 @@ def test_a_round_that_fails_ends_them_and_the_trial_is_run_all_the_same() -> Non
 
 
 def test_a_stop_during_the_rounds_undoes_everything() -> None:
-    box, journal = Slowing([0.01], trial=[0, KeyboardInterrupt()]), Keeping()
+    box, journal = Slowing([0.01], trial=[0, KeyboardInterrupt()]), Memory()
     with pytest.raises(KeyboardInterrupt):
         run_sweep(planned(), box, journal, Silent())
     assert box.calls[-4:] == ["kill", "umount", "rmdir", "close"]

@@ -3,36 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mountlab.analysis.inside import Inside
-from mountlab.analysis.memory_use import Use
+from mountlab.analysis.memory_use import Filled, Use
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
+from mountlab.core.errors import ParseError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Sweep
+from mountlab.core.model import CellStop, Measurement, Sweep
+from mountlab.filesystems.counters import Around
+from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series
+from mountlab.tools.precondition import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRecord:
-    """What is kept of one trial beside its figures."""
+    """Everything that is read from the raw output of one trial."""
 
+    measurements: tuple[Measurement, ...] = ()
+    """The figures of its tool; () of a trial that is not ok."""
+    refused: str = ""
+    """Why a trial has none that a version without a check of figures recorded as ok."""
+    around: Around | None = None
+    """What the kernel counted while the tool ran."""
+    memory: Filled | None = None
+    """What memory its files took."""
+    rounds: Rounds | None = None
+    """The rounds that were run before it."""
+    bandwidth: tuple[Series, ...] = ()
+    """What fio logged of bandwidth over time, of a trial with figures."""
     argv: tuple[str, ...] = ()
     """The measured command; () where none was run."""
     before: tuple[RanCommand, ...] = ()
     """The commands before it, which are not measured; () also where an earlier version did not keep them."""
     files: tuple[str, ...] = ()
     """Its files of raw output that hold something."""
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    """Part that cannot be read, of those that only some readers ask for, to why: commands, histograms, series."""
+    detail: bytes = field(default=b"", repr=False)
+    """A TrialDetail as JSON: it takes most of the room, and few readers ask for it."""
     device: DeviceBytes | None = None
-    """What the device below its file system moved while the tool ran."""
-    busy: float | None = None
-    """The share of all processors' time, while the tool ran, in which they ran anything."""
+    """What the device below its file system moved while the tool ran, where the evidence of its mount names one."""
+
+    @property
+    def busy(self) -> float | None:
+        """The share of all processors' time, while the tool ran, in which they ran anything."""
+        return self.around.busy if self.around else None
+
+    def check(self, part: str) -> None:
+        """Raise ParseError where a part is damaged."""
+        if part in self.damaged:
+            raise ParseError(self.damaged[part])
+
+
+@dataclass(frozen=True)
+class TrialDetail:
+    """What a trial did over its time, and the latencies of its I/Os."""
+
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    """Place in fio's report ('read.clat_ns') to the latencies of all its jobs together."""
+    series: tuple[Series, ...] = ()
+    """What fio logged over time."""
+    over_time: OverTime | None = None
+    """What the kernel counted over that time."""
 
 
 class Measured(Protocol):

@@ -28,7 +28,7 @@ from mountlab.core.errors import (
     ended_with,
     in_one_line,
 )
-from mountlab.core.model import Status, Trial, Workload
+from mountlab.core.model import Measurement, Status, Trial, Workload
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.counters import around
 from mountlab.tools.base import ToolOutput
@@ -87,6 +87,9 @@ class Outcome:
     """The result of one attempt at a trial."""
 
     files: Files = field(default_factory=dict)
+    output: ToolOutput | None = None
+    """Its files as text, of one that is a measurement."""
+    measurements: Sequence[Measurement] = ()
     error: TrialError | None = None
     """Why it is no measurement; None for one that is."""
 
@@ -162,7 +165,7 @@ class Ended:
     """On standard error: nothing, where all went well."""
 
 
-Parse = Callable[[Workload, ToolOutput], object]
+Parse = Callable[[Workload, ToolOutput], Sequence[Measurement]]
 """Finds the figures in what a tool said, and raises ToolError or ParseError."""
 
 
@@ -173,10 +176,10 @@ def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, p
         _check_bounds(files, ended)
         _check_preparation(files)
         _check_trace(files)
-        _check_end(workload, files, timeout_s, parse)
+        output, measurements = _check_end(workload, files, timeout_s, parse)
     except TrialError as error:
         return Outcome(files=files, error=_out_of_memory(files, error) or error)
-    return Outcome(files=files)
+    return Outcome(files=files, output=output, measurements=measurements)
 
 
 def _check_script(files: Files, ended: Ended) -> None:
@@ -233,14 +236,16 @@ def _text(files: Files, name: str) -> str:
     return files[name].decode(errors="replace").strip()[-300:]
 
 
-def _check_end(workload: Workload, files: Files, timeout_s: float, parse: Parse) -> None:
+def _check_end(
+    workload: Workload, files: Files, timeout_s: float, parse: Parse
+) -> tuple[ToolOutput, Sequence[Measurement]]:
     output = _output(files)
     _check_time(output, timeout_s)
     if mount := changed(files):
         raise mount
     _check_left(files)
     try:
-        parse(workload, output)
+        return output, parse(workload, output)
     except TrialError as error:
         said = output.stderr[-LONGEST_PART:]
         if signal := _SIGNALS.get(output.exit_status - 128):

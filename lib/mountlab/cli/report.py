@@ -19,7 +19,7 @@ def _report(arguments: Arguments) -> int:
 
     run = run_of(arguments.run)
     with reporting(run):
-        tables.derive(run)  # trials may have been excluded since
+        tables.derive(run, None)  # trials may have been excluded since
         if going_on := writer.going_on(run):
             say(f"note: {going_on}")
         print(f"report: {disk.shown(write_report(run))}")

@@ -37,7 +37,7 @@ from mountlab.publish.last_search import Leak, search
 from mountlab.publish.seal_again import seal_again
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
-from mountlab.results import store, tables, why, writer
+from mountlab.results import records, store, tables, why, writer
 from mountlab.results.info import parameters_of, read_box
 from mountlab.results.journal import whole_lines
 from mountlab.results.paths import NOTEBOOKS, RESULTS
@@ -261,6 +261,7 @@ def _derive(copy: Path) -> Run:
     tables.write_derived(run)
     _put(copy / "measurements.csv", tables.texts(run, "measurements")["measurements"])
     execute.write_report(copy)
+    (copy / records.FILE).unlink()  # made again from raw output, which is searched for identities
     return run
 
 

@@ -33,7 +33,7 @@ def altered(path: Path) -> list[Problem]:
 
 def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
     """Return where raw output is not what it was when it was written; that of excluded trials is not looked at."""
-    accepted = _accepted_raw(kept.info)
+    accepted = accepted_raw(kept.info)
     counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
     return [
@@ -44,13 +44,13 @@ def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial
 
 def altered_excluded(path: Path, kept: Journal, journal: Sequence[Trial]) -> list[str]:
     """Return the excluded trials whose raw output is not what it was when it was written."""
-    accepted = _accepted_raw(kept.info)
+    accepted = accepted_raw(kept.info)
     own = [trial.trial_id for trial in journal if trial.status == "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in own}
     return [each.name for each in raw_sums.altered_trials(path / "raw", digests)]
 
 
-def _accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
+def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
     """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
     return {name: each for entry in info.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
 

@@ -15,14 +15,14 @@ from typing import Any
 
 from mountlab.core.disk import read_plain, remove_file, replace_file, shown
 from mountlab.core.errors import AlteredError, StoreError
-from mountlab.core.frames import pd
-from mountlab.results.stamp import FIGURES, LARGEST, figures_in, truth_bytes
+from mountlab.results.stamp import FIGURES, LARGEST, truth_bytes
 
 FILE = "derived.json"
-TABLES = 4
+TABLES = 5
 """Raised whenever the same figures give other tables, or more of them: those of before are derived again before a
 report. 1: intervals of means reached below zero; no latency_comparisons.csv. 2: no why_sleeps. 3: sync(),
-and calls below a directory that was open, were no operations where the tool's calls alone were recorded."""
+and calls below a directory that was open, were no operations where the tool's calls alone were recorded. 4: no
+records.parquet."""
 _TRIES = 5
 """Another process may write these files while they are read."""
 DAMAGE = (ValueError, RecursionError, OSError, StoreError)
@@ -95,19 +95,6 @@ def read_whole(run: Path, name: str) -> bytes | None:
         where=shown(run / name),
         next_step=f"derive it again from the raw output: mountlab reparse {shown(run)}",
     )
-
-
-def current_figures(run: Path, name: str, truth: Mapping[str, str]) -> pd.DataFrame | None:
-    """Return the figures of a run where they were made from this truth by the parsers of today, and are as they were
-    written; else None."""
-    try:
-        seal, data = read(run), read_plain(run / name, LARGEST)
-        if seal is None or not seal.vouches(name, data):
-            return None
-        frame, stamp = figures_in(data)
-    except DAMAGE:
-        return None
-    return frame if stamp is not None and stamp.holds(truth) else None
 
 
 def is_made_from(run: Path, truth: Mapping[str, str], *, today: bool = False) -> bool:

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from mountlab.analysis.inside import Inside
+from pydantic import TypeAdapter
+
 from mountlab.analysis.memory_use import FILE as MEMORY_FILE
-from mountlab.analysis.memory_use import Filled, filled
-from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.memory_use import filled as memory_of
+from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.core.disk import read_plain, shown
-from mountlab.core.errors import FigureError, StoreError
+from mountlab.core.errors import FigureError, MountlabError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import NS_PER_S
-from mountlab.filesystems.counters import FILES as COUNTER_FILES
-from mountlab.filesystems.counters import Around, around, client_file
-from mountlab.filesystems.counters_over_time import FILES as OVER_TIME_FILES
+from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.evidence import DeviceBytes, file_system_device, loops, parts_by_heading
+from mountlab.filesystems.evidence import file_system_device, loops, parts_by_heading
 from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.logs import decoded, read_one
-from mountlab.tools.base import LOG_SUFFIX, ToolOutput
+from mountlab.stats.histograms import Histogram
+from mountlab.tools.base import ToolOutput
+from mountlab.tools.fio_report import FILE as FIO_REPORT
+from mountlab.tools.fio_report import decode, latencies_of
 from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.parsing import parsed
 from mountlab.tools.precondition import FILE as ROUNDS_FILE
-from mountlab.tools.precondition import Rounds, read_rounds
+from mountlab.tools.precondition import read_rounds
 
+T = TypeVar("T")
 TIMED_FILES = (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time"))
 """Of the evidence of a mount, and the metrics that they give."""
 COMPRESSED = ".gz"
@@ -47,45 +53,97 @@ def read_options(raw: Path, sweep: Sweep, evidence: Mapping[str, Mapping[str, st
     ]
 
 
-def read_measurements(
-    raw: Path,
-    journal: list[Trial],
-    sweep: Sweep,
-    known: dict[str, list[Measurement]],
-    refused: dict[str, FigureError] | None = None,
+def read_trial(directory: Path, trial: Trial, workload: Workload | None, imported: bool) -> TrialRecord:
+    """Return the record of a trial from its directory of raw output. `workload`: of one with figures; `imported`:
+    whether it is a log from elsewhere. Raises StoreError where that of a trial with figures is missing, and as its
+    parsers do."""
+    if trial.status != "ok" and not directory.is_dir():
+        return TrialRecord()
+    paths = {path.name: path for path in _plain_files(directory)}
+    files = {name: read_plain(path) for name, path in paths.items()}
+    if workload is None:
+        return record_of(trial, files)
+    try:
+        if imported:
+            text, where = decoded(files["log.txt"]), shown(paths["log.txt"])
+            log = read_one(workload.tool, text, where=where, known=workload.options)
+            return TrialRecord(measurements=tuple(log.measurements), files=_filled(files))
+        output = ToolOutput.from_files(files)
+        return record_of(trial, files, output, parsed(workload, output))
+    except FigureError as error:
+        return replace(record_of(trial, files), refused=str(error))
+
+
+def record_of(
+    trial: Trial,
+    files: Mapping[str, bytes],
+    output: ToolOutput | None = None,
+    measurements: Sequence[Measurement] = (),
+) -> TrialRecord:
+    """Return the record of a trial from its raw output. `output`: of one with figures, as its tool has decoded it.
+    Raises ValueError and MountlabError where a part is damaged that every reader needs."""
+    damaged: dict[str, str] = {}
+
+    def part(name: str, read: Callable[[], T], otherwise: T) -> T:
+        try:
+            return read()
+        except (MountlabError, ValueError, LookupError, TypeError) as error:
+            damaged[name] = str(error)
+            return otherwise
+
+    known = output.files if output else {}
+    texts = {
+        name: known[name] if name in known else data.decode(errors="replace")
+        for name, data in files.items()
+        if not name.endswith(COMPRESSED)
+    }
+    logs, bandwidth = part("series", lambda: read_series(texts), list[Series]()), list[Series]()
+    if trial.tool == "fio" and trial.status == "ok":
+        whole = {name: text for name, text in texts.items() if name.startswith(f"{PREFIX}_bw.")}
+        bandwidth = read_series(whole) if damaged else [each for each in logs if each.metric.endswith("_bandwidth")]
+    histograms: Mapping[str, Histogram] = {}
+    if trial.status == "ok" and FIO_REPORT in texts:  # another tool may have run fio
+        report = output.decoded.get(FIO_REPORT) if output else None
+        histograms = part("histograms", lambda: latencies_of(report or decode(texts[FIO_REPORT])), histograms)
+    detail = TrialDetail(histograms, tuple(logs), part("series", lambda: over_time(texts), None))
+    return TrialRecord(
+        measurements=tuple(measurements),
+        around=around(texts),
+        memory=memory_of(texts.get(MEMORY_FILE, "")),
+        rounds=read_rounds(texts[ROUNDS_FILE]) if ROUNDS_FILE in texts else None,
+        bandwidth=tuple(bandwidth),
+        argv=_argv(texts.get("argv", "")),
+        before=part("commands", lambda: read_commands(texts[COMMANDS]) if texts.get(COMMANDS) else (), ()),
+        files=_filled(files),
+        damaged=damaged,
+        detail=detail_type().dump_json(detail),
+    )
+
+
+@cache
+def detail_type() -> TypeAdapter[TrialDetail]:
+    """Return what reads and writes `TrialRecord.detail`. It takes some hundredths of a second to make."""
+    return TypeAdapter(TrialDetail)
+
+
+def _filled(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, data in files.items() if data))
+
+
+def measured_rows(
+    raw: Path, journal: Sequence[Trial], sweep: Sweep, records: Mapping[str, TrialRecord]
 ) -> Iterator[tuple[Trial, Measurement]]:
-    """Yield the figures of the trials that are ok. `known` keeps those that were read, by trial, for the next time;
-    `refused` why others have none, which a version that did not check them recorded."""
-    workloads = {cell.id: cell.workload for cell in sweep.cells}
+    """Yield the figures of the trials that are ok, and of their mounts."""
     first, timed = _first_cells(journal, sweep), set[str]()
     for trial in journal:
         if trial.status == "ok":
-            if trial.trial_id not in known:
-                try:
-                    parse = _imported if sweep.imported else _parsed
-                    known[trial.trial_id] = parse(raw / trial.trial_id, workloads[trial.cell])
-                except FigureError as error:
-                    known[trial.trial_id] = []
-                    if refused is not None:
-                        refused[trial.trial_id] = error
-            yield from ((trial, row) for row in known[trial.trial_id])
+            yield from ((trial, row) for row in records[trial.trial_id].measurements)
             if trial.cell in first and trial.mount not in timed:
                 timed.add(trial.mount)
                 yield from ((trial, row) for row in _made(raw / trial.mount))
 
 
-def _parsed(raw: Path, workload: Workload) -> list[Measurement]:
-    files = (file for file in _plain_files(raw) if file.suffix != COMPRESSED or file.name.endswith(LOG_SUFFIX))
-    output = ToolOutput.from_files({file.name: read_plain(file) for file in files})
-    return parsed(workload, output)
-
-
-def _imported(raw: Path, workload: Workload) -> list[Measurement]:
-    log = raw / "log.txt"
-    return read_one(workload.tool, decoded(read_plain(log)), where=shown(log), known=workload.options).measurements
-
-
-def _first_cells(journal: list[Trial], sweep: Sweep) -> set[str]:
+def _first_cells(journal: Sequence[Trial], sweep: Sweep) -> set[str]:
     """Of each file system, the cell with the first workload of the sweep that it takes."""
     ok = {trial.cell for trial in journal if trial.status == "ok" and not trial.diagnostic}
     cells = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}
@@ -127,40 +185,6 @@ def _plain_files(directory: Path) -> list[Path]:
         return [directory / entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
 
 
-def read_around(raw: Path, journal: list[Trial], sweep: Sweep) -> dict[str, Around]:
-    """Return trial id to what the box did meanwhile, where the counters were kept."""
-    found, clients = {}, {cell.id: cell.workload.clients for cell in sweep.cells}
-    for trial in journal:
-        names = [*COUNTER_FILES, *(client_file(client) for client in clients.get(trial.cell, ()))]
-        kept = {name: raw / trial.trial_id / name for name in names}
-        files = {name: read_plain(file).decode(errors="replace") for name, file in kept.items() if file.exists()}
-        if (changed := around(files)) is not None:
-            found[trial.trial_id] = changed
-    return found
-
-
-def read_memory(raw: Path, journal: list[Trial]) -> dict[str, Filled]:
-    """Return trial id to what memory its files took, where that was read."""
-    files = {trial.trial_id: raw / trial.trial_id / MEMORY_FILE for trial in journal}
-    texts = {trial_id: read_plain(file).decode(errors="replace") for trial_id, file in files.items() if file.exists()}
-    return {trial_id: each for trial_id, text in texts.items() if (each := filled(text))}
-
-
-def read_record(directory: Path, *, device: DeviceBytes | None, busy: float | None) -> TrialRecord:
-    """Return what is kept of the trial with this directory of raw output; of one without a directory only what is
-    given."""
-    files = sorted(_plain_files(directory), key=lambda file: file.name) if directory.is_dir() else []
-    said = [file.name for file in files if file.lstat().st_size]
-    argv, before = directory / "argv", directory / COMMANDS
-    return TrialRecord(
-        argv=_argv(read_plain(argv).decode(errors="replace")) if argv.name in said else (),
-        before=read_commands(read_plain(before).decode(errors="replace")) if before.name in said else (),
-        files=tuple(said),
-        device=device,
-        busy=busy,
-    )
-
-
 def _argv(text: str) -> tuple[str, ...]:
     """Return the argument list in a file `argv`; () where it is none: an earlier version could damage it in a
     bundle."""
@@ -176,30 +200,6 @@ def read_setups(raw: Path, mounts: Mapping[str, str]) -> list[Setup]:
     """Return how each file system was made whose mount left its evidence. `mounts`: mount to file system."""
     there = {name: fs for name, fs in mounts.items() if (raw / name / "evidence.txt").exists()}
     return [setup_of(name, fs, text_files(raw / name)) for name, fs in there.items()]
-
-
-def read_preconditioned(raw: Path, journal: list[Trial]) -> dict[str, Rounds]:
-    """Return trial id to the rounds that were run before it."""
-    files = {trial.trial_id: raw / trial.trial_id / ROUNDS_FILE for trial in journal}
-    return {trial_id: read_rounds(read_plain(file).decode()) for trial_id, file in files.items() if file.exists()}
-
-
-def read_all_series(raw: Path, journal: list[Trial]) -> dict[str, list[Series]]:
-    """Return trial id to what fio logged over time, where it was asked to."""
-    found = {}
-    for trial in journal:
-        logs = list((raw / trial.trial_id).glob(f"{PREFIX}_bw.*.log")) if trial.tool == "fio" else []
-        if logs and trial.status == "ok":
-            found[trial.trial_id] = read_series({log.name: read_plain(log).decode() for log in logs})
-    return found
-
-
-def read_inside(raw: Path) -> Inside:
-    """Return what one trial did over its time, from the directory of its raw output."""
-    logs = list(raw.glob(f"{PREFIX}_*.log"))
-    kept = (raw / name for name in OVER_TIME_FILES)
-    files = {file.name: read_plain(file).decode(errors="replace") for file in kept if file.exists()}
-    return Inside(tuple(read_series({log.name: read_plain(log).decode() for log in logs})), over_time(files))
 
 
 def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -92,19 +92,6 @@ def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
     return whole.getvalue()
 
 
-def figures_in(data: bytes) -> tuple[pd.DataFrame, Stamp | None]:
-    """Return the frame in the bytes of such a file, as it was made from raw output, and its stamp. Raises as
-    `read_stamped` does."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    _, stamp = read_stamped(data)
-    file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-    frame = file.read(use_threads=False).to_pandas(use_threads=False)
-    factors = {text: json.loads(text) for text in frame["factors"].unique()}
-    return frame.assign(factors=pd.Series([factors[text] for text in frame["factors"]], frame.index, object)), stamp
-
-
 def read_stamped(data: bytes) -> tuple[Any, Stamp | None]:
     """Return the table (of pyarrow) in the bytes of such a file, and its stamp; None where it has none, as those of
     earlier versions. One without rows has the types of one with rows, which earlier versions did not write. Raises

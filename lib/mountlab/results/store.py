@@ -1,7 +1,7 @@
 """results/: run directories, and the only place that knows where parameter files lie.
 
 A run directory holds what was measured (run.json, trials.jsonl, raw/) and what was derived from it
-(measurements.parquet, estimates.csv, comparisons.csv, caveats.csv). The derived part is made again
+(records.parquet, measurements.parquet, estimates.csv, comparisons.csv, caveats.csv). The derived part is made again
 from the measured part at any time.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,18 @@ from mountlab.analysis import stopping
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
-from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import chain, plugins
 from mountlab.core.box_facts import facts_of
-from mountlab.core.disk import make_directory, read_plain, replace_file, shown
-from mountlab.core.errors import FigureError, MountlabWarning, StoreError, in_one_line
+from mountlab.core.disk import make_directory, replace_file, shown
+from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Measurement, Sweep, Trial
+from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.shown import Several, Shown
-from mountlab.filesystems.counters import Around, around
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import (
     DeviceBytes,
     counted_chain,
@@ -46,7 +46,7 @@ from mountlab.filesystems.evidence import (
 )
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
-from mountlab.results import derived, raw_sums
+from mountlab.results import derived, raw_sums, records
 from mountlab.results import raw as raw_output
 from mountlab.results import why as why_files
 from mountlab.results.altered import altered_excluded, altered_raw
@@ -62,13 +62,11 @@ from mountlab.results.info import (
 )
 from mountlab.results.journal import read_as_it_is, read_checked
 from mountlab.results.plain_files import refuse_others
-from mountlab.results.raw import read_measurements, text_files
+from mountlab.results.raw import detail_type, text_files
 from mountlab.results.stamp import truth_of
 from mountlab.stats.histograms import Histogram, merge
 from mountlab.sweep.published_file import kept_published
 from mountlab.sweep.untrusted import check_plain, check_trials
-from mountlab.tools.fio_report import FILE as FIO_REPORT
-from mountlab.tools.fio_report import decode, histograms_of
 from mountlab.tools.fio_series import Series
 from mountlab.tracing.explained import Explained
 
@@ -115,16 +113,26 @@ class Run(Shown):
     """What the tool of each counted trial moved, and what the device below it; without those that have none."""
     memory: Sequence[Use]
     """What memory the files of each cell took that lie in memory; empty in a run of an earlier version."""
-    device: Mapping[str, DeviceBytes]
-    """Trial id to what the device below its file system moved while the tool ran, where that is known."""
-    busy: Mapping[str, float]
-    """Trial id to the share of the processors' time in which they ran anything meanwhile, where that is known."""
+    all_records: Mapping[str, TrialRecord]
+    """Trial id to what was read from its raw output."""
     exclusions: Exclusions
     """What the excluded trials change; empty where there are none."""
     truth: Mapping[str, str]
     """Hashes of what may change in the directory, from before it was read (stamp.truth_of)."""
     from_raw: bool = False
     """Whether nothing is taken from derived files."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Trial id to what its record was made from (records.made_from), of the trials whose record may be kept."""
+
+    @property
+    def device(self) -> dict[str, DeviceBytes]:
+        """Trial id to what the device below its file system moved while the tool ran, where that is known."""
+        return {name: record.device for name, record in self.all_records.items() if record.device}
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """Trial id to the share of the processors' time in which they ran anything meanwhile, where that is known."""
+        return {name: record.busy for name, record in self.all_records.items() if record.busy is not None}
 
     @cached_property
     def why(self) -> Why:
@@ -144,11 +152,12 @@ class Run(Shown):
         return [Trial(**{str(name): value for name, value in row.items()}) for row in records]
 
     @cached_property
-    def records(self) -> dict[str, TrialRecord]:
-        """Trial id to what is kept of it beside its figures: its command, its files, what the box did meanwhile."""
-        raw, ids = self.path / "raw", self.trials["trial_id"]
-        known = {each: (self.device.get(each), self.busy.get(each)) for each in ids}
-        return {each: raw_output.read_record(raw / each, device=d, busy=b) for each, (d, b) in known.items()}
+    def records(self) -> Mapping[str, TrialRecord]:
+        """Trial id to what is kept of it beside its figures: its command, its files, what the box did meanwhile. Raises
+        ParseError for commands that cannot be read."""
+        for record in self.all_records.values():
+            record.check("commands")
+        return self.all_records
 
     @cached_property
     def setups(self) -> list[Setup]:
@@ -195,7 +204,8 @@ class Run(Shown):
         asked for. Raises StoreError for a trial that the run does not have."""
         if trial_id not in set(self.trials["trial_id"]):
             raise StoreError("the run has no such trial", where=shown(self.path), got=repr(trial_id))
-        return raw_output.read_inside(self.path / "raw" / trial_id)
+        detail = self._detail(trial_id, "series")
+        return Inside(detail.series, detail.over_time)
 
     def files(self, name: str) -> dict[str, str]:
         """Return what a trial or a mount left behind, by the name of the file: argv, stdout, stderr, evidence,
@@ -213,7 +223,10 @@ class Run(Shown):
     def around(self, trial_id: str) -> Around | None:
         """Return what the kernel counted while the tool of a trial ran: the difference of two snapshots. None where
         there are none. Raises as `files` does."""
-        return around(self.files(trial_id))
+        if trial_id not in self.all_records:
+            self.files(trial_id)
+            return None
+        return self.all_records[trial_id].around
 
     @cached_property
     def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
@@ -221,14 +234,14 @@ class Run(Shown):
         found: dict[str, dict[str, list[Histogram]]] = {}
         counted = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
         for trial_id, cell in zip(counted["trial_id"], counted["cell"], strict=True):
-            report = self.path / "raw" / trial_id / FIO_REPORT
-            if report.exists():
-                places: dict[str, list[Histogram]] = {}
-                for (_, place), bins in histograms_of(decode(read_plain(report).decode())).items():
-                    places.setdefault(place, []).append(bins)
-                for place, each in places.items():
-                    found.setdefault(cell, {}).setdefault(place, []).append(merge(each))
+            for place, histogram in self._detail(trial_id, "histograms").histograms.items():
+                found.setdefault(cell, {}).setdefault(place, []).append(histogram)
         return found
+
+    def _detail(self, trial_id: str, part: str) -> TrialDetail:
+        record = self.all_records[trial_id]
+        record.check(part)
+        return detail_type().validate_json(record.detail) if record.detail else TrialDetail()
 
 
 def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
@@ -247,9 +260,9 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
 
 
 def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
-    """Read a run. Its figures are those of measurements.parquet while it is as it was written, made from the files that
-    the run has now; else they are derived from the raw output, as always with `as_it_is`. Raw output that is not as it
-    was written is refused either way.
+    """Read a run. What its trials say is taken from records.parquet, where that was made from the files that the run
+    has now. Otherwise it is read from the raw output, as always with `as_it_is`. Raw output that is not as it was
+    written is refused either way.
 
     `path` is a path, the id of a run, the name of its sweep (the newest run), or `latest`. Raises StoreError where
     there is no such run, and AlteredError where a measurement was altered after it was written; with `as_it_is` it
@@ -262,10 +275,11 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     return run
 
 
-def read_run(path: Path, *, as_it_is: bool = False, again: bool = False) -> Run:
-    """Read a run, without a warning of derived files that were altered. `again`: with figures from the raw output."""
+def read_run(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> Run:
+    """Read a run, without a warning of derived files that were altered. `known`: records of its trials by the process
+    that has measured them; {}: all is made from the raw output; None: those that the directory keeps are taken."""
     with _readable(path):
-        return _load_run(path, as_it_is=as_it_is, again=again)
+        return _load_run(path, known, as_it_is=as_it_is)
 
 
 def say_altered(path: Path, what_then: str) -> None:
@@ -282,7 +296,7 @@ def say_altered(path: Path, what_then: str) -> None:
 def load_figures(path: Path) -> RunFigures:
     """Read only the figures of a run from its raw output. Raises as `load_run` does."""
     with _readable(path):
-        return _figures(path)
+        return _figures(path, {})
 
 
 @contextmanager
@@ -314,8 +328,10 @@ class RunFigures:
     """With the excluded trials marked."""
     unread: list[str]
     """Excluded trials whose raw output was altered."""
-    read: dict[str, list[Measurement]]
-    """Of each trial that was parsed, as its tool gave them."""
+    records: dict[str, TrialRecord]
+    """Trial id to what was read from its raw output."""
+    made_from: dict[str, str]
+    """Trial id to what its record was made from; {} where altered raw output is read as it is."""
     stopped: list[CellStop] | None
     """Why each cell has no more trials, where that is known without them."""
     measurements: pd.DataFrame
@@ -323,42 +339,41 @@ class RunFigures:
     truth: dict[str, str]
 
 
-def _figures(path: Path, *, as_it_is: bool = False, again: bool = True) -> RunFigures:
+def _figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> RunFigures:
+    """Read the figures of a run. `known`: records of its trials that need not be made from the raw output; None: those
+    that its directory keeps."""
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
-    kept, read = read_as_it_is(path) if as_it_is else read_checked(path), dict[str, list[Measurement]]()
+    kept = read_as_it_is(path) if as_it_is else read_checked(path)
     whole = kept.trials
     check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
-    journal = without_excluded(path, as_outcomes(path, whole))
+    outcomes = as_outcomes(path, whole)
+    journal = without_excluded(path, outcomes)
     if not journal:
         raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
     if not as_it_is:
         problems, allowed = altered_raw(path, sweep, kept, journal), "the files that Mountlab wrote"
         leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
         raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
-    known = None if again or as_it_is or chain.KEY not in info else derived.current_figures(path, MEASUREMENTS, truth)
-    if known is not None and not _whole(journal, known):
-        known = None
-    measurements = known
-    if measurements is None:
-        refused: dict[str, FigureError] = {}
-        rows = read_measurements(path / "raw", journal, sweep, read, refused)
-        measurements = analysis.without_partial(analysis.measurement_frame(rows))
-        journal = [_as_invalid(each, refused[each.trial_id]) if each.trial_id in refused else each for each in journal]
-    answers = analysis.answer_metrics(sweep, measurements)
-    stopped = None if known is None else _stops_said(info, sweep, len(whole))
     unread = altered_excluded(path, kept, journal)
-    return RunFigures(info, sweep, whole, journal, unread, read, stopped, measurements, answers, truth)
+    made = {} if as_it_is else {name: sha for name, sha in records.made_from(kept).items() if name not in unread}
+    known = records.kept(path, made) if known is None else {name: known[name] for name in known.keys() & made.keys()}
+    readable = [replace(trial, status="excluded") if trial.trial_id in unread else trial for trial in outcomes]
+    read = records.complete(path, readable, sweep, known)
+    journal = [
+        replace(trial, status="invalid", reason=read[trial.trial_id].refused) if _refused(trial, read) else trial
+        for trial in journal
+    ]
+    measurements = analysis.measurement_frame(raw_output.measured_rows(path / "raw", journal, sweep, read))
+    measurements = analysis.without_partial(measurements)
+    answers = analysis.answer_metrics(sweep, measurements)
+    stopped = _stops_said(info, sweep, len(whole)) if known.keys() >= read.keys() else None
+    return RunFigures(info, sweep, whole, journal, unread, read, made, stopped, measurements, answers, truth)
 
 
-def _whole(journal: Sequence[Trial], measurements: pd.DataFrame) -> bool:
-    """Return whether each trial that is ok has figures: of one that has none, the raw output tells why."""
-    return {trial.trial_id for trial in journal if trial.status == "ok"} <= set(measurements["trial_id"])
-
-
-def _as_invalid(trial: Trial, error: FigureError) -> Trial:
-    """Return a trial that a version without a check of figures recorded as ok."""
-    return replace(trial, status="invalid", reason=str(error))
+def _refused(trial: Trial, records: Mapping[str, TrialRecord]) -> bool:
+    """Return whether a version without a check of figures recorded as ok what has none."""
+    return trial.status == "ok" and bool(records[trial.trial_id].refused)
 
 
 def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[CellStop] | None:
@@ -372,10 +387,10 @@ def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[Cell
     return [CellStop(**row) for row in rows]
 
 
-def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
-    own, raw = _figures(path, as_it_is=as_it_is, again=again), path / "raw"
+def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: bool) -> Run:
+    own, raw = _figures(path, known, as_it_is=as_it_is), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
-    stops = _stops(raw, own.whole, sweep, own.read) if own.stopped is None else own.stopped
+    stops = _stops(path, own) if own.stopped is None else own.stopped
     censored = analysis.censored_blocks(journal)
     estimates = analysis.estimate_frame(
         sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
@@ -390,7 +405,8 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
     seen = [trial for trial in journal if not trial.diagnostic]
     by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
     options = raw_output.read_options(raw, sweep, by_filesystem)
-    kept, series = raw_output.read_around(raw, journal, sweep), raw_output.read_all_series(raw, journal)
+    kept = {name: record.around for name, record in own.records.items() if record.around}
+    series = {name: record.bandwidth for name, record in own.records.items() if record.bandwidth}
     chains = {mount: counted_chain(files) for mount, files in mounts.items()}
     traffic = {trial_id: each.traffic for trial_id, each in kept.items()}
     traced = {trial.trial_id for trial in journal if trial.diagnostic}
@@ -404,7 +420,9 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         traffic={name: each for name, each in traffic.items() if name not in traced},
         series=series,
         chains=chains,
-        preconditioned=raw_output.read_preconditioned(raw, seen),
+        preconditioned={
+            trial.trial_id: rounds for trial in seen if (rounds := own.records[trial.trial_id].rounds) is not None
+        },
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=raw_output.backing_types(by_filesystem),
@@ -421,6 +439,7 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         exclusions=excluded,
     )
     findings = checks.find_caveats(evidence)
+    devices = checks.device_bytes(traffic, chains, {trial.trial_id: trial.mount for trial in journal})
     return Run(
         path=path,
         info=info,
@@ -439,12 +458,12 @@ def _load_run(path: Path, *, as_it_is: bool, again: bool) -> Run:
         stops=stops,
         series=series,
         moved=checks.moved(evidence),
-        memory=list(uses(sweep.cells, journal, raw_output.read_memory(raw, journal))),
-        device=checks.device_bytes(traffic, chains, {trial.trial_id: trial.mount for trial in journal}),
-        busy={trial_id: each.busy for trial_id, each in kept.items() if each.busy is not None},
+        memory=list(uses(sweep.cells, journal, {name: r.memory for name, r in own.records.items() if r.memory})),
+        all_records={name: replace(record, device=devices.get(name)) for name, record in own.records.items()},
         exclusions=excluded,
         truth=own.truth,
-        from_raw=again or as_it_is,
+        from_raw=as_it_is or (known is not None and not known),
+        made_from=own.made_from,
     )
 
 
@@ -455,19 +474,19 @@ def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusio
         return Exclusions(unread=tuple(own.unread))
     sweep, whole = own.sweep, as_outcomes(path, own.whole)
     trials = [trial for trial in whole if trial.trial_id in names]
-    more = analysis.measurement_frame(read_measurements(path / "raw", trials, sweep, own.read))
+    more = analysis.measurement_frame(raw_output.measured_rows(path / "raw", trials, sweep, own.records))
     counting = [trial for trial in whole if trial.trial_id not in own.unread]
     counted = without.with_trials(sweep, more, analysis.censored_blocks(counting))
     cells = frozenset(trial.cell for trial in trials)
     return twice.exclusions(sweep, without, counted, cells=cells, answers=own.answers, unread=own.unread)
 
 
-def _stops(raw: Path, journal: list[Trial], sweep: Sweep, figures: dict[str, list[Measurement]]) -> list[CellStop]:
-    """Return why each cell has no more trials, of a run that does not say it itself. `figures` holds those that were
-    read already, by trial."""
-    if not sweep.decides:
+def _stops(path: Path, own: RunFigures) -> list[CellStop]:
+    """Return why each cell has no more trials, of a run that does not say it itself."""
+    if not own.sweep.decides:
         return []
-    return stopping.stops(sweep, journal, analysis.measurement_frame(read_measurements(raw, journal, sweep, figures)))
+    rows = raw_output.measured_rows(path / "raw", own.whole, own.sweep, own.records)
+    return stopping.stops(own.sweep, own.whole, analysis.measurement_frame(rows))
 
 
 def _with_reasons(estimates: pd.DataFrame, stops: Sequence[CellStop]) -> pd.DataFrame:

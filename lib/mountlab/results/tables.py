@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from mountlab.analysis.frames import comparison_frame
-from mountlab.analysis.run_view import RunView
+from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.why_frames import COLUMNS
 from mountlab.core import chain
 from mountlab.core.disk import ROOT, clear
@@ -15,7 +16,7 @@ from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import plain_cell, visible
-from mountlab.results import derived
+from mountlab.results import derived, records
 from mountlab.results.info import check_is_run, say_plugins
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
@@ -69,22 +70,29 @@ def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_derived(run: Run) -> None:
-    """Write measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and caveats.csv of a run; of
-    one with diagnostic trials their frames; and last the file that holds the checksums of all of these."""
+    """Write records.parquet, measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and
+    caveats.csv of a run; of one with diagnostic trials their frames; and last the checksums of all of these."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
     text = texts(run, "estimates", "comparisons", "latency_comparisons", "caveats")
     csv_files = {f"{name}.csv": each.encode() for name, each in text.items()}
-    derived.write(run.path, truth, {MEASUREMENTS: figures, **csv_files, **derived_files(run.why)})
+    files = {
+        records.FILE: records.as_parquet(run.all_records, run.made_from),
+        MEASUREMENTS: figures,
+        **csv_files,
+        **derived_files(run.why),
+    }
+    derived.write(run.path, truth, files)
 
 
-def derive(path: Path | str) -> None:
-    """Make the derived files of a run again from its raw output: of two processes that do so, one after the other."""
+def derive(path: Path | str, known: Mapping[str, TrialRecord] | None = records.NONE) -> None:
+    """Make the derived files of a run again: of two processes that do so, one after the other. `known`: as for
+    `read_run`."""
     path = found(path).resolve()
     check_is_run(path)
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
-        run = read_run(path, again=True)
+        run = read_run(path, known)
         say_altered(path, "the file is written again")
         say_plugins(path)
         write_derived(run)
@@ -94,7 +102,7 @@ def derive_outdated(path: Path) -> None:
     """Make the derived files of a run with trials where they are missing, or were made from other files than it has
     now."""
     if (path / JOURNAL).exists() and not derived.is_made_from(path, truth_of(path), today=True):
-        derive(path)
+        derive(path, None)
 
 
 def csv_text(frame: pd.DataFrame) -> str:

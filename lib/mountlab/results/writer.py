@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -20,20 +20,21 @@ from typing import Any
 
 from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
+from mountlab.checks.outcome import Outcome
 from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.box_facts import BoxFacts, facts_of
-from mountlab.core.errors import KeepError, MountlabWarning
+from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import Box, CellStop, Measurement, Sweep, Trial
+from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.safe_yaml import as_yaml
-from mountlab.results import raw_sums
+from mountlab.results import raw_sums, records
 from mountlab.results.info import SCHEMA, read_info, run_json
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
 from mountlab.results.paths import RESULTS, found, load_published
-from mountlab.results.raw import TIMED_FILES, read_measurements
+from mountlab.results.raw import TIMED_FILES, measured_rows, record_of
 from mountlab.results.symbols import with_reference
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved
@@ -73,7 +74,8 @@ class RunWriter:
         journal = read_checked(path)
         self._done = {trial.trial_id for trial in journal.trials}
         self._head = journal.followed.head
-        self._figures: dict[str, list[Measurement]] = {}
+        self.records = records.kept(path, records.made_from(journal))
+        """Of trials in the journal; what is not among them is read from the raw output."""
         self._explained = chain.EXPLAINED in journal.info
         self._holders: dict[str, str] = {}
 
@@ -123,8 +125,9 @@ class RunWriter:
         files = (self.path / "raw" / mount_id / name for name, _ in TIMED_FILES)
         return {file.name: disk.read_plain(file) for file in files if file.exists()}
 
-    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
-        """Raw files first, then the journal's line: a trial is in the journal only when all of it is on disk.
+    def record(self, trial: Trial, files: Mapping[str, bytes], outcome: Outcome | None = None) -> None:
+        """Raw files first, then the journal's line, then the record: a trial is in the journal only when all of it is
+        on disk, and a record that is lost is made again from that.
 
         Files of an attempt that never reached the journal make place for these.
         """
@@ -132,6 +135,10 @@ class RunWriter:
             disk.keep_directory(self.path / "raw" / trial.trial_id, files)
             self._head = append(self.path, trial, raw=raw_sums.digest_of(files), before=self._head)
         self._done.add(trial.trial_id)
+        if outcome and (outcome.output or trial.status != "ok"):
+            own = {name: data for name, data in files.items() if "/" not in name}
+            with suppress(MountlabError, ValueError, LookupError):  # a later reader sees why
+                self.records[trial.trial_id] = record_of(trial, own, outcome.output, outcome.measurements)
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
@@ -154,8 +161,8 @@ class RunWriter:
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         """Return the trials in the journal and their figures, from what is on disk: what a later session would see."""
         trials = read_journal(self.path)
-        rows = read_measurements(self.path / "raw", trials, sweep, self._figures)
-        return trials, analysis.measurement_frame(rows)
+        self.records = records.complete(self.path, trials, sweep, self.records)
+        return trials, analysis.measurement_frame(measured_rows(self.path / "raw", trials, sweep, self.records))
 
     def stops(self, sweep: Sweep) -> list[CellStop]:
         """Return why each cell has no more trials; [] where there is no stopping rule.

@@ -105,8 +105,8 @@ class OpenBox:
     @property
     def caveats(self) -> Several[Caveat]:
         """Reasons to doubt the figures so far, worst first."""
-        self._session.journal.begun(self.path)
-        return Several(store.read_run(self.path).caveats)
+        writer = self._session.journal.begun(self.path)
+        return Several(store.read_run(self.path, writer.records).caveats)
 
     def mounted(self, kind: str, /, *, name: str = "", **entry: Any) -> OpenPlace:
         """Make a file system, mount it, and read back what the kernel reports. A `with` statement unmounts it at the

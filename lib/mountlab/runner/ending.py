@@ -52,7 +52,7 @@ def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
 
     attempt(lambda: stops.extend(writer.stops(sweep)))
     attempt(lambda: writer.finish(status, stops))
-    attempt(lambda: tables.derive(writer.path) if journal.read_journal(writer.path) else None)
+    attempt(lambda: tables.derive(writer.path, writer.records) if journal.read_journal(writer.path) else None)
     attempt(lambda: _list(writer, status))
     return problems
 

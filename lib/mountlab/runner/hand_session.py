@@ -17,7 +17,7 @@ from mountlab.box import lock
 from mountlab.box.connection import BoxConnection
 from mountlab.box.scratch_links import check_links
 from mountlab.box.survey import survey
-from mountlab.checks.outcome import Files
+from mountlab.checks.outcome import Files, Outcome
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import shown
 from mountlab.core.errors import ParameterError, PlanError, StoreError
@@ -339,9 +339,9 @@ class HandJournal:
     def has(self, trial_id: str) -> bool:
         return self.writer is not None and self.writer.has(trial_id)
 
-    def record(self, trial: Trial, files: Files) -> None:
+    def record(self, trial: Trial, files: Files, outcome: Outcome) -> None:
         assert self.writer is not None
-        self.writer.record(trial, files)
+        self.writer.record(trial, files, outcome)
 
     def keep_mount(self, mount_id: str, files: Files) -> None:
         self._waiting[mount_id] = files

@@ -19,7 +19,6 @@ from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Journal, Progress
 from mountlab.runner.interruption import Interruption
 from mountlab.sweep.plan import Plan, PlannedTrial
-from mountlab.tools.base import ToolOutput
 from mountlab.tools.parsing import parsed
 from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import Rounds, level
@@ -84,7 +83,7 @@ class TrialExecutor:
         """Record those of these trials that are not in the journal."""
         for planned in trials:
             if not self._journal.has(planned.trial_id):
-                self._record(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {})
+                self._record(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {}, Outcome())
 
     def run(self, planned: PlannedTrial) -> None:
         """Run and record one trial: attempted until it gives a measurement, fails for a reason that stays, or is out of
@@ -118,15 +117,15 @@ class TrialExecutor:
         trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
         if not trial.diagnostic:
             trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._journal.ended()))
-        self._record(planned, trial, {**attempts.files, **rounds})
+        self._record(planned, trial, {**attempts.files, **rounds}, last)
         if last.spoilt:
             raise MountUnfit
 
-    def _record(self, planned: PlannedTrial, trial: Trial, files: Files) -> None:
+    def _record(self, planned: PlannedTrial, trial: Trial, files: Files, outcome: Outcome) -> None:
         commands = {"argv": json.dumps(list(planned.command.argv)).encode()}
         if unmeasured := _unmeasured(planned):
             commands[COMMANDS] = commands_text(unmeasured).encode()
-        self._journal.record(trial, {**files, **commands})
+        self._journal.record(trial, {**files, **commands}, outcome)
         self._cells.add([trial])
         self._progress.end(planned, trial)
 
@@ -142,8 +141,7 @@ class TrialExecutor:
             if outcome.error:
                 rounds = replace(rounds, failed=outcome.reason)
             else:
-                figures = parsed(workload, ToolOutput.from_files(outcome.files))
-                rounds = replace(rounds, levels=(*rounds.levels, level(workload, figures)))
+                rounds = replace(rounds, levels=(*rounds.levels, level(workload, outcome.measurements)))
         self._uses.preconditioned.add(key)
         return {ROUNDS_FILE: rounds.text().encode()}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, compress
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mountlab.core.errors import ParseError
 from mountlab.core.units import NS_PER_S
@@ -43,6 +43,8 @@ class Histogram:
     """The shortest latency in ns, where it is known: it bounds the first bin."""
     most: float = math.inf
     """The longest latency in ns, where it is known: it bounds the last bin."""
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"ser_json_inf_nan": "constants"}
+    """Bounds that are not known are infinite, which a record of a trial has to hold."""
 
     @property
     def total(self) -> int:

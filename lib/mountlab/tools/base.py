@@ -86,6 +86,8 @@ class ToolOutput:
     stderr: str
     files: Mapping[str, str]
     """Files that it wrote into its output directory, by name."""
+    decoded: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """File to what its tool has decoded of it."""
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> ToolOutput:

@@ -368,7 +368,9 @@ def _read(output: ToolOutput) -> Any:
         raise ToolError(
             f"fio wrote no report (exit status {output.exit_status})", evidence=text or output.stderr or output.stdout
         )
-    return fio_report.decode(text)
+    if FILE not in output.decoded:
+        output.decoded[FILE] = fio_report.decode(text)
+    return output.decoded[FILE]
 
 
 def _check_success(output: ToolOutput, entries: Sequence[JobEntry], said: str = "") -> None:

@@ -495,3 +495,11 @@ def histograms_of(report: Any) -> dict[tuple[str, str], histograms.Histogram]:
                 if bins:
                     found[label, f"{side}.{key}"] = bins
     return found
+
+
+def latencies_of(report: Any) -> dict[str, histograms.Histogram]:
+    """Return place in a json+ report ('write.clat_ns') to the histogram of all its jobs together."""
+    found: dict[str, list[histograms.Histogram]] = {}
+    for (_, place), bins in histograms_of(report).items():
+        found.setdefault(place, []).append(bins)
+    return {place: histograms.merge(jobs) for place, jobs in found.items()}

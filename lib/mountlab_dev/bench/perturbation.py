@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mountlab.box.embedded import open_box
+from mountlab.checks.outcome import Outcome
 from mountlab.core.model import Box, Trial
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
@@ -49,8 +50,8 @@ class Figures(Timed):
         super().__init__(writer)
         self.found: list[Mapping[str, bytes]] = []
 
-    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
-        super().record(trial, files)
+    def record(self, trial: Trial, files: Mapping[str, bytes], outcome: Outcome) -> None:
+        super().record(trial, files, outcome)
         self.found.append(files)
 
 

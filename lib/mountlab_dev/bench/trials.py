@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 from mountlab.box.embedded import loopback, open_box
 from mountlab.box.ssh import Endpoint, SshBox, connect
+from mountlab.checks.outcome import Outcome
 from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.units import NS_PER_S
 from mountlab.results import store
@@ -55,8 +56,8 @@ class Timed:
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         return self._writer.measured(sweep)
 
-    def record(self, trial: Trial, files: Mapping[str, bytes]) -> None:
-        (kept_s,) = timed(lambda: self._writer.record(trial, files), 1)
+    def record(self, trial: Trial, files: Mapping[str, bytes], outcome: Outcome) -> None:
+        (kept_s,) = timed(lambda: self._writer.record(trial, files, outcome), 1)
         began, ended = (int(files[name]) / NS_PER_S for name in ("started_ns", "ended_ns"))
         self.overhead_s.append(trial.elapsed_s - (ended - began) + kept_s)
         self.stamps.append((began, ended))
