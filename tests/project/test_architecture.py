@@ -30,7 +30,8 @@ ROOMS = tuple(PYPROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
 LARGEST_ROOM, LARGEST_MODULE = 8_000, 600
 """Lines."""
 PURE_ROOMS = {
-    "core", "stats", "wording", "tools", "logs", "filesystems", "checks", "sweep", "analysis", "plots", "report",
+    "core", "stats", "wording", "tools", "logs", "filesystems", "tracing", "checks", "sweep", "analysis", "plots",
+    "report",
 }  # fmt: skip
 WITH_EFFECTS = {
     "core/disk.py", "core/process.py", "core/signals.py", "tools/parsing.py", "report/chronicle.py",
@@ -219,6 +220,19 @@ def test_no_room_and_no_module_is_too_large() -> None:
     assert {name_of(path): n for path, n in lines.items() if n > LARGEST_MODULE} == {}
     rooms = {room: sum(n for path, n in lines.items() if name_of(path).startswith(f"{room}/")) for room in ROOMS}
     assert {room: n for room, n in rooms.items() if n > LARGEST_ROOM} == {}
+
+
+def test_the_drawing_of_the_rooms_is_the_contract() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    drawing = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert drawing
+    rows = [line.split() for line in drawing[1].splitlines()]
+    assert [row[0] for row in rows] == list(reversed(ROOMS))
+    assert "has nineteen folders, called rooms" in text
+    assert len(ROOMS) == 19
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(ROOMS)
+    pure = [row[0] for row in rows[: next(number for number, row in enumerate(rows) if "┘" in row) + 1]]
+    assert set(pure) <= PURE_ROOMS
 
 
 def test_the_tests_mirror_the_rooms() -> None:

@@ -10,9 +10,9 @@
 # All paths are below the mount root of helper.conf, where only root can make a link; devices are loop devices on our
 # images, zram devices of our runs, and those that helper.conf lists. The scripts are copies of our own beside this one.
 lib=${0%/*}
-# shellcheck source=lib/mountlab/helper/checks.sh
+# shellcheck source=lib/mountlab/box/helper/checks.sh
 . "$lib/checks.sh"
-# shellcheck source=lib/mountlab/helper/record.sh
+# shellcheck source=lib/mountlab/box/helper/record.sh
 . "$lib/record.sh"
 
 refuse() {
