@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mountlab.batch.batch_file import Item
 from mountlab.batch.view import Planned
+from mountlab.core.groups import by_key
 from mountlab.core.model import Box
 
 HERE = "this machine"
@@ -84,11 +85,7 @@ class Queue:
         self._unplanned = self._by_box(items)
 
     def _by_box(self, items: Iterable[Item]) -> dict[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
-        for item in items:
-            if not item.pool and item.id not in self._alone:
-                found.setdefault(self._boxes[item.id][0], []).append(item)
-        return found
+        return by_key((self._boxes[item.id][0], item) for item in items if not item.pool and item.id not in self._alone)
 
     @property
     def pending(self) -> bool:

@@ -14,6 +14,7 @@ from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
+from mountlab.core.groups import by_key
 from mountlab.core.names import workload_label
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import html
@@ -217,9 +218,7 @@ def answer(view: BatchView) -> Html:
 def items(view: BatchView) -> Html:
     """Return one row an item: its state, what its run says, what there is to doubt, and the way to its report."""
     head = [Column(name) for name in ("Item", "State", "Report", "What it says", "Caveats")]
-    groups: dict[str, list[list[Text]]] = {}
-    for item in view.batch.items:
-        groups.setdefault(item.group, []).append(_item_row(view, item))
+    groups = by_key((item.group, _item_row(view, item)) for item in view.batch.items)
     parts = [Rows(rows, name) for name, rows in groups.items()]
     return html.table(head, parts, caption="Items, in the order of the batch")
 

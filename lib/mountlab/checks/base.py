@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
@@ -134,9 +135,7 @@ class Evidence:
         columns = (rows[name] for name in ("cell", "metric", "label", "block", "trial_id", "value"))
         for cell, metric, label, block, trial_id, value in zip(*columns, strict=True):
             found.setdefault((cell, metric, label), []).append((int(block), trial_id, float(value)))
-        labels: dict[tuple[str, str], list[str]] = {}
-        for cell, metric, label in found:
-            labels.setdefault((cell, metric), []).append(label)
+        labels = by_key(((cell, metric), label) for cell, metric, label in found)
         return [
             _sample(cell, metric, label, sorted(found[cell.id, metric, label]))
             for cell in self.sweep.cells

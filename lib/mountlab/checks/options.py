@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mountlab.checks.base import Check, Doubt, Evidence, standing
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
+from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.filesystems.read_back import became, ineffective
 from mountlab.tools.fio_jobs import change_words, read_jobs, takes_usual_size
@@ -35,10 +36,7 @@ def invisible_options(evidence: Evidence) -> Iterator[Doubt]:
     Neither the kernel, the super block nor the log shows whether the option is in effect, and the kernel refuses words
     that it does not know.
     """
-    unseen: dict[str, list[str]] = {}
-    for option in evidence.options:
-        if option.state == "not visible":
-            unseen.setdefault(option.filesystem, []).append(option.option)
+    unseen = by_key((option.filesystem, option.option) for option in evidence.options if option.state == "not visible")
     for filesystem, names in unseen.items():
         yield Doubt.of_filesystem(
             filesystem,

@@ -14,6 +14,7 @@ from mountlab.core.box_facts.stated import WorkloadOfLogs
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import counted
@@ -213,9 +214,7 @@ def missing_figures(evidence: Evidence) -> Iterator[Doubt]:
 def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
     """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
     labels = evidence.once(_labels)
-    of_workload: dict[str, list[Cell]] = {}
-    for cell in evidence.sweep.cells:
-        of_workload.setdefault(cell.workload.label, []).append(cell)
+    of_workload = by_key((cell.workload.label, cell) for cell in evidence.sweep.cells)
     for workload, cells in of_workload.items():
         for metric in evidence.answer_metrics[workload]:
             own = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}

@@ -20,6 +20,7 @@ from mountlab.checks.traffic import (
     no_traffic,
     range_of,
 )
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
 from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_bytes
@@ -75,10 +76,7 @@ def _lacking(evidence: Evidence) -> list[_Lacking]:
     for cell in evidence.sweep.cells:
         stated = list(moved_by(evidence, cell, "read"))
         reads = stated or list(_of_program(evidence, cell))
-        by_cause: dict[Cause, list[Moved]] = {}
-        for each in reads:
-            if each.share < CACHED_BELOW:
-                by_cause.setdefault(_cause(evidence, each), []).append(each)
+        by_cause = by_key((_cause(evidence, each), each) for each in reads if each.share < CACHED_BELOW)
         if by_cause:
             rows.append(_Lacking(cell, reads, by_cause, not stated))
     return rows

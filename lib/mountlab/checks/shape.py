@@ -24,6 +24,7 @@ from mountlab.checks.levels import block_levels, levels_of_many, orders, turned,
 from mountlab.core import numbers
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import counted, listed
@@ -45,9 +46,7 @@ Test = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 def _p_values(found: Sequence[Sample], test: Test) -> list[float]:
     """Return the p value of a test for each sample; NaN where there are too few trials."""
     p = [math.nan] * len(found)
-    by_length: dict[int, list[int]] = {}
-    for i, sample in enumerate(found):
-        by_length.setdefault(len(sample.values), []).append(i)
+    by_length = by_key((len(sample.values), i) for i, sample in enumerate(found))
     for indices in by_length.values():
         for i, value in zip(indices, test(np.array([found[i].values for i in indices])), strict=True):
             p[i] = float(value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mountlab.checks.asked import cache_state, streams
 from mountlab.checks.base import Check, Doubt, Evidence, in_memory, standing
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.groups import by_key
 from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
@@ -102,10 +103,7 @@ def sides_differ(evidence: Evidence) -> Iterator[Doubt]:
     type includes what it lies on.
     """
     below = _lowest_devices(evidence)
-    added: dict[str, list[str]] = {}
-    for row in evidence.options:
-        if row.state == "added":
-            added.setdefault(row.filesystem, []).append(row.kernel_says)
+    added = by_key((row.filesystem, row.kernel_says) for row in evidence.options if row.state == "added")
     yield from _differing(evidence.sweep, below, added)
 
 
@@ -176,9 +174,7 @@ def folios_differ(evidence: Evidence) -> Iterator[Doubt]:
             continue
         others = {other: each for other, each in on_devices.items() if each is not None and each.large != own.large}
         if others:
-            by_words: dict[str, list[str]] = {}
-            for other, each in others.items():
-                by_words.setdefault(each.words, []).append(other)
+            by_words = by_key((each.words, other) for other, each in others.items())
             theirs = listed([f"{words} of {listed(names)}" for words, names in by_words.items()])
             yield Doubt.of_filesystem(
                 name,

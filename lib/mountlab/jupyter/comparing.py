@@ -11,6 +11,7 @@ from mountlab.analysis.compare.figures import common_cells
 from mountlab.analysis.compare.runs import RunComparison
 from mountlab.core.disk import shown
 from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.results import earlier, find, journal, store
 from mountlab.results.info import read_info, read_sweep, runs_below
@@ -70,9 +71,7 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
 def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
     """Return the runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
     none."""
-    by_name: dict[str, list[Path]] = {}
-    for path, info in runs_below(results):
-        by_name.setdefault(str(info["parameters"].get("name")), []).append(path)
+    by_name = by_key((str(info["parameters"].get("name")), path) for path, info in runs_below(results))
     return _fitting((runs[::-1] for runs in by_name.values()), like=0, kind="two runs", results=results)
 
 

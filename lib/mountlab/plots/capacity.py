@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from mountlab.analysis.load_curve import LoadCurve, LoadTrial
 from mountlab.core import numbers
 from mountlab.core.findings import Estimate
+from mountlab.core.groups import by_key
 from mountlab.core.objectives import percentile_text
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import dot, dots, in_alt, interval, log_limits, reach
@@ -52,10 +53,7 @@ def plot_capacity(curves: Sequence[LoadCurve], *, filesystems: Sequence[str]) ->
 
 def _titles(curves: Sequence[LoadCurve]) -> dict[str, list[LoadCurve]]:
     """Return the panels: 'mail: read p99 ≤ 5 ms' to the curves in it."""
-    found: dict[str, list[LoadCurve]] = {}
-    for curve in curves:
-        found.setdefault(f"{curve.workload}: {curve.text}", []).append(curve)
-    return found
+    return by_key((f"{curve.workload}: {curve.text}", curve) for curve in curves)
 
 
 def _latency(curve: LoadCurve, trial: LoadTrial) -> float:
@@ -126,9 +124,7 @@ def _bounded(capacity: Estimate) -> bool:
 def _finding(curves: Sequence[LoadCurve]) -> str:
     """'mail: read p99 ≤ 5 ms holds up to 3 140 [3 010, 3 280] requests/s on ext4 and 3 800 [3 650, 3 960] on xfs', of
     the workload in which they differ most."""
-    groups: dict[str, list[LoadCurve]] = {}
-    for curve in curves:
-        groups.setdefault(curve.workload, []).append(curve)
+    groups = by_key((curve.workload, curve) for curve in curves)
     own = max(groups.values(), key=_difference)
     capacities = {curve.filesystem: curve.capacity for curve in own}
     objective = numbers.listed(list(dict.fromkeys(curve.text for curve in own)))

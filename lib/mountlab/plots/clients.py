@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, dot, in_alt, ink_dots, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import marks_of
@@ -38,9 +39,7 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Se
     system; below `limit` it straggles, and is drawn full. Draws the bounds that it is given. `filesystems`: all of the
     sweep, in its order. Raises InputError where there is no client."""
     require(points, "client")
-    groups: dict[str, list[ClientPoint]] = {}
-    for point in points:
-        groups.setdefault(point.group, []).append(point)
+    groups = by_key((point.group, point) for point in points)
     rows = Rows.of({group: [point.client for point in own] for group, own in groups.items()})
     marks = marks_of(filesystems, {point.filesystem for point in points})
     with row_figure(rows) as (figure, axes):

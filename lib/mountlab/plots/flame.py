@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import SMALL_PT, STYLE, WIDTH_IN, Mark
@@ -152,9 +153,7 @@ def _by_path(stacks: Mapping[str, float]) -> dict[tuple[str, ...], float]:
 
 def _frames(own: Mapping[tuple[str, ...], float], whole: float) -> Iterator[_Frame]:
     """Yield each function that is wide enough to be seen: callees side by side over their caller."""
-    children: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for path in sorted(own):
-        children.setdefault(path[:-1], []).append(path)
+    children = by_key((path[:-1], path) for path in sorted(own))
 
     def above(caller: tuple[str, ...], left: float) -> Iterator[_Frame]:
         for path in children.get(caller, ()):

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt, log_limits
 from mountlab.plots.base import Plot, require
@@ -72,10 +73,7 @@ def plot_percentiles(
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """File system to its percentiles, rising."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: float(row["percent"])):
-        found.setdefault(str(row["filesystem"]), []).append(row)
-    return found
+    return by_key((str(row["filesystem"]), row) for row in sorted(rows, key=lambda row: float(row["percent"])))
 
 
 def _draw_percentiles(axes: Axes, rows: Sequence[Mapping[str, Any]], mark: Mark, scale: Scale) -> None:

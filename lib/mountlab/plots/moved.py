@@ -9,6 +9,7 @@ from statistics import fmean
 from matplotlib.axes import Axes
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, dots, in_alt, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import Mark, marks_of
@@ -98,9 +99,7 @@ def _bytes(trials: Sequence[Delivered]) -> str:
 
 def _answers(trials: Sequence[Delivered]) -> list[str]:
     """In how many rows (a cell and a direction) a cache answered, and each one's share, the smallest first."""
-    cells: dict[tuple[str, str, str], list[Delivered]] = {}
-    for each in trials:
-        cells.setdefault((each.filesystem, each.workload, each.side), []).append(each)
+    cells = by_key(((each.filesystem, each.workload, each.side), each) for each in trials)
     least = {key: min(each.share for each in own) for key, own in cells.items()}
     cached = sum(share < _ANSWERED for share in least.values())
     first = (

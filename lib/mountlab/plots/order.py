@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mountlab.core import names, numbers
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import dots
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import TrialPoint, ordered, trials_of
@@ -78,10 +79,7 @@ def _letter(trial: TrialPoint) -> str:
 def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
     """Return the trials with `value` over the mean of their cell's counted trials; without those of cells that have
     none."""
-    values: dict[tuple[str, str], list[float]] = {}
-    for trial in trials:
-        if not trial.warmup:
-            values.setdefault((trial.filesystem, trial.group), []).append(trial.value)
+    values = by_key(((trial.filesystem, trial.group), trial.value) for trial in trials if not trial.warmup)
     means = {key: fmean(counted) for key, counted in values.items()}
     keyed = [(trial, means.get((trial.filesystem, trial.group), 0.0)) for trial in trials]
     return [replace(trial, value=trial.value / mean) for trial, mean in keyed if mean]

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, dots, in_alt, row_figure, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.layout import lay_out, title_panel
@@ -143,9 +144,7 @@ def _limit(axes: Axes, points: Sequence[Relative]) -> None:
 
 def _spans(points: Sequence[Relative]) -> list[str]:
     """'tmpfs, dd-write: 0.97 to 1.04 times its mean'."""
-    lines: dict[tuple[str, str], list[float]] = {}
-    for each in points:
-        lines.setdefault((each.filesystem, each.group), []).append(each.value)
+    lines = by_key(((each.filesystem, each.group), each.value) for each in points)
     return [
         f"{filesystem}, {group}: {numbers.number(min(own), 2)} to {numbers.number(max(own), 2)} times its mean"
         for (filesystem, group), own in lines.items()

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison, PublishedFigure
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, dot, in_alt, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
 from mountlab.plots.style import Mark, marks_of
@@ -30,9 +31,7 @@ def plot_ratios(
     """
     known = [verdicts.together(each) for each in comparisons if verdicts.effect(each) >= 0]
     require(known, "ratio")
-    groups: dict[str, list[Comparison]] = {}
-    for each in sorted(known, key=lambda c: -verdicts.effect(c)):
-        groups.setdefault(_ratio_group(each, known), []).append(each)
+    groups = by_key((_ratio_group(each, known), each) for each in sorted(known, key=lambda c: -verdicts.effect(c)))
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
     marks = marks_of(filesystems, {c.candidate for c in known})
     with row_figure(rows) as (figure, axes):

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading, metric_noun
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt, upright
@@ -175,9 +176,10 @@ def _ends(means: Sequence[Mapping[str, Any]], levels: Levels, scale: Scale) -> d
 
 def _changes(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:
     """From the first to the last level of each line (of words: from its smallest to its largest), strongest first."""
-    lines: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in sorted(means, key=lambda row: levels.place(str(row["level_of_factor"]))):
-        lines.setdefault((str(row["filesystem"]), str(row["panel"])), []).append(row)
+    lines = by_key(
+        ((str(row["filesystem"]), str(row["panel"])), row)
+        for row in sorted(means, key=lambda row: levels.place(str(row["level_of_factor"])))
+    )
     changes = []
     for (name, panel), rows in lines.items():
         by_size = sorted(rows, key=lambda row: float(row["mean"])) if levels.kind == "word" else rows

@@ -9,6 +9,7 @@ from statistics import fmean
 from matplotlib.axes import Axes
 
 from mountlab.core import names, numbers
+from mountlab.core.groups import by_key
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
@@ -85,9 +86,7 @@ def _steadiness(courses: Sequence[Course]) -> list[str]:
     if not judged:
         return ["it is unknown whether they were steady (fewer than ten windows, or jobs that do different things)"]
     steady = sum(bool(each.steady) for each in judged)
-    cells: dict[tuple[str, str], list[bool]] = {}
-    for each in judged:
-        cells.setdefault((each.filesystem, each.workload), []).append(bool(each.steady))
+    cells = by_key(((each.filesystem, each.workload), bool(each.steady)) for each in judged)
     bad = [
         f"{name}, {workload}: {found.count(False)} of {len(found)} not steady"
         for (name, workload), found in cells.items()

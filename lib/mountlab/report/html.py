@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
+from mountlab.core.groups import by_key
 from mountlab.core.text import visible
 from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
 
@@ -329,9 +330,7 @@ def table(head: Head, groups: Sequence[Rows], *, caption: Text) -> Html:
 
 def grouped_table(head: Head, rows: Iterable[tuple[Text, Sequence[Text]]], *, caption: Text) -> Html:
     """Return a table whose rows lie below the heading that comes with each."""
-    groups: dict[Text, list[Sequence[Text]]] = {}
-    for heading, row in rows:
-        groups.setdefault(heading, []).append(row)
+    groups = by_key(rows)
     return table(head, [Rows(own, heading) for heading, own in groups.items()], caption=caption)
 
 

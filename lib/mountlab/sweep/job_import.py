@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import PurePosixPath
 
 from mountlab.core.errors import ParameterError, all_of
+from mountlab.core.groups import by_key
 from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
 from mountlab.tools.fio_grammar import JobLine, with_included
@@ -159,9 +160,7 @@ def _commented(lines: list[str], changes: list[JobChange], problems: list[Parame
     """Return the lines with each change, and above what is wrong the reason."""
     places = ((re.search(r", line (\d+)( \(.*\))?\Z", error.where), error) for error in problems)
     refused = {int(match[1]): error for match, error in places if match}
-    by_line: dict[int, list[JobChange]] = {}
-    for change in changes:
-        by_line.setdefault(change.line, []).append(change)
+    by_line = by_key((change.line, change) for change in changes)
     written: list[str] = []
     for number, line in enumerate(lines, start=1):
         if number in refused:

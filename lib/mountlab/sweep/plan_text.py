@@ -12,6 +12,7 @@ from typing import Any
 from mountlab import checks
 from mountlab.core import names, numbers, plugins
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.groups import by_key
 from mountlab.core.model import Filesystem, Search, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.objectives import objective_text
@@ -198,10 +199,7 @@ def _box_line(name: str, known_boxes: frozenset[str]) -> str:
 
 
 def _filesystems_by_workload(sweep: Sweep) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for cell in sweep.cells:
-        found.setdefault(cell.workload.label, []).append(cell.filesystem.name)
-    return found
+    return by_key((cell.workload.label, cell.filesystem.name) for cell in sweep.cells)
 
 
 def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
@@ -243,9 +241,7 @@ def _search_duration(time: SearchTime) -> Iterator[str]:
 def thinned(sweep: Sweep) -> list[str]:
     """Return what the sweep leaves out of the full factorial: combinations of levels that a workload lacks, and
     workloads that a file system lacks."""
-    by_name: dict[str, list[Workload]] = {}
-    for workload in sweep.workloads:
-        by_name.setdefault(workload.name, []).append(workload)
+    by_name = by_key((workload.name, workload) for workload in sweep.workloads)
     lines = [line for name, group in by_name.items() if (line := _of_factorial(name, group))]
     for fs in sweep.filesystems:
         own = (sweep.combinations.get(cell) for cell in sweep.excluded)
@@ -271,9 +267,9 @@ def foreseen(plan: Plan, facts: BoxFacts) -> list[str]:
 
 def _caveats(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     """Return the caveats that are known before the run, worst first; those of several cells once."""
-    subjects: dict[tuple[str, str, str], list[str]] = {}
-    for each in checks.foresee(plan.sweep, facts):
-        subjects.setdefault((each.severity, each.code, each.message), []).append(each.subject)
+    subjects = by_key(
+        ((each.severity, each.code, each.message), each.subject) for each in checks.foresee(plan.sweep, facts)
+    )
     for (severity, code, message), of in subjects.items():
         more = f" and {len(of) - 1} more" if len(of) > 1 else ""
         yield f"{severity}: {names.spoken_code(code)}{f', {of[0]}' if of[0] else ''}{more}: {message}"
@@ -309,11 +305,7 @@ def _commands(plan: Plan) -> Iterator[str]:
 
 
 def _by_workload(plan: Plan) -> dict[str, list[PlannedTrial]]:
-    found: dict[str, list[PlannedTrial]] = {}
-    for trial in plan.trials:
-        if not trial.skip:
-            found.setdefault(trial.cell.workload.label, []).append(trial)
-    return found
+    return by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip)
 
 
 def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:

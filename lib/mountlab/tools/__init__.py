@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mountlab.core import plugins
+from mountlab.core.groups import by_key
 from mountlab.core.model import Workload
 from mountlab.tools.base import Tool, Written
 from mountlab.tools.command import CommandTool
@@ -32,9 +33,7 @@ def written(workload: Workload) -> Written:
 
 def data_lines(workloads: Iterable[Workload]) -> list[str]:
     """Return one line for each tool and kind of data: 'dd (copy, stream): zeros'."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for each in workloads:
-        names.setdefault((each.tool, written(each).text), []).append(each.name)
+    names = by_key(((each.tool, written(each).text), each.name) for each in workloads)
     return [f"{tool} ({', '.join(dict.fromkeys(own))}): {text}" for (tool, text), own in names.items()]
 
 

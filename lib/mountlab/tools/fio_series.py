@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from mountlab.core.errors import ParseError
+from mountlab.core.groups import by_key
 from mountlab.core.units import KIB, NS_PER_S
 
 PREFIX = "fio"
@@ -124,17 +125,13 @@ def _width(own: Sequence[Series]) -> float:
 
 def _windows(series: Series, width: float) -> dict[int, float]:
     """Return the number of each window of this length to the mean of what ended in it."""
-    found: dict[int, list[float]] = {}
-    for point in series.points:
-        found.setdefault(round(point.seconds / width) if width else 0, []).append(point.value)
+    found = by_key((round(point.seconds / width) if width else 0, point.value) for point in series.points)
     return {place: fmean(values) for place, values in found.items()}
 
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
     metric, unit, factor = _METRICS[kind]
-    found: dict[str, list[SeriesPoint]] = {}
-    for direction, point in _points(name, text, factor):
-        found.setdefault(direction, []).append(point)
+    found = by_key(_points(name, text, factor))
     for direction, points in found.items():
         yield Series(f"{direction}_{metric}", unit, job, tuple(points))
 

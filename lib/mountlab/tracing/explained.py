@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.core.groups import by_key
 from mountlab.core.layers import RAN_INSTEAD, WAITS
 from mountlab.core.units import NS_PER_S
 from mountlab.stats.histograms import enough
@@ -212,9 +213,7 @@ def _measured(found: Sequence[Operation], tool_latency: Mapping[str, float]) -> 
 
 def _descendants(roots: Iterable[int], parents: Mapping[int, int]) -> frozenset[int]:
     """Return the threads of the tool: its first ones, and what they started."""
-    children: dict[int, list[int]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
+    children = by_key((parent, child) for child, parent in parents.items())
     found: set[int] = set()
     more = list(roots)
     while more:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
+from mountlab.core.groups import by_key
 from mountlab.core.units import NS_PER_S
 from mountlab.tracing.operations import Operation
 from mountlab.tracing.perf_data import Trace
@@ -64,9 +65,7 @@ def sleeps_of(
 ) -> Iterator[SleepRow]:
     """Yield where threads slept, the longest first: those of operations while one of their own was under way, the
     kernel's own while any was. A thread of the kernel that waits for work is left out."""
-    own: dict[int, list[Operation]] = {}
-    for operation in operations:
-        own.setdefault(operation.tid, []).append(operation)
+    own = by_key((operation.tid, operation) for operation in operations)
     any_of_them = _under_way(operations)
     kernels = {tid: any_of_them for tid, name in names.items() if tid not in own and is_kernels(name)}
     sleeps, slept = Counter[str](), Counter[str]()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mountlab.core.groups import by_key
 from mountlab.tracing.perf_data import Columns, Trace
 
 
@@ -69,9 +70,7 @@ class Requests:
 
     def __post_init__(self) -> None:
         in_order = sorted(self.all, key=lambda each: each.queued)
-        by_thread: dict[int, list[Request]] = {}
-        for each in in_order:
-            by_thread.setdefault(each.tid, []).append(each)
+        by_thread = by_key((each.tid, each) for each in in_order)
         object.__setattr__(self, "_whole", _of(in_order))
         object.__setattr__(self, "dones", [each.done for each in self.all])
         object.__setattr__(self, "_by_thread", {tid: _of(own) for tid, own in by_thread.items()})

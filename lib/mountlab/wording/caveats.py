@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 
 from mountlab.core.findings import Caveat, Severity
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
 from mountlab.core.names import spoken_code
 from mountlab.core.numbers import counted, listed
@@ -107,9 +108,7 @@ def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
     """Return caveats by severity (errors first), code and whether it was asked for, in the order in which they were
     raised."""
     rank = {"error": 0, "warning": 1, "note": 2}
-    groups: dict[tuple[Severity, str, bool], list[Caveat]] = {}
-    for caveat in caveats:
-        groups.setdefault((caveat.severity, caveat.code, caveat.asked), []).append(caveat)
+    groups = by_key(((caveat.severity, caveat.code, caveat.asked), caveat) for caveat in caveats)
     ordered = sorted(groups.items(), key=lambda item: rank[item[0][0]])
     return [CaveatGroup(code, severity, tuple(members)) for (severity, code, _), members in ordered]
 

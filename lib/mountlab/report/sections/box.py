@@ -10,6 +10,7 @@ from mountlab.core import numbers
 from mountlab.core.box_facts import FACTS, SECTIONS, BoxFacts, InstalledProgram, fact_of, facts_of
 from mountlab.core.box_facts.rights import ALL, NO_LIMIT
 from mountlab.core.fact_words import fact_name, fact_text, heading, mitigation_text, part_name
+from mountlab.core.groups import by_key
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text
 
@@ -73,9 +74,7 @@ def _summary(key: str, value: Mapping[str, Any]) -> str:
     """'2 on, 1 off (retbleed), 15 not affected', or how many values there are."""
     if key != "cpu_mitigations":
         return numbers.counted(len(value), "setting")
-    states: dict[str, list[str]] = {}
-    for name, said in value.items():
-        states.setdefault(mitigation_text(str(said)).partition(" (")[0], []).append(name)
+    states = by_key((mitigation_text(str(said)).partition(" (")[0], name) for name, said in value.items())
     named = {state: "" if state == "not affected" else f" ({', '.join(names)})" for state, names in states.items()}
     return ", ".join(f"{len(states[state])} {state}{named[state]}" for state in sorted(states, reverse=True))
 

@@ -8,6 +8,7 @@ from mountlab import plots
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.clients import STRAGGLES, Share, shares
 from mountlab.core import names, numbers
+from mountlab.core.groups import by_key
 from mountlab.core.units import scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
@@ -26,9 +27,7 @@ def clients(run: RunView) -> Html:
     drawn = client_plots(run)
     if not drawn:
         return html.nothing("No workload was driven by several clients.")
-    groups: dict[str, list[Share]] = {}
-    for share in shares(run.sweep, run.measurements):
-        groups.setdefault(_group(share), []).append(share)
+    groups = by_key((_group(share), share) for share in shares(run.sweep, run.measurements))
     tables = [_table(heading, own) for heading, own in groups.items()]
     return html.joined(*(html.plot(plot) for plot in drawn), *tables)
 

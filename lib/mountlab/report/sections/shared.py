@@ -11,6 +11,7 @@ from mountlab import plots
 from mountlab.analysis.run_view import RunView
 from mountlab.core import names
 from mountlab.core.findings import Comparison
+from mountlab.core.groups import by_key
 from mountlab.report import html
 from mountlab.report.html import Html
 from mountlab.wording import verdicts
@@ -89,10 +90,7 @@ def means_of(run: RunView, metric: str) -> list[Mean]:
 
 def rows_of(means: Sequence[Mean]) -> dict[str, list[Mean]]:
     """Return the means below the workload (and label) that they share, workloads in the order of their first mean."""
-    rows: dict[str, list[Mean]] = {}
-    for mean in means:
-        rows.setdefault(mean.row, []).append(mean)
-    return rows
+    return by_key((mean.row, mean) for mean in means)
 
 
 def within(rows: Mapping[str, int], most: int) -> list[list[str]]:

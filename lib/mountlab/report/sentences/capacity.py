@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from mountlab.analysis.load_curve import CellSearch, LoadCurve
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat, Comparison, Estimate
+from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity
 from mountlab.core.objectives import objective_text, percentile_text
@@ -61,10 +62,7 @@ BUSY = ("box-busy", "time-stolen", "other-io", "swapping", "throttled", "drive-h
 
 def by_workload(found: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
     """Return the searches below the labels of their workloads."""
-    groups: dict[str, list[CellSearch]] = {}
-    for each in found:
-        groups.setdefault(each.cell.workload.label, []).append(each)
-    return groups
+    return by_key((each.cell.workload.label, each) for each in found)
 
 
 def ratios_of(comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
