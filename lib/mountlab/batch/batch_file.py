@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from mountlab.core.errors import ParameterError
+from mountlab.core.groups import by_key
 from mountlab.core.options import unknown_key
 from mountlab.sweep.box_file import LABEL
 from mountlab.sweep.untrusted import check_plain
@@ -225,12 +226,12 @@ def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batc
 
 def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     """Return items that are one and the same but for their box: of two or more each, in the order of the batch."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        asked = (item.notebook, item.sweep, dict(item.overrides), dict(item.parameters))
-        if item.box and item.sweep and not item.pool:
-            groups.setdefault(json.dumps(asked, default=str), []).append(item)
-    return [tuple(own) for own in groups.values() if len(own) > 1]
+
+    def work(item: Item) -> str:
+        return json.dumps((item.notebook, item.sweep, dict(item.overrides), dict(item.parameters)), default=str)
+
+    groups = by_key((work(item), item) for item in items if item.box and item.sweep and not item.pool)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def notebook_parameters(item: Item, *, takes: Sequence[str], sweep_file: str | None) -> dict[str, Any]:

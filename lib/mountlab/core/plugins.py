@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from mountlab.core import chain
 from mountlab.core.answers import methods, mismatch, missing, wrong_values
 from mountlab.core.errors import MountlabError, MountlabWarning, PluginError
+from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import listed
 
@@ -259,11 +260,7 @@ def check_answer(entry: Entry | None, answer: object, hint: Any, name: str, *, m
 
 def distributions(groups: Iterable[str] = GROUPS) -> dict[str, list[Entry]]:
     """Return the distributions that register parts, with their entry points."""
-    found: dict[str, list[Entry]] = {}
-    for group in groups:
-        for entry in declared(group):
-            found.setdefault(entry.distribution, []).append(entry)
-    return found
+    return by_key((entry.distribution, entry) for group in groups for entry in declared(group))
 
 
 # --- what a run keeps of them -----------------------------------------------------------------------------------------

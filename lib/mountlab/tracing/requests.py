@@ -191,9 +191,7 @@ class _Bios:
 
     def __init__(self, steps: list[_Happening]) -> None:
         self._flushes = [each for each in steps if "F" in each.flags]
-        self._at: dict[int, list[_Happening]] = {}
-        for each in steps:
-            self._at.setdefault(each.sector, []).append(each)
+        self._at = by_key((each.sector, each) for each in steps)
         self._sectors = sorted(self._at)
 
     def of(self, request: _Happening) -> tuple[int, int]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from mountlab import plots
 from mountlab.analysis import load_curve
-from mountlab.analysis.load_curve import CellSearch, LoadCurve, LoadTrial
+from mountlab.analysis.load_curve import CellSearch, LoadTrial
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.units import significant
 from mountlab.plots import Plot
@@ -69,10 +70,7 @@ def _undrawn(found: Sequence[CellSearch]) -> Text:
 
 
 def _knees(found: Sequence[CellSearch]) -> Text:
-    groups: dict[tuple[str, str], list[LoadCurve]] = {}
-    for each in found:
-        for curve in each.curves:
-            groups.setdefault((curve.workload, curve.metric), []).append(curve)
+    groups = by_key(((curve.workload, curve.metric), curve) for search in found for curve in search.curves)
     alone = len(words.by_workload(found)) == 1
     said = {key: words.knee_sentence(own) for key, own in groups.items()}
     lines = [html.labelled("" if alone else label, text) for (label, _), text in said.items() if text]

@@ -10,6 +10,7 @@ from mountlab.checks.asked import streams
 from mountlab.core import numbers
 from mountlab.core.box_facts import facts_of
 from mountlab.core.checksums import MANIFEST
+from mountlab.core.groups import by_key
 from mountlab.core.model import Workload
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.making import BlockDevice, RanCommand, Setup
@@ -69,11 +70,8 @@ def _variants(
 ) -> list[Sequence[Text]]:
     """Return a row for each thing that the mounts of a file system say, the first as it was said; `alike`: what makes
     two of them the same."""
-    found: dict[str | None, list[Setup]] = {}
-    for setup in own:
-        key = said(setup)
-        found.setdefault(alike(setup) if alike and key not in (None, _NONE) else key, []).append(setup)
-    return [[_named(name, len(each), len(own)), _shown(said(each[0]))] for each in found.values()]
+    groups = by_key((alike(each) if alike and said(each) not in (None, _NONE) else said(each), each) for each in own)
+    return [[_named(name, len(group), len(own)), _shown(said(group[0]))] for group in groups.values()]
 
 
 def _named(name: str, count: int, of: int) -> Text:

@@ -14,6 +14,7 @@ from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison
+from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
@@ -227,11 +228,9 @@ def _impossible(run: RunView) -> dict[str, str]:
 
 def _without_rows(run: RunView) -> Iterator[Html]:
     """Yield what has no rows in the table since it cannot be measured, and why."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for cell, reason in _impossible(run).items():
-        own = run.sweep.combinations[cell]
-        found.setdefault((own.filesystem.name, reason), []).append(own.workload.label)
-    for (name, reason), workloads in found.items():
+    without = ((run.sweep.combinations[cell], reason) for cell, reason in _impossible(run).items())
+    groups = by_key(((cell.filesystem.name, reason), cell.workload.label) for cell, reason in without)
+    for (name, reason), workloads in groups.items():
         yield html.paragraph(f"Not measured: {name} under {numbers.listed(workloads)}. {reason}.", kind="meta")
     for metric in answer_metrics(run):
         for cell, labels in _labels_missing(run, metric).items():

@@ -14,6 +14,7 @@ from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, Split,
 from mountlab.analysis.why_answer import answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.core.layers import QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun
 from mountlab.core.units import scale_for
@@ -66,9 +67,7 @@ def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigur
 
 def layer_plots(run: RunView) -> Iterator[Plot]:
     """Yield where the time of each main operation goes, one figure a workload and operation."""
-    groups = dict[tuple[str, str], list[Split]]()
-    for split in causes_of.splits(run.why, run.sweep):
-        groups.setdefault((split.workload, split.operation), []).append(split)
+    groups = by_key(((split.workload, split.operation), split) for split in causes_of.splits(run.why, run.sweep))
     for (workload, operation), own in groups.items():
         if operation in _main_operations(run, workload) and any(each.parts for each in own):
             compared = [s for s in own if sum(s.statistic == each.statistic for each in own) > 1] or own
