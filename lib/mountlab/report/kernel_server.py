@@ -1,5 +1,6 @@
 """A process that has imported what reports need, and forks a kernel from itself for each report: such a kernel is there
-at once, where its imports alone would take two seconds.
+at once. After a run the report of the tour takes 3.0 s with it and 4.4 s with nbclient's own start of a kernel; a
+report by itself takes 4.2 and 4.8 s (medians of 5, in turns).
 
 It runs one kernel at a time. It reads an order from standard input, a line of JSON; it answers with the pid of the
 kernel, and at its end with its exit status. It ends, together with its kernel, when standard input is closed, and by
