@@ -238,6 +238,8 @@ def test_the_drawing_of_the_rooms_is_the_contract() -> None:
 def test_the_tests_mirror_the_rooms() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
     assert set(ROOMS) - folders == set()
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert [name for name in sorted(folders - {*ROOMS, "__pycache__"}) if f"`{name}/`" not in text] == []
     assert not list((ROOT / "tests").glob("test_*.py")), "a test lies in the room of what it tests"
 
 
