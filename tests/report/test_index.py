@@ -65,7 +65,7 @@ def shown(results: Path) -> Page:
 @pytest.mark.slow
 def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     run, entry = store.load_run(derived), listed(results)["whole"]
-    strongest = verdicts.strongest_first([verdicts.together(each) for each in run.comparisons])[0]
+    strongest = verdicts.strongest_first([verdicts.with_verdict_interval(each) for each in run.comparisons])[0]
     assert entry.said == f"Strongest of 6: {verdicts.comparison_sentence(strongest, smallest_effect=0.02)}"
     assert entry.title == run.sweep.question
     assert (entry.box, entry.sweep, entry.n, entry.status) == ("local", "tour", "5 blocks", "complete")

@@ -521,7 +521,7 @@ def test_latency_percentiles_stand_as_ratios_beside_their_plots() -> None:
     told = RUN.latency_comparisons
     assert {each.metric for each in told} == {"read_latency_p99", "write_latency_p99"}
     part = repr(sections.latencies(RUN))
-    for each in map(verdicts.together, told):
+    for each in map(verdicts.with_verdict_interval, told):
         assert f"{verdicts.compared_figures(each)} {verdicts.SIGNS[each.verdict]}" in part
     assert "fio rw=randread: read completion latency" in part
     assert f"hold for these {len(told)} ratios together, apart from those of the answer" in part

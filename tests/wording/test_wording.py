@@ -523,9 +523,11 @@ def test_what_is_not_paired_counts_no_blocks() -> None:
 
 
 def test_the_interval_for_all_together_takes_the_place_of_the_one_alone() -> None:
-    both = verdicts.together(comparison(low_all=6.1, high_all=7.9))
+    both = verdicts.with_verdict_interval(comparison(low_all=6.1, high_all=7.9))
     assert (both.low, both.high) == (6.1, 7.9)
-    assert str(verdicts.together(both)) == str(both), "what is unknown in it equals nothing, itself included"
+    assert str(verdicts.with_verdict_interval(both)) == str(both), (
+        "what is unknown in it equals nothing, itself included"
+    )
 
 
 def test_an_infinite_bound_is_an_interval_and_an_unknown_one_is_none() -> None:

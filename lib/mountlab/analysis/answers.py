@@ -47,7 +47,7 @@ class Expected:
 
 def answering(run: AnsweredRun) -> list[Comparison]:
     """Return the comparisons of the metrics that the answer is about, with the intervals that hold for all together."""
-    whole = [verdicts.together(comparison) for comparison in run.comparisons]
+    whole = [verdicts.with_verdict_interval(comparison) for comparison in run.comparisons]
     return [c for c in whole if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
 
 

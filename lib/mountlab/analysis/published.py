@@ -110,7 +110,7 @@ def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
 def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if theirs.baseline_factors:
         return _of_levels(theirs, run)
-    return verdicts.ours_beside(theirs, [verdicts.together(each) for each in run.comparisons])
+    return verdicts.ours_beside(theirs, [verdicts.with_verdict_interval(each) for each in run.comparisons])
 
 
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
@@ -139,7 +139,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )
     (found,) = comparisons_of([about], ratios, own, level=design.level, late=[censored], method=RATIO_METHOD)
-    return verdicts.together(found)
+    return verdicts.with_verdict_interval(found)
 
 
 def _mean_ratios(

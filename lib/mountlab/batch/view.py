@@ -72,7 +72,7 @@ class BatchView:
 
 def result_of(run: RunView) -> ItemResult:
     """Return the first sentence of a run's answer, and its caveats."""
-    compared = [verdicts.together(each) for each in run.comparisons]
+    compared = [verdicts.with_verdict_interval(each) for each in run.comparisons]
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
     if compared:
         asked = [c for c in compared if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())] or compared

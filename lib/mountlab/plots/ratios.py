@@ -29,7 +29,7 @@ def plot_ratios(
     `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
     no comparison has a ratio.
     """
-    known = [verdicts.together(each) for each in comparisons if verdicts.effect(each) >= 0]
+    known = [verdicts.with_verdict_interval(each) for each in comparisons if verdicts.effect(each) >= 0]
     require(known, "ratio")
     groups = by_key((_ratio_group(each, known), each) for each in sorted(known, key=lambda c: -verdicts.effect(c)))
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})

@@ -71,7 +71,7 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield verdicts.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
     metrics: dict[str, set[str]] = {}
-    compared = [verdicts.together(each) for each in comparisons]
+    compared = [verdicts.with_verdict_interval(each) for each in comparisons]
     for each in compared:
         metrics.setdefault(workload_label(each.workload, each.factors), set()).add(each.metric)
     head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")

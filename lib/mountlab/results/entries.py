@@ -15,7 +15,13 @@ from mountlab.core.errors import StoreError
 from mountlab.core.findings import Comparison, Severity, Verdict
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
-from mountlab.wording.verdicts import comparison_sentence, has_interval, nothing_compared, strongest_first, together
+from mountlab.wording.verdicts import (
+    comparison_sentence,
+    has_interval,
+    nothing_compared,
+    strongest_first,
+    with_verdict_interval,
+)
 
 CsvRow = Mapping[str, str]
 """A row of a CSV file."""
@@ -66,7 +72,7 @@ def entry_of_run(
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
     """
     asked = info["parameters"]
-    compared = [together(comparison_of(row)) for row in comparisons or ()]
+    compared = [with_verdict_interval(comparison_of(row)) for row in comparisons or ()]
     status = "imported" if "imported" in info else str(info["status"])
     return IndexEntry(
         path=path,

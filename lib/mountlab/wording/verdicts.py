@@ -39,7 +39,7 @@ def effect(comparison: Comparison) -> float:
     return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
 
 
-def together(comparison: Comparison) -> Comparison:
+def with_verdict_interval(comparison: Comparison) -> Comparison:
     """Return the comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two
     one-sided tests, which lies inside the margin; else the one that holds together with those of all others, which
     leaves out 1 exactly where the verdict is faster or slower."""

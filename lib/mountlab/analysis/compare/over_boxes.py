@@ -21,7 +21,7 @@ from mountlab.core.findings import Comparison
 from mountlab.stats import OVER_BOXES_METHOD, family
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.over_boxes import further_box, over_boxes
-from mountlab.wording.verdicts import cell_id, together
+from mountlab.wording.verdicts import cell_id, with_verdict_interval
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RatioOverBoxes(AnswerOverRuns):
 
 def ratios_over_boxes(runs: Sequence[AnsweredRun], level: float, smallest_effect: float) -> Iterator[RatioOverBoxes]:
     """Yield every comparison that a box has, in the order of the boxes, corrected over all of them."""
-    by_box = [{key_of(one): together(one) for one in run.comparisons} for run in runs]
+    by_box = [{key_of(one): with_verdict_interval(one) for one in run.comparisons} for run in runs]
     keys = dict.fromkeys(key for comparisons in by_box for key in comparisons)
     answers = [tuple(comparisons.get(key) for comparisons in by_box) for key in keys]
     if not answers:

@@ -40,7 +40,7 @@ def orders(run: RunView) -> dict[str, list[str]]:
 
 def joint_comparisons(run: RunView) -> list[Comparison]:
     """Return all comparisons, with the intervals that hold for all of them together."""
-    return [verdicts.together(comparison) for comparison in run.comparisons]
+    return [verdicts.with_verdict_interval(comparison) for comparison in run.comparisons]
 
 
 def answer_metrics(run: RunView) -> list[str]:

@@ -95,7 +95,7 @@ def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[st
 def latency_ratios(run: RunView) -> Html | None:
     """Return latency percentiles against the baseline: a sentence and a table with a row for each file system and
     latency, a column for each percentile; None where there is none."""
-    shown = [verdicts.together(each) for each in run.latency_comparisons]
+    shown = [verdicts.with_verdict_interval(each) for each in run.latency_comparisons]
     shown += [each for each in answering(run) if each.metric in COMPARED_PERCENTILES]
     if not shown:
         return None

@@ -66,7 +66,7 @@ def sentences(comparison: RunComparison) -> list[str]:
 
 def summary(pair: RunComparison) -> str:
     """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
-    ratios = [verdicts.together(ratio.comparison) for ratio in pair.ratios]
+    ratios = [verdicts.with_verdict_interval(ratio.comparison) for ratio in pair.ratios]
     fell = Counter(ratio.verdict for ratio in ratios if verdicts.has_interval(ratio))
     tally = verdicts.tally(fell, pair.smallest_effect, none=len(ratios) - fell.total())
     return f"Compared with A, B is {tally} of {numbers.counted(len(ratios), 'ratio')}"
@@ -82,7 +82,7 @@ def _strongest(pair: RunComparison) -> Iterator[str]:
     for ratio in (decided or ordered[:_OPEN])[:_SENTENCES]:
         cell = cells[id(ratio)]
         yield verdicts.comparison_sentence(
-            verdicts.together(ratio),
+            verdicts.with_verdict_interval(ratio),
             smallest_effect=pair.smallest_effect,
             doubts=by_cell.get(doubt_key(cell, ratio.metric), by_cell.get(cell, ())),
         )
@@ -176,7 +176,7 @@ def _against_first(comparison: RunComparison) -> str:
 
 
 def _over_boxes(comparison: RunComparison) -> Iterator[str]:
-    overall = [verdicts.together(ratio.over) for ratio in comparison.over_boxes]
+    overall = [verdicts.with_verdict_interval(ratio.over) for ratio in comparison.over_boxes]
     if not overall:
         yield "The runs have no comparison, so there is no answer to hold over boxes; their figures are below."
         return
@@ -342,7 +342,7 @@ def _ratio_lines(pair: RunComparison) -> list[str]:
     head = ("cell", "metric", "A", "B", "B / A", interval, "n", "break-even", "verdict")
     rows = []
     for ratio in pair.ratios:
-        joint = verdicts.together(ratio.comparison)
+        joint = verdicts.with_verdict_interval(ratio.comparison)
         figures = verdicts.compared_figures(joint)
         means = (numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b))
         shown = (figures.value, figures.interval, f"{ratio.n_a}, {ratio.n_b}", break_even_text(ratio))
@@ -354,7 +354,7 @@ def _ratio_lines(pair: RunComparison) -> list[str]:
 def _lines_over_boxes(comparison: RunComparison) -> list[str]:
     rows = []
     for ratio in comparison.over_boxes:
-        over = verdicts.together(ratio.over)
+        over = verdicts.with_verdict_interval(ratio.over)
         on_each = (
             f"{verdicts.compared_figures(one).value} {one.verdict}" if one else numbers.MISSING for one in ratio.on_each
         )

@@ -176,7 +176,7 @@ def overview(comparison: RunComparison) -> Html:
 
 
 def _ratios_plot(pair: RunComparison, filesystems: Sequence[str]) -> Html:
-    joint = (words.together(ratio.comparison) for ratio in pair.ratios)
+    joint = (words.with_verdict_interval(ratio.comparison) for ratio in pair.ratios)
     known = [ratio for ratio in joint if words.effect(ratio) >= 0]
     if not known:
         return html.paragraph("No ratio to plot.")
@@ -189,7 +189,9 @@ def _answers_to_draw(comparison: RunComparison) -> dict[str, Sequence[Comparison
     """Return the comparisons by name, those that changed first: what fits is drawn."""
     if comparison.factor == "box":
         ratios = sorted(comparison.over_boxes, key=lambda ratio: (not ratio.turns, _most_apart(ratio)))
-        return {text.answer_name(ratio.over): (*ratio.on_each, words.together(ratio.over)) for ratio in ratios}
+        return {
+            text.answer_name(ratio.over): (*ratio.on_each, words.with_verdict_interval(ratio.over)) for ratio in ratios
+        }
     ordered = sorted(comparison.answers, key=lambda answer: answer.agrees)
     return {text.answer_name(answer.known[0]): answer.on_each for answer in ordered}
 
@@ -242,7 +244,7 @@ def verdicts(comparison: RunComparison) -> Html:
 
 
 def _cells_over_boxes(ratio: RatioOverBoxes) -> list[Text]:
-    over = words.together(ratio.over)
+    over = words.with_verdict_interval(ratio.over)
     return [
         text.pair_name(over),
         *map(_ratio_cell, (*ratio.on_each, over)),
@@ -298,7 +300,7 @@ def _pair_table(
     head: Head = ["File system", *figures, Column("Interval", "interval"), *numeric("Break-even"), "Verdict", "Caveats"]
     rows: list[tuple[str, list[Text]]] = []
     for ratio in ratios:
-        joint = words.together(ratio.comparison)
+        joint = words.with_verdict_interval(ratio.comparison)
         shown = words.compared_figures(joint)
         both = [numbers.mean_figures(*[mean] * 3, factor=scale.factor).value for mean in (ratio.mean_a, ratio.mean_b)]
         counts = (str(ratio.n_a), str(ratio.n_b))
