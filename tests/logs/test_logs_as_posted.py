@@ -206,22 +206,33 @@ HARM: dict[str, Callable[[str], str]] = {
     "cells": lambda text: "<table><tr><td>" + marked("td class=x")(text) + "</td></tr></table>",
     "a forum": lambda text: f"[quote=someone][code]{text.rstrip()}[/code][/quote]\nThanks\n",
     "bold of a forum": each(lambda line: f"[b]{line}[/b]"),
+    "carriage returns": lambda text: text.replace("\n", "\r\n"),
+    "zero-width spaces": lambda text: text.replace("\n", "\u200b\n"),
+    "trailing blanks": lambda text: text.replace("\n", "  \n"),
+    "trailing tabs": lambda text: text.replace("\n", "\t\n"),
+    "a tab": each(lambda line: f"\t{line}" if line.strip() else line),
     "a terminal": each(lambda line: f"\x1b[1;32m{line}\x1b[0m\x1b]0;title\x07"),
 }
 
 
 @every_row("harm", HARM)
-@every_row("log", ["fio/human-randrw.stdout", "fio/2.1.10-randrw.stdout", "fio/clones.jsonplus", "fio/terse-3.stdout"])
-def test_what_posting_does_to_fios_output_is_undone(log: str, harm: str) -> None:
-    text = recorded(log)
-    assert by_name(read_one("fio", HARM[harm](text))) == by_name(read_one("fio", text))
-
-
-@every_row("harm", HARM)
-@every_row("log", ["dd/write-1m.stderr", "fs_mark/S1-L2.stdout", "pg_test_fsync/ext4.stdout", "filebench/oltp.stdout"])
-def test_what_posting_does_to_other_outputs_is_undone(log: str, harm: str) -> None:
+@every_row(
+    "log",
+    [
+        "fio/human-randrw.stdout", "fio/2.1.10-randrw.stdout", "fio/clones.jsonplus", "fio/terse-3.stdout",
+        "dd/write-1m.stderr", "fs_mark/S1-L2.stdout", "pg_test_fsync/ext4.stdout", "filebench/oltp.stdout",
+    ],
+)  # fmt: skip
+def test_what_posting_does_to_an_output_is_undone(log: str, harm: str) -> None:
     tool, text = log.split("/")[0], recorded(log)
-    assert by_name(read_one(tool, HARM[harm](text))) == by_name(read_one(tool, text))
+    assert by_name(read_one(tool, decoded(HARM[harm](text).encode()))) == by_name(read_one(tool, text))
+
+
+@every_row("harm", ["carriage returns", "blanks that do not break", "trailing blanks", "a tab", "quote marks"])
+@every_row("log", ["filebench/1.4.9.1.stdout", "fs_mark/verbose.stdout", "pg_test_fsync/ramfs.stdout"])
+def test_what_posting_does_to_rows_of_other_forms_is_undone(log: str, harm: str) -> None:
+    tool, text = log.split("/")[0], recorded(log)
+    assert by_name(read_one(tool, decoded(HARM[harm](text).encode()))) == by_name(read_one(tool, text))
 
 
 def test_a_time_inside_of_a_line_is_no_mark_of_a_log_service() -> None:
@@ -594,4 +605,9 @@ def test_what_dd_writes_into_a_pipe_may_stand_between_its_lines(text: str, line:
 )
 def test_what_may_be_of_another_dd_between_its_lines_is_refused(between: str) -> None:
     (output,) = read_log("dd", f"10+0 records in\n10+0 records out\n{between}\n{SUMMARY}\n")
+    assert "mixed up, or lines are missing" in str(output.problem)
+
+
+def test_words_between_the_records_of_dd_are_of_another_program() -> None:
+    (output,) = read_log("dd", f"10+0 records in\nhello world\n10+0 records out\n{SUMMARY}\n")
     assert "mixed up, or lines are missing" in str(output.problem)

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -233,13 +234,6 @@ def test_iops_that_are_not_those_of_the_ios_are_not_believed() -> None:
     assert said.startswith("fio's IOPS, I/Os and time do not agree\n")
 
 
-def test_blanks_at_the_ends_of_lines_are_no_part_of_them() -> None:
-    text = report(
-        [plain(flushes=1000, flush=Latency(1000, 9000, 5000.5, 12.0), flush_points=[2000] * 17)], Style((3, 33))
-    )
-    assert figures(text.replace("\n", "  \n")) == figures(text)
-
-
 # --- flushes ----------------------------------------------------------------------------------------------------------
 
 
@@ -298,33 +292,6 @@ def text_after(ms: int, began: float, *, pid: int, header: bool, version: tuple[
     return report([plain(sides={"write": side}, pid=pid)], Style(version, date=at(began + ms / 1e3), header=header))
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(0, 999))
-def test_snapshots_in_text_are_one_trial(began: float, interval_ms: int, number_of: int, odd_ms: int) -> None:
-    times = [interval_ms * (place + 1) for place in range(number_of)]
-    last = times[-1] + odd_ms
-    texts = [text_after(ms, began, pid=77, header=not place) for place, ms in enumerate([*times[:-1], last])]
-    (output,) = read_log("fio", "".join(texts))
-    assert {row.metric: row.value for row in output.measurements}["elapsed"] == last / 1e3
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=60)
-@given(
-    st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), st.booleans(), st.booleans()
-)
-def test_repeats_in_text_remain_trials(
-    began: float, ms: int, number_of: int, more_ms: int, header: bool, same_process: bool
-) -> None:
-    """In a container every fio may have the same process number; a later run may do more, and take longer."""
-    texts = []
-    for place in range(number_of):
-        pid = 7 if same_process else 100 + place
-        texts.append(text_after(ms + place * more_ms, began, pid=pid, header=header))
-        began += (ms + place * more_ms) / 1e3 + 0.3
-    assert len(read_log("fio", "".join(texts))) == number_of
-
-
 def test_snapshots_of_a_fio_that_prints_no_time_are_told_by_process_and_header() -> None:
     version = (2, 0, 8)
     snapshots = [text_after(ms, 0, pid=77, header=ms == 1000, version=version) for ms in (1000, 2000, 3001)]
@@ -367,47 +334,66 @@ def json_after(ms: int, began: float, *, bytes_of: int, stamps: str) -> str:
     return json.dumps(told, indent=2) + "\n"
 
 
-STAMPS = st.sampled_from(("timestamp timestamp_ms", "timestamp"))
+def in_json(stamps: str, bytes_of: int = 0) -> Callable[[int, float, int], str]:
+    return lambda ms, began, _: json_after(ms, began, bytes_of=bytes_of or ms * 40_960, stamps=stamps)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=40)
-@given(st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(1, 999), STAMPS)
-def test_snapshots_in_json_are_one_trial(
-    began: float, interval_ms: int, number_of: int, odd_ms: int, stamps: str
+def in_text(*, header: bool, same_process: bool) -> Callable[[int, float, int], str]:
+    """In a container every fio may have the same process number."""
+    return lambda ms, began, place: text_after(ms, began, pid=7 if same_process else 100 + place, header=header)
+
+
+STAMPS = ("timestamp timestamp_ms", "timestamp")
+SNAPSHOTS: list[Callable[[int, float, int], str]] = [
+    lambda ms, began, place: text_after(ms, began, pid=77, header=not place), *map(in_json, STAMPS),
+]  # fmt: skip
+REPEATS = [*(in_text(header=h, same_process=s) for h in (True, False) for s in (True, False)), *map(in_json, STAMPS)]
+"""What prints a report: from run time in ms, when the run began, and which report of the file it is."""
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(SNAPSHOTS), st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(1, 999)
+)
+def test_snapshots_are_one_trial(
+    shown: Callable[[int, float, int], str], began: float, interval_ms: int, number_of: int, odd_ms: int
 ) -> None:
     times = [interval_ms * (place + 1) for place in range(number_of)]
     times[-1] += odd_ms
-    texts = [json_after(ms, began, bytes_of=ms * 40_960, stamps=stamps) for ms in times]
-    (output,) = read_log("fio", "".join(texts))
+    (output,) = read_log("fio", "".join(shown(ms, began, place) for place, ms in enumerate(times)))
     assert output.problem is None
     assert {row.metric: row.value for row in output.measurements}["elapsed"] == times[-1] / 1e3
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=60)
-@given(st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50), STAMPS)
-def test_repeats_in_json_remain_trials(began: float, ms: int, number_of: int, more_ms: int, stamps: str) -> None:
+def repeats(shown: Callable[[int, float, int], str], began: float, times: list[int], pause_s: float) -> int:
+    """How many trials there are in the reports of runs one after the other."""
     texts = []
-    for place in range(number_of):
-        took = ms + place * more_ms
-        texts.append(json_after(took, began, bytes_of=took * 40_960, stamps=stamps))
-        began += took / 1e3 + 0.05
-    assert len(read_log("fio", "".join(texts))) == number_of
+    for place, ms in enumerate(times):
+        texts.append(shown(ms, began, place))
+        began += ms / 1e3 + pause_s
+    return len(read_log("fio", "".join(texts)))
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=120)
+@given(st.sampled_from(REPEATS), st.floats(1e9, 2e9), st.integers(1500, 60_000), st.integers(2, 6), st.integers(0, 50))
+def test_repeats_remain_trials(
+    shown: Callable[[int, float, int], str], began: float, ms: int, number_of: int, more_ms: int
+) -> None:
+    """A later run may do more, and take longer."""
+    times = [ms + place * more_ms for place in range(number_of)]
+    assert repeats(shown, began, times, 0.3 if REPEATS.index(shown) < 4 else 0.05) == number_of
 
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60)
-@given(st.floats(1e9, 2e9), st.integers(20, 900), st.integers(2, 6), st.integers(0, 400), STAMPS)
+@given(st.sampled_from(STAMPS), st.floats(1e9, 2e9), st.integers(20, 900), st.integers(2, 6), st.integers(0, 400))
 def test_short_repeats_of_a_fixed_amount_remain_trials(
-    began: float, ms: int, number_of: int, more_ms: int, stamps: str
+    stamps: str, began: float, ms: int, number_of: int, more_ms: int
 ) -> None:
     """Many runs may end in the same second, and by chance each may take longer than the one before."""
-    texts = []
-    for place in range(number_of):
-        texts.append(json_after(ms + place * more_ms, began, bytes_of=2**26, stamps=stamps))
-        began += (ms + place * more_ms) / 1e3 + 0.05
-    assert len(read_log("fio", "".join(texts))) == number_of
+    times = [ms + place * more_ms for place in range(number_of)]
+    assert repeats(in_json(stamps, 2**26), began, times, 0.05) == number_of
 
 
 def test_reports_without_times_that_may_be_snapshots_or_runs_are_refused_with_the_reason() -> None:
@@ -489,19 +475,6 @@ def test_the_sum_of_clients_in_json_is_held_against_them_and_read_where_it_is_al
 # --- as people paste and keep logs ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [(2, 1, 10), (3, 33)])
-def test_an_indented_paste_is_read(version: tuple[int, ...]) -> None:
-    text = report([plain()], Style(version))
-    indented = "".join(f"    {line}\n" for line in text.split("\n"))
-    assert figures(f"1. I ran fio:\n\n{indented}") == figures(text)
-
-
-def test_an_indented_report_in_json_is_read_below_other_words() -> None:
-    told = recorded("repeats.reports").partition("\n}\n")[0] + "\n}\n"
-    indented = "".join(f"  {line}\n" for line in told.split("\n"))
-    assert figures(f"Testing custom profile ...\n{indented}") == figures(told)
-
-
 def test_an_edited_report_in_json_says_what_is_allowed() -> None:
     told = recorded("repeats.reports").replace('"jobs" : [', '"jobs" : [ ...', 1)
     (first, _) = read_log("fio", told, where="log.txt")
@@ -563,11 +536,6 @@ def test_snapshots_become_one_trial_of_a_run(
     rows = run.estimates[run.estimates["metric"] == "write_bandwidth"]
     assert set(rows["n"]) == {1}
     assert rows["low"].isna().all()
-
-
-def test_a_paste_that_lost_its_blanks_is_read() -> None:
-    text = report([plain()], Style((3, 33)))
-    assert figures("\n".join(line.lstrip() for line in text.split("\n"))) == figures(text)
 
 
 SEVERAL = {

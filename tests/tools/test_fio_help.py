@@ -34,35 +34,12 @@ def refused(**options: Any) -> ParameterError:
 @every_row(
     "options",
     [
-        {},
-        {"iodepth": 64, "ioengine": "libaio", "direct": 1},
-        {"hipri": 1, "ioengine": "io_uring"},
-        {"nowait": 1, "ioengine": "libaio"},
-        {"rwmixread": 100},
-        {"random_distribution": "zipf:1.2"},
-        {"sync": "dsync"},
-        {"sync": 1},
-        {"verify": "crc32c"},
-        {"sync_file_range": "wait_before,write:8"},
-        {"runtime": 2.0, "time_based": 1},
-        {"bs": 1 << 31},
-        {"bssplit": "4k/50:64k/50"},
-        {"log_avg_msec": 100},
-        {"group_reporting": 0},
-        {"cache": "cold"},
-        {"thread": 1},
-        {"jobs": "[a]\nnorandommap\n[b]\nrw=write\n"},
+        {"hipri": 1, "ioengine": "io_uring"}, {"nowait": 1, "ioengine": "libaio"}, {"sync": 1}, {"bs": 1 << 31},
+        {"rwmixread": 100}, {"sync_file_range": "wait_before,write:8"}, {"jobs": "[a]\nnorandommap\n[b]\nrw=write\n"},
     ],
-)
+)  # fmt: skip
 def test_what_fio_takes_passes(options: dict[str, Any]) -> None:
     check(**options)
-
-
-def test_an_option_that_no_fio_has_is_refused_with_the_nearest_name() -> None:
-    error = refused(iodpeth=4)
-    assert error.what == "the box's fio has no such option"
-    assert (error.where, error.got) == ("s.yml: workloads.w.iodpeth", "iodpeth")
-    assert "iodepth" in error.next_step
 
 
 def test_an_option_of_another_engine_is_refused_with_that_engine() -> None:
@@ -74,11 +51,10 @@ def test_an_option_of_another_engine_is_refused_with_that_engine() -> None:
 @pytest.mark.parametrize(
     ("options", "name", "allowed"),
     [
-        ({"rwmixread": 101}, "rwmixread", "from 0 to 100"),
-        ({"iodepth": 0}, "iodepth", "from 1 on"),
+        ({"rwmixread": 101}, "rwmixread", "from 0 to 100"), ({"iodepth": 0}, "iodepth", "from 1 on"),
         ({"direct": 2}, "direct", "from 0 to 1"),
     ],
-)
+)  # fmt: skip
 def test_a_value_beyond_the_range_is_refused(options: dict[str, Any], name: str, allowed: str) -> None:
     error = refused(**options)
     assert (error.what, error.where) == ("beyond what the box's fio takes", f"s.yml: workloads.w.{name}")

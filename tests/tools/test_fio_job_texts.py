@@ -258,13 +258,10 @@ def test_data_that_the_file_describes_are_left_to_fio(line: str, section: str) -
 @every_row(
     ("names", "read"),
     [
-        (("rand read",), ["rand-read"]),
-        (("a", "a"), ["a", "a-2"]),
-        (("../x", "4k/1"), ["x", "4k-1"]),
-        (("fio-test]",), ["fio-test"]),
-        (("größe", "b" * 60), ["gr-e", "b" * 40]),
+        (("rand read",), ["rand-read"]), (("a", "a"), ["a", "a-2"]), (("../x", "4k/1"), ["x", "4k-1"]),
+        (("fio-test]",), ["fio-test"]), (("größe", "b" * 60), ["gr-e", "b" * 40]),
     ],
-)
+)  # fmt: skip
 def test_each_job_has_a_name_of_its_own(names: tuple[str, ...], read: list[str]) -> None:
     text = "".join(f"[{name}]\nrw=read\nsize=1m\n" for name in names)
     assert [job.name for job in jobs_of(workload(text).options)] == read
@@ -497,13 +494,10 @@ def test_any_text_is_written_as_a_job_file_or_refused(text: str) -> None:
 @every_row(
     ("line", "written"),
     [
-        ("runtime=10sec", "runtime=10s"),
-        ("runtime=5 min", "runtime=5m"),
-        ("io_size=1024.0M", "io_size=1024M"),
-        ("io_size=1.5g", "io_size=1610612736"),
-        ("mem=mmaphuge:/mnt/huge/x", "mem=mmaphuge"),
+        ("runtime=10sec", "runtime=10s"), ("runtime=5 min", "runtime=5m"), ("io_size=1024.0M", "io_size=1024M"),
+        ("io_size=1.5g", "io_size=1610612736"), ("mem=mmaphuge:/mnt/huge/x", "mem=mmaphuge"),
     ],
-)
+)  # fmt: skip
 def test_what_fio_would_misread_or_read_elsewhere_is_written_as_it_is_meant(line: str, written: str) -> None:
     read = imported(f"[a]\nrw=read\nsize=1m\n{line}\n")
     assert read.problems == ()

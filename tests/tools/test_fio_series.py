@@ -67,16 +67,11 @@ def test_block_sizes_and_priorities_may_follow_a_value() -> None:
 @every_row(
     ("text", "line", "what"),
     [
-        ("1, 2, 0, 0\n1, 2, 0", 2, "cut off"),
-        ("1, 2, 0, 0", 1, "cut off"),
-        ("1, 2, 0\n", 1, "not a line"),
-        ("1, 2, 0, 0\n\n", 2, "not a line"),
-        ("1, -2, 0, 0\n", 1, "not a line"),
-        ("1, 2, 3, 0\n", 1, "not a line"),
-        ("1, nan, 0, 0\n", 1, "not a line"),
-        ("1, 2.5, 0, 0\n", 1, "not a line"),
+        ("1, 2, 0, 0\n1, 2, 0", 2, "cut off"), ("1, 2, 0, 0", 1, "cut off"), ("1, 2, 0\n", 1, "not a line"),
+        ("1, 2, 0, 0\n\n", 2, "not a line"), ("1, -2, 0, 0\n", 1, "not a line"), ("1, 2, 3, 0\n", 1, "not a line"),
+        ("1, nan, 0, 0\n", 1, "not a line"), ("1, 2.5, 0, 0\n", 1, "not a line"),
     ],
-)
+)  # fmt: skip
 def test_a_line_that_cannot_be_read_is_named(text: str, line: int, what: str) -> None:
     with pytest.raises(ParseError, match=what) as caught:
         read_series({"fio_iops.1.log": text})

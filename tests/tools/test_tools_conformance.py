@@ -72,13 +72,12 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "filebench/seqread.stdout", "settled": "filebench/settled"},
     ],
     "fio": [
-        {"fio.json": "fio/psync-randread-direct.jsonplus"},
-        {"fio.json": "fio/psync-randwrite-fsync1.jsonplus"},
+        {"fio.json": "fio/psync-randread-direct.jsonplus"}, {"fio.json": "fio/psync-randwrite-fsync1.jsonplus"},
         {"fio.json": "fio/mixed-two-jobs.json"},
     ],
     "fs_mark": [{"stdout": "fs_mark/v-S4-L3-ext4.stdout"}, {"stdout": "fs_mark/v-unlinked-tmpfs.stdout"}],
     "pg_test_fsync": [{"stdout": "pg_test_fsync/ext4.stdout"}, {"stdout": "pg_test_fsync/ramfs.stdout"}],
-}
+}  # fmt: skip
 """For each example the files of a recorded trial of it."""
 OTHER_WORK: dict[str, dict[str, Any]] = {
     "command": {"metrics": {"file_rate": {"pattern": r"(\d+) files/s", "unit": "1/s"}}},

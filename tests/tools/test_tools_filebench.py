@@ -117,33 +117,6 @@ def test_the_whole_text_of_a_small_workload() -> None:
     assert "setarch" in command.files["/out/t1/filebench.sh"]
 
 
-@every_row(
-    ("options", "line"),
-    [
-        ({"nfiles": 77}, "entries=77"),
-        ({"dirwidth": 33}, "dirwidth=33"),
-        ({"threads": 9}, "instances=9"),
-        ({"filesize": "64KiB", "sizes": "fixed"}, "size=65536"),
-        ({"iosize": "32KiB"}, "iosize=32768"),
-        ({"filesize": "64KiB"}, "mean=65536,gamma=1500"),
-        ({"appendsize": "2KiB"}, "iosize=2048"),
-        ({"prealloc": 50}, "prealloc=50"),
-        ({"runtime": "9s"}, "run 9"),
-        ({}, "run 60"),
-        ({}, "entries=10000"),
-        ({}, "mean=131072"),
-        ({}, "dirwidth=20"),
-        ({}, "instances=50"),
-        ({}, "iosize=1048576"),
-    ],
-)
-def test_each_option_is_in_the_text_and_what_was_published_where_none_is_given(
-    options: dict[str, Any], line: str
-) -> None:
-    command = TOOL.command(workload(workload="fileserver", **options), "/m/t1", "/out")
-    assert re.search(rf"[\n,(]{re.escape(line)}[\n,)]", command.files["/out/mountlab.f"])
-
-
 @every_row("name", wml.RECIPES)
 def test_every_workload_stays_in_our_directory_and_is_whole(name: str) -> None:
     text = TOOL.command(workload(workload=name), "/m/t1", "/out").files["/out/mountlab.f"]
@@ -285,50 +258,6 @@ def test_an_installed_workload_is_made_ready_on_the_box() -> None:
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_report_gives_the_figures_that_a_careful_person_reads() -> None:
-    """Trap: filebench's mb/s are MiB/s. Rates that it prints in whole numbers are computed from the counts."""
-    own = workload(installed="fileserver", space="1GiB", runtime="6s")
-    rows = {(row.metric, row.label): row.value for row in TOOL.parse(own, said(sample("fileserver")))}
-    assert rows["operation_rate", ""] == 110077.378
-    assert rows["operations", ""] == 661392
-    assert rows["elapsed", ""] == pytest.approx(6.008, abs=5e-4)
-    assert rows["bandwidth", ""] == 2547.9 * MIB
-    assert rows["operation_latency", ""] == pytest.approx(33e-6, rel=1e-12)
-    assert rows["bandwidth", "wrtfile1"] == 1199.3 * MIB
-    assert rows["operation_rate", "statfile1"] == pytest.approx(60130 / 6.008, rel=1e-4)
-    assert rows["operation_latency", "deletefile1"] == pytest.approx(72e-6, rel=1e-12)
-    assert rows["operation_latency_min", "deletefile1"] == pytest.approx(6e-6, rel=1e-12)
-    assert rows["operation_latency_max", "deletefile1"] == pytest.approx(36.183e-3)
-    assert ("operation_latency_min", "closefile2") not in rows, "0.000 ms is below the last digit, and not zero"
-    assert ("bandwidth", "statfile1") not in rows
-    assert len([key for key in rows if key[0] == "operations"]) == 12
-
-
-def test_the_other_sample_with_figures() -> None:
-    report = read_report(sample("seqread"))
-    assert report.took_s == 5
-    assert [(row.name, row.count, row.bandwidth) for row in report.operations] == [
-        ("seqread-file", 30275, 6030.5 * MIB)
-    ]
-
-
-@every_row(
-    ("name", "what", "got"),
-    [
-        ("hang-under-aslr", "filebench was ended, or hung, before it measured", "Starting 1 filereader instances"),
-        ("killed", "filebench was ended while it measured", "Running..."),
-        ("no-run-command", "the workload has no run line", "no run command in the WML script"),
-        ("no-space", "filebench ran out of space", "No space left on device"),
-        ("syntax-error", "filebench could not read the workload", "Illegal character at '$' around line 1"),
-    ],
-)
-def test_a_sample_without_figures_says_why(name: str, what: str, got: str) -> None:
-    """Trap: filebench exits with 0 on syntax errors and on a missing run line."""
-    with pytest.raises(ToolError, match=re.escape(what)) as caught:
-        TOOL.parse(workload(workload="seqread"), said(sample(name)))
-    assert got in caught.value.got
 
 
 @every_row("name", wml.RECIPES)

@@ -70,16 +70,12 @@ def test_no_database_is_set_up_on_a_box_for_its_sake() -> None:
 @every_row(
     ("options", "key"),
     [
-        ({"time_per_test": "0s"}, "time_per_test"),
-        ({"time_per_test": "500ms"}, "time_per_test"),
-        ({"time_per_test": "1.5s"}, "time_per_test"),
-        ({"time_per_test": "2h"}, "time_per_test"),
-        ({"time_per_test": 5}, "time_per_test"),
-        ({"s": 5}, "s"),
-        ({"filename": "/etc/x"}, "filename"),
+        ({"time_per_test": "0s"}, "time_per_test"), ({"time_per_test": "500ms"}, "time_per_test"),
+        ({"time_per_test": "1.5s"}, "time_per_test"), ({"time_per_test": "2h"}, "time_per_test"),
+        ({"time_per_test": 5}, "time_per_test"), ({"s": 5}, "s"), ({"filename": "/etc/x"}, "filename"),
         ({"cache": "warm"}, "cache"),
     ],
-)
+)  # fmt: skip
 def test_what_it_cannot_do_is_refused_before_it_runs(options: dict[str, Any], key: str) -> None:
     with pytest.raises(ParameterError) as caught:
         workload(**options)
@@ -87,29 +83,6 @@ def test_what_it_cannot_do_is_refused_before_it_runs(options: dict[str, Any], ke
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------
-
-
-def test_every_row_of_an_output_on_a_disk() -> None:
-    assert rates("ext4.stdout") == {
-        "one 8kB: open_datasync": 12043.664,
-        "one 8kB: fdatasync": 11886.728,
-        "one 8kB: fsync": 9415.482,
-        "one 8kB: fsync_writethrough": None,
-        "one 8kB: open_sync": 10284.972,
-        "two 8kB: open_datasync": 5369.495,
-        "two 8kB: fdatasync": 10601.299,
-        "two 8kB: fsync": 10382.380,
-        "two 8kB: fsync_writethrough": None,
-        "two 8kB: open_sync": 5800.486,
-        "write sizes: 1 * 16kB open_sync": 11142.409,
-        "write sizes: 2 * 8kB open_sync": 5991.185,
-        "write sizes: 4 * 4kB open_sync": 3241.956,
-        "write sizes: 8 * 2kB open_sync": 1632.708,
-        "write sizes: 16 * 1kB open_sync": 778.158,
-        "descriptor: write, fsync, close": 10180.033,
-        "descriptor: write, close, fsync": 9629.835,
-        "non-sync: write": 1317471.841,
-    }
 
 
 def test_a_rate_and_the_time_of_one_operation_unrounded() -> None:

@@ -29,17 +29,11 @@ def record(cause: str, verdict: Verdict, *, beside: str = QUIET, share: float = 
 @every_row(
     "layer, through, verdict",
     [
-        ("device", "journal", "right"),
-        ("journal", "own", "right"),
-        ("queue", "own", "consequence"),
-        ("queue", "writeback", "wrong"),
-        ("device", "own", "wrong"),
-        ("", "journal", "right"),
-        ("journal", "", "right"),
-        ("queue", "", "wrong"),
-        ("", "own", "wrong"),
+        ("device", "journal", "right"), ("journal", "own", "right"), ("queue", "own", "consequence"),
+        ("queue", "writeback", "wrong"), ("device", "own", "wrong"), ("", "journal", "right"),
+        ("journal", "", "right"), ("queue", "", "wrong"), ("", "own", "wrong"),
     ],
-)
+)  # fmt: skip
 def test_the_largest_part_is_judged_by_layer_and_by_whom_it_was_for(layer: str, through: str, verdict: Verdict) -> None:
     assert JOURNAL.verdict([(layer, through)]) == verdict
 
@@ -118,13 +112,10 @@ def test_the_planted_part_is_named_in_80_percent_of_the_records_and_a_wrong_one_
 
 def test_what_is_mapped_and_the_other_load_do_not_count_in_the_shares() -> None:
     records = [
-        record("write limit", "right"),
-        record("tiny journal", "among several"),
-        record("dirsync", "consequence"),
-        record("compression", "wrong"),
-        record("write limit", "wrong", beside=LOADED),
+        record("write limit", "right"), record("tiny journal", "among several"), record("dirsync", "consequence"),
+        record("compression", "wrong"), record("write limit", "wrong", beside=LOADED),
         record("memory limit, mapped reads", "not shown"),
-    ]
+    ]  # fmt: skip
     assert shares_of(records, QUIET) == (0.5, 0.25)
     assert shares_of(records, LOADED) == (0, 1)
     assert "- Quiet: the planted part is named in 50.0% of the runs, and a wrong one in 25.0%." in put(EMPTY, records)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.tracing.explained import Explained, ToolFigures, explained, names_of
+from mountlab.tracing.explained import Explained, ToolFigures, explained, files_of, names_of
 from mountlab.tracing.operations import OpenFiles, operations_of
 from mountlab.tracing.requests import requests_of
 from mountlab.tracing.spent import Processors
@@ -139,12 +139,8 @@ def test_work_is_counted_in_the_windows_in_which_operations_were_seen() -> None:
     rows = work_of(paused, operations, requests, tasks, {5}, {5: "fio", 7: "jbd2/loop3-8"}, [DEV])
     found = {f"{row.quantity} {row.label}".strip(): row.value for row in rows}
     same = (
-        "device_ios_per_op",
-        "device_bytes_per_op",
-        "flushes_per_sync",
-        "commits_per_sync",
-        "context_switches_per_op",
-    )
+        "device_ios_per_op", "device_bytes_per_op", "flushes_per_sync", "commits_per_sync", "context_switches_per_op",
+    )  # fmt: skip
     assert {name: found[name] for name in same} == {name: whole[name] for name in same}
     assert found["processor_s_per_op"] == pytest.approx((5_100 + 3_100 - 5 * 805) / 5 * 1e-9)
 
@@ -228,6 +224,22 @@ def test_operations_that_took_no_time_have_no_parts() -> None:
 
 
 # --- whose ------------------------------------------------------------------------------------------------------------
+
+
+SEEN = """\
+7 0 /dev/null
+7 3 /dev/shm/mountlab-out/20261123T192700-tiny/x0001/fio.json
+7 4 /dev/shm/mountlab-root/20261123T192700-tiny/mnt/ext4/x0001/mountlab.0.0
+8 5 /srv/mountlab-20261123T192700-tiny-ext4/x0001/mountlab.0.0
+9 6 /srv/out/20261123T192700-tiny/x0001/fio.json
+9 7 /dev/loop3
+"""
+
+
+def test_a_mount_below_dev_shm_is_under_test_and_the_report_beside_it_is_not() -> None:
+    files = files_of(SEEN, "ext4/x0001")
+    assert files.tested == {(7, 4), (8, 5), (9, 7)}
+    assert files.strange == {(7, 0), (7, 3)}
 
 
 def test_what_the_tool_starts_is_the_tool() -> None:

@@ -152,13 +152,9 @@ def test_an_address_lies_in_the_function_that_begins_before_it() -> None:
         "0000000000000000 A fixed_percpu_data\nno line at all\n"
     )
     stack = (
-        KERNEL_FOLLOWS,
-        0xFFFFFFFF81000150,
-        0xFFFFFFFF810000FF,
-        0xFFFFFFFFC0000001,
-        0xFFFFFFFF80000000,
+        KERNEL_FOLLOWS, 0xFFFFFFFF81000150, 0xFFFFFFFF810000FF, 0xFFFFFFFFC0000001, 0xFFFFFFFF80000000,
         0x7F0012345678,
-    )
+    )  # fmt: skip
     assert symbols.functions(stack) == ("second", "first", "in_module")
 
 

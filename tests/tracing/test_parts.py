@@ -75,14 +75,6 @@ def test_a_commit_that_two_operations_share_is_a_part_of_each() -> None:
     assert found.parts(6) == [(194, "processor", "own"), *COMMIT, (956, "processor", "own")]
 
 
-def test_throttled_writing() -> None:
-    line = synced()
-    line.sleeps(
-        5, 200, 9000, "schedule_timeout", "io_schedule_timeout", "balance_dirty_pages", "ext4_buffered_write_iter"
-    )
-    assert seen(line).parts()[1] == (8800, "writeback", "writeback")
-
-
 @pytest.mark.parametrize("state", [0, 0x100], ids=["yielded", "preempted"])
 def test_a_thread_that_was_taken_off_waits_for_a_processor(state: int) -> None:
     line = synced()

@@ -281,8 +281,3 @@ def test_requests_that_one_call_submits_wait_for_the_tags_of_those_before() -> N
         (100, "processor", "own"), (1800, "queue", "own"), (100, "processor", "own"), (10, "queue", "own"),
         (890, "device", "own"), (100, "tool", "own"),
     ]  # fmt: skip
-
-
-def test_sync_is_an_operation() -> None:
-    (operation,) = seen(synced("sync")).operations
-    assert (operation.name, operation.begin, operation.end) == ("sync", 100, 10_000)

@@ -50,8 +50,8 @@ def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | Non
         numbers = [letter.numbers[number - 1] for number in lines.numbers]
     parts = log.split(lines.text)
     if not parts:
-        said = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
-        raise ParseError(f"no output of {tool} in it", where=where, got=said[:160], allowed=f"what {tool} prints")
+        first = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
+        raise ParseError(f"no output of {tool} in it", where=where, got=first[:160], allowed=f"what {tool} prints")
     outputs = [_output(tool, part, where, known or {}) for part in parts]
     return [_as_stored(output, text.split("\n"), numbers, where) for output in outputs] if numbers else outputs
 
@@ -93,7 +93,7 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
         reading = log.read(part, known)
         figures = reading.figures
         rows = checked(
-            [each.measurement for each in figures],
+            [figure.measurement for figure in figures],
             {},
             TOOLS[tool].steps,
             giver=f"the reader of logs of {tool}",
@@ -105,7 +105,7 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
         part=part,
         form=form,
         figures=tuple(
-            Figure(measurement=row, line=each.line + part.line - 1) for row, each in zip(rows, figures, strict=True)
+            Figure(measurement=row, line=figure.line + part.line - 1) for row, figure in zip(rows, figures, strict=True)
         ),
         notes=(*reading.notes, *_elisions(part, [figure.line for figure in figures])),
     )

@@ -79,7 +79,9 @@ def decoded(data: bytes) -> str:
     """
     encoding = "utf-16" if data[:2] in _UTF_16 else "utf-8-sig"
     text = data.decode(encoding, errors="replace").replace("\r\n", "\n")
-    return "\n".join(map(_last_shown, text.split("\n"))) if "\r" in text else text
+    if "\r" in text:
+        return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return text
 
 
 _BLANKS = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
@@ -131,18 +133,13 @@ def unpasted(text: str) -> str:
         lines = _without(lines, _COMMENT)
     for prefix in (_STAMP, _SERVICE):
         lines = _without_prefix(lines, prefix)
-    lines = _without_bars(_without_cells(lines))
+    ends = sum(line[-1:] == "|" for line in lines)
+    if ends > 1 and 2 * ends > sum(map(bool, lines)):  # cells of a table
+        lines = [line.rstrip(" \t|") if line[-1:] == "|" else line for line in lines]
+    lines = _without_bars(lines)
     indented = all(line[:1].isspace() for line in lines if line)
     text = dedent("\n".join(lines)) if indented else "\n".join(lines)
     return _BULLET.sub("\n", f"\n{text}")[1:]
-
-
-def _without_cells(lines: list[str]) -> list[str]:
-    """Return lines without the bars at their ends, where most have such."""
-    ends = sum(line[-1:] == "|" for line in lines)
-    if ends < 2 or 2 * ends <= sum(map(bool, lines)):
-        return lines
-    return [line.rstrip(" \t|") if line[-1:] == "|" else line for line in lines]
 
 
 def _without_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
@@ -161,12 +158,12 @@ def _without_bars(lines: list[str]) -> list[str]:
     neither do where all lines of a paragraph have it."""
     if not any(map(_BAR.match, lines)):
         return lines
-    runs = [(marked, list(run)) for marked, run in groupby(lines, key=lambda line: bool(_BAR.match(line)))]
-    found: list[str] = []
-    for marked, run in runs:
+    unquoted: list[str] = []
+    for marked, paragraph in groupby(lines, key=lambda line: bool(_BAR.match(line))):
+        run = list(paragraph)
         quoted = marked and len(run) > 1 and not all(map(_PERCENTILES.match, run)) and not any(map(_TABLE.match, run))
-        found += _without(run, _BAR) if quoted else run
-    return found
+        unquoted += _without(run, _BAR) if quoted else run
+    return unquoted
 
 
 _ELIDED = re.compile(
@@ -175,6 +172,8 @@ _ELIDED = re.compile(
     re.IGNORECASE,
 )
 """A line that stands for lines which somebody left out."""
+_MOST_BROKEN = 2
+"""Lines of a mailer behind the first into which it breaks one of a tool."""
 
 
 def elided(line: str) -> bool:
@@ -182,14 +181,15 @@ def elided(line: str) -> bool:
     return bool(_ELIDED.fullmatch(line))
 
 
-def rejoined(lines: list[str], begins: re.Pattern[str], whole: Sequence[re.Pattern[str]], most: int = 2) -> list[str]:
-    """Return lines, those joined again that a mailer broke at its 72 columns or so: what begins as a line of the tool
-    and is none, but is one with the next. The lines after it become empty, so that all keep their numbers."""
-    found = list(lines)
+def rejoined(text: str, begins: re.Pattern[str], whole: Sequence[re.Pattern[str]]) -> str:
+    """Return a text, those lines joined again that a mailer broke at its 72 columns or so: what begins as a line of the
+    tool and is none, but is one with the next. The lines after it become empty, so that all keep their numbers."""
+    lines = text.split("\n")
+    joined_lines = list(lines)
     for at, line in enumerate(lines):
-        if not begins.match(found[at]) or any(pattern.match(line) for pattern in whole):
+        if not begins.match(joined_lines[at]) or any(pattern.match(line) for pattern in whole):
             continue
-        for count in range(1, most + 1):
+        for count in range(1, _MOST_BROKEN + 1):
             rest = [part.strip() for part in lines[at + 1 : at + 1 + count]]
             if len(rest) < count or not rest[-1]:
                 break
@@ -197,13 +197,13 @@ def rejoined(lines: list[str], begins: re.Pattern[str], whole: Sequence[re.Patte
                 (text for mark in (" ", "") if any(p.match(text := mark.join([line, *rest])) for p in whole)), None
             )
             if joined:
-                found[at : at + 1 + count] = [joined, *[""] * count]
+                joined_lines[at : at + 1 + count] = [joined, *[""] * count]
                 break
-    return found
+    return "\n".join(joined_lines)
 
 
 def _never(data: bytes) -> list[Measurement] | None:
-    """For formats whose `read` is quick enough."""
+    """Formats whose `read` is quick enough."""
     return None
 
 
@@ -223,10 +223,6 @@ class Format:
     """Parts the lines of this tool that stand in one."""
     quick: Callable[[bytes], list[Measurement] | None] = _never
     """The figures of a file that is one plain output, without their lines; None where `split` and `read` are needed."""
-
-
-def _last_shown(line: str) -> str:
-    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def original(data: bytes, part: Part) -> bytes:
@@ -250,6 +246,11 @@ def times_ten(number: str, power: int) -> float:
     """Return a printed number times a power of ten, exactly as if it had been printed so: 67.1 us are 6.71e-05 s, and
     not 6.709999999999999e-05."""
     return float(f"{number}e{power}")
+
+
+def matches_in(lines: Sequence[str], pattern: re.Pattern[str], first: int = 1) -> list[tuple[int, re.Match[str]]]:
+    """Return the lines that begin so, by number; the first line has number `first`."""
+    return [(number, match) for number, line in enumerate(lines, start=first) if (match := pattern.match(line))]
 
 
 def lines_of(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from mountlab.logs.base import (
     StatedValues,
     elided,
     lines_of,
+    matches_in,
     parts_at,
     rejoined,
     unpasted,
@@ -109,12 +110,9 @@ def _check_progress(lines: list[str]) -> None:
         last = _goes_on(lines, at, match) if match else None
         if _PROGRESS.match(line) or not match or not last or match["bytes"] != last["bytes"]:
             continue
-        if not _at_once(match["seconds"], last["seconds"]):
+        earlier_s, later_s = as_number(match["seconds"]), as_number(last["seconds"])
+        if not later_s - earlier_s <= _AT_ONCE * later_s:
             raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
-
-
-def _at_once(earlier: str, later: str) -> bool:
-    return as_number(later) - as_number(earlier) <= _AT_ONCE * as_number(later)
 
 
 def _begins(line: str) -> bool:
@@ -125,20 +123,19 @@ def _begins(line: str) -> bool:
 
 def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
-    _check_words(lines)
-    _check_progress(lines)
-    at, said = _summary(lines)
-    _check_records(lines, at, said.copied)
-    _check_asked(said.copied, known)
-    rows = measurements(said, str(known.get("direction", "")))
-    return LogReading([Figure(measurement=row, line=at + 1) for row in rows])
-
-
-def _check_words(lines: list[str]) -> None:
     for number, line in enumerate(lines, start=1):
         if _fails(line):
             near = "\n".join(lines[max(0, number - _NEAR) : number + _NEAR])
             raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
+    _check_progress(lines)
+    at, printed = _summary(lines)
+    _check_records(lines, at, printed.copied)
+    if "bs" in known and "count" in known:  # a dd that was stopped prints a whole summary
+        requested = int(known["bs"]) * int(known["count"])
+        if printed.copied != requested:
+            raise ToolError("dd did not copy what was asked", got=f"{printed.copied} B", allowed=f"{requested} B")
+    rows = measurements(printed, str(known.get("direction", "")))
+    return LogReading([Figure(measurement=row, line=at + 1) for row in rows])
 
 
 def _fails(line: str) -> bool:
@@ -163,19 +160,19 @@ def _amounts(match: re.Match[str], line: int) -> Summary:
     # Toybox writes 'M/s', and means MiB.
     rate = match["rate"] if match["unit"].endswith("B") and not _COUNTS_MIB.search(match[0]) else ""
     rate = rate if as_number(match["rate"]) else ""  # the first uutils divided whole numbers
-    said = summary(copied, match["seconds"], rate, match["unit"])
-    if not 0 < said.seconds < math.inf:
+    printed_summary = summary(copied, match["seconds"], rate, match["unit"])
+    if not 0 < printed_summary.seconds < math.inf:
         raise unreadable("dd tells no time that can have passed", line, match[0], "more than 0 s")
     seconds, half = as_number(match["seconds"]), 0.51 * last_digit(match["seconds"])
     rates = (copied / (seconds + half), copied / max(seconds - half, math.ulp(0.0)))
     by_ms = copied / max(math.floor(seconds / UUTILS_CLOCK_S), 1) / UUTILS_CLOCK_S
     of_uutils = not as_number(match["rate"]) or _agrees(match["rate"], match["unit"], by_ms, by_ms)
-    sizes = [(each["size"], each["unit"], (copied, copied)) for each in _SIZE.finditer(match["sizes"] or "")]
+    sizes = [(size["size"], size["unit"], (copied, copied)) for size in _SIZE.finditer(match["sizes"] or "")]
     for printed, unit, (least, most) in (*([] if of_uutils else [(match["rate"], match["unit"], rates)]), *sizes):
         if not _agrees(printed, unit, least, most):
-            allowed = f"{copied / said.seconds if least < most else copied:.4g} for {printed} {unit}"
+            allowed = f"{copied / printed_summary.seconds if least < most else copied:.4g} for {printed} {unit}"
             raise unreadable("the numbers of dd's summary do not agree", line, match[0], allowed)
-    return said
+    return printed_summary
 
 
 _COUNTS_MIB = re.compile(r"\d seconds, ")
@@ -195,26 +192,19 @@ def _check_records(lines: list[str], at: int, copied: int) -> None:
     them and the summary; another dd may not."""
     joined = _JOINED.findall(lines[at])
     lines, at = [*lines[:at], *joined, *lines[at:]], at + len(joined)
-    counts = [(number, match) for number, line in enumerate(lines) if (match := RECORDS.match(line))]
+    counts = matches_in(lines, RECORDS)
     if not counts:
         return
-    places = [number for number, _ in counts]
-    apart = len(counts) == 2 and any(map(str.strip, lines[places[0] + 1 : places[1]]))
-    if len(counts) != 2 or apart or not _is_piped(lines[places[1] + 1 : at]):
+    (first, read), (last, out) = counts[0], counts[-1]
+    apart = any(map(str.strip, lines[first : last - 1]))
+    other_dd = any(elided(line) or _COMMAND.search(line) or _PROGRESS.match(line) for line in lines[last:at])
+    if len(counts) != 2 or apart or other_dd:
         allowed = "two lines of records, then the summary"
-        raise unreadable(
-            "the outputs of several dd are mixed up, or lines are missing", places[0] + 1, lines[at], allowed
-        )
-    _check_all_written(counts[0][1], counts[1][1], places[0] + 1, copied)
-    out = counts[1][1]
+        raise unreadable("the outputs of several dd are mixed up, or lines are missing", first, lines[at], allowed)
+    _check_all_written(read, out, first, copied)
     whole, partial = int(out["whole"]), int(out["partial"])
     if (whole and not partial and copied % whole) or copied < whole:
         raise unreadable("dd's records and bytes do not agree", at + 1, lines[at], f"a multiple of {whole}")
-
-
-def _is_piped(lines: list[str]) -> bool:
-    """Return whether lines between records and a summary may be what dd copied into a pipe."""
-    return not any(elided(line) or _COMMAND.search(line) or _PROGRESS.match(line) for line in lines)
 
 
 _COMMAND = re.compile(r"\bdd\s[^\n]{0,200}?\b(?:if|of|bs|count)=")
@@ -235,17 +225,6 @@ def _check_all_written(read: re.Match[str], out: re.Match[str], line: int, copie
         )
 
 
-def _check_asked(copied: int, known: StatedValues) -> None:
-    """A dd that was stopped prints a whole summary: only who knows what was asked can tell."""
-    if "bs" in known and "count" in known and copied != int(known["bs"]) * int(known["count"]):
-        asked = int(known["bs"]) * int(known["count"])
-        raise ToolError("dd did not copy what was asked", got=f"{copied} B", allowed=f"{asked} B")
-
-
-def _name(part: Part) -> str:
-    return "dd's summary"
-
-
 _BROKEN = re.compile(r"^\s*\d{1,20} bytes\b(?!.*/s)")
 
 
@@ -258,13 +237,13 @@ _OVERWRITTEN = re.compile(
 def _plain(text: str) -> str:
     logged = any(mark in text for mark in '<{["')
     apart = _OVERWRITTEN.sub("", (plain if logged else unpasted)(text).replace("**", ""))
-    return _without_words("\n".join(rejoined(apart.split("\n"), _BROKEN, (_SUMMARY,))))
+    return _without_words(rejoined(apart, _BROKEN, (_SUMMARY,)))
 
 
 def _without_words(text: str) -> str:
     """Return a text whose summaries each have a line without other words; all lines keep their numbers. What stands
     beside a complaint of dd, or beside another summary, is left as it is."""
-    found, at = [], 0
+    kept, at = [], 0
     matches = list(_FLOWING.finditer(text))
     for number, match in enumerate(matches):
         begin, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
@@ -273,9 +252,9 @@ def _without_words(text: str) -> str:
         beside = matches[max(0, number - 1) : number] + matches[number + 1 : number + 2]
         alone = "\n\n" not in match[0] and not any(other.end() > begin and other.start() < end for other in beside)
         if alone and not any(_SUMMARY.match(line) or _fails(line) for line in lines.split("\n")):
-            found += [text[at:begin], " ".join(match[0].split()), "\n" * lines.count("\n")]
+            kept += [text[at:begin], " ".join(match[0].split()), "\n" * lines.count("\n")]
             at = end
-    return "".join([*found, text[at:]])
+    return "".join([*kept, text[at:]])
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain)
+FORMAT = Format(split=_split, read=_read, name=lambda part: "dd's summary", plain=_plain)

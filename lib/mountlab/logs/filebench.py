@@ -51,6 +51,7 @@ _SHORTEST_PERIOD_S = 0.9
 """filebench sleeps whole seconds between two summaries."""
 _OF_MICROSECONDS = re.compile(r"ops/s .*\d ?us/op(?!-cpu)")
 """What a changed filebench prints, in the place of ms/op."""
+_OF_A_SUMMARY = ("IO Summary", "Per-Operation Breakdown", "ops/s")
 _TENTH = 0.11 * MIB
 """How far two bandwidths, each in whole tenths of MiB/s, may be apart though they are the same."""
 _NO_LATENCY = re.compile(r"IO Summary.*\D0\.0+ ?ms")
@@ -69,12 +70,17 @@ def _split(text: str) -> list[Part]:
     return parts_at(lines, starts)
 
 
+def _summaries(lines: Sequence[str]) -> list[int]:
+    """Return the lines, from 0, of all summaries."""
+    return [number for number, line in enumerate(lines) if "IO Summary" in line]
+
+
 def _ends_of_runs(lines: Sequence[str]) -> list[int]:
     """Return the line after the last summary of each run, where no line says that another run begins."""
-    found = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    summaries = _summaries(lines)
     return [
         number + 1
-        for number, after in zip(found, [*found[1:], None], strict=False)  # without a summary there is no run
+        for number, after in zip(summaries, [*summaries[1:], None], strict=False)  # without a summary there is no run
         if after is None or any(map(_BEGUN.search, lines[number:after])) or not _is_one_run(lines[number], lines[after])
     ]
 
@@ -82,29 +88,34 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
 def _read(part: Part, known: StatedValues) -> LogReading:
     ends = _cleared_periods(part.text)
     text = part.text if ends else _without_interim(part.text)
-    _check_milliseconds(text)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if _OF_MICROSECONDS.search(line):
+            allowed = "latencies in ms, as filebench 1.4 and 1.5 print them"
+            raise unreadable("this filebench was changed: it counts latencies in us", number, line, allowed)
     if ends:
         texts = [_of_period(part.text, ends, number) for number in range(len(ends))]
         note = (
             f"filebench printed {len(ends)} summaries of one period each, as with a negative period of psrun: figures "
             "are of all periods together"
         )
-        return LogReading(
-            _figures(_added([_report(each)[0] for each in texts], ends, part.text), texts[-1], 0.0), [note]
-        )
-    report, took = _report(text), _TOOK.search(text)
-    rows = _figures(*report)
-    notes = [] if took else ["'Run took N seconds' is not in this text: the summary may be of a part of a run"]
-    if not report[0].summary.latency_s and not _NO_LATENCY.search(text):
+        report = _added([_report(period)[0] for period in texts], ends, part.text)
+        return LogReading(_figures(report, texts[-1], 0.0), [note])
+    report, slack = _report(text)
+    rows = _figures(report, text, slack)
+    notes = []
+    if not _TOOK.search(text):
+        notes.append("'Run took N seconds' is not in this text: the summary may be of a part of a run")
+    if not report.summary.latency_s and not _NO_LATENCY.search(text):
         notes.append(_WRONG_MEAN)
     return LogReading(rows, notes if "Per-Operation Breakdown" in text else [*notes, _NO_ROWS])
 
 
-def _report(text: str) -> tuple[FilebenchReport, str, float]:
-    """Return the report of a text with one summary, that text, and how far rounding may put off its operations."""
-    old = re.search(r"^.*IO Summary: +\d+ (?:ops,|iops) .*$", text, re.MULTILINE)
-    report = _read_1_4(text) if old else read_report(text, whole=False)
-    return report, text, len(report.operations) * report.elapsed_s if old else 0.0
+def _report(text: str) -> tuple[FilebenchReport, float]:
+    """Return the report of a text with one summary, and how far rounding may put off its operations."""
+    if re.search(r"^.*IO Summary: +\d+ (?:ops,|iops) .*$", text, re.MULTILINE):
+        report = _read_1_4(text)
+        return report, len(report.operations) * report.elapsed_s
+    return read_report(text, whole=False), 0.0
 
 
 def _figures(report: FilebenchReport, text: str, slack: float) -> list[Figure]:
@@ -116,17 +127,6 @@ def _figures(report: FilebenchReport, text: str, slack: float) -> list[Figure]:
         Figure(measurement=row, line=places.get(row.label, summary) if row.label else summary)
         for row in figures(report)
     ]
-
-
-def _check_milliseconds(text: str) -> None:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if _OF_MICROSECONDS.search(line):
-            raise unreadable(
-                "this filebench was changed: it counts latencies in us",
-                number,
-                line,
-                "latencies in ms, as filebench 1.4 and 1.5 print them",
-            )
 
 
 def _check_whole(report: FilebenchReport, line: int, text: str, slack: float) -> None:
@@ -193,7 +193,7 @@ def _without_interim(text: str) -> str:
     where the run did not reach its end.
     """
     lines = text.split("\n")
-    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    ends = _summaries(lines)
     if len(ends) < 2 or _TROUBLE.search(text):
         return text
     late = _LATE if any(map(_VERSION.match, lines)) else 0.0  # else they may be of several runs
@@ -201,29 +201,21 @@ def _without_interim(text: str) -> str:
         if not _continues(lines[before], lines[after], late):
             raise _cleared(lines, ends, after)
     if not any(_TOOK.search(line) for line in lines[ends[-2] : ends[-1]]):
-        raise unreadable(
-            "filebench was ended after an interim summary, before its last one",
-            ends[-1] + 1,
-            lines[ends[-1]],
-            "'Run took N seconds...' above the last summary",
-        )
-    return "\n".join("" if _is_interim(number, line, ends) else line for number, line in enumerate(lines))
-
-
-def _is_interim(number: int, line: str, ends: Sequence[int]) -> bool:
-    """Return whether a line is of a summary before the last, or of the breakdown above it."""
-    return number <= ends[-2] and bool("IO Summary" in line or "Per-Operation Breakdown" in line or "ops/s" in line)
+        what = "filebench was ended after an interim summary, before its last one"
+        raise unreadable(what, ends[-1] + 1, lines[ends[-1]], "'Run took N seconds...' above the last summary")
+    interim = ["" if any(word in line for word in _OF_A_SUMMARY) else line for line in lines[: ends[-2] + 1]]
+    return "\n".join([*interim, *lines[ends[-2] + 1 :]])
 
 
 def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
     """Return the error for summaries whose last one does not cover the whole run."""
     periods = [_period(lines[number]) for number in ends]
-    said = ", ".join(f"{each.start:.1f} s to {each.end:.1f} s" for each in periods[:4] if each)
+    covered = ", ".join(f"{period.start:.1f} s to {period.end:.1f} s" for period in periods[:4] if period)
     error = unreadable(
         f"filebench printed {len(ends)} summaries, and the last one does not cover all of its run",
         at + 1,
         lines[at],
-        f"one summary, or several that all count from the same moment (these count {said})",
+        f"one summary, or several that all count from the same moment (these count {covered})",
     )
     error.next_step = (
         "`stats clear` and `psrun` with a negative period set the figures back: each summary is then of its own period "
@@ -237,7 +229,7 @@ def _cleared_periods(text: str) -> list[int]:
     it: psrun with a negative period prints such. All periods but the last are as long as each other; the last is at
     most that long, unlike a run after a warm-up. [] for any other text."""
     lines = text.split("\n")
-    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    ends = _summaries(lines)
     if len(ends) < 2 or _TROUBLE.search(text) or not any(map(_TOOK.search, lines[ends[-2] : ends[-1]])):
         return []
     periods = [period for number in ends if (period := _period(lines[number]))]
@@ -304,7 +296,7 @@ def _read_1_4(text: str) -> FilebenchReport:
     for number, line in enumerate(lines, start=1):
         if _TROUBLE.search(line):
             raise ToolError("filebench failed", where=f"line {number}", got=line.strip()[:160])
-    ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
+    ends = _summaries(lines)
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     summary = _SUMMARY_1_4.match(lines[ends[0]])
     starts = starts or [ends[0]]
@@ -330,9 +322,8 @@ def _read_1_4(text: str) -> FilebenchReport:
 def _row(line: str, number: int, elapsed_s: float) -> Operations:
     match = _LINE_1_4.match(line.rstrip())
     if not match:
-        raise unreadable(
-            "a line of filebench's report cannot be read", number, line, "NAME RATEops/s MBmb/s MSms/op ..."
-        )
+        allowed = "NAME RATEops/s MBmb/s MSms/op ..."
+        raise unreadable("a line of filebench's report cannot be read", number, line, allowed)
     row = _operations(match, match["name"], elapsed_s)
     if abs(row.count / elapsed_s - row.rate) > 1 + 2e-3 * row.rate:
         raise unreadable("filebench's count and rate do not agree", number, line, f"{row.count / elapsed_s:.0f} ops/s")
@@ -340,19 +331,19 @@ def _row(line: str, number: int, elapsed_s: float) -> Operations:
 
 
 def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations:
-    found = match.groupdict()
-    rate = float(found["rate"])
+    printed = match.groupdict()
+    rate = float(printed["rate"])
     return Operations(
         name=name,
-        count=int(found["count"]) if found.get("count") else round(rate * elapsed_s),
+        count=int(printed["count"]) if printed.get("count") else round(rate * elapsed_s),
         rate=rate,
-        rate_step=last_digit(found["rate"]),
-        bandwidth=float(found["bandwidth"]) * MIB,
-        latency_s=times_ten(found["latency"], -3),
-        latency_step_s=last_digit(f"{found['latency']}e-3"),
-        least_s=times_ten(found.get("least") or "0", -3),
-        most_s=times_ten(found.get("most") or "0", -3),
-        range_step_s=last_digit(f"{found.get('least') or 0}e-3"),
+        rate_step=last_digit(printed["rate"]),
+        bandwidth=float(printed["bandwidth"]) * MIB,
+        latency_s=times_ten(printed["latency"], -3),
+        latency_step_s=last_digit(f"{printed['latency']}e-3"),
+        least_s=times_ten(printed.get("least") or "0", -3),
+        most_s=times_ten(printed.get("most") or "0", -3),
+        range_step_s=last_digit(f"{printed.get('least') or 0}e-3"),
     )
 
 
@@ -370,8 +361,7 @@ _WHOLE = tuple(
 
 
 def _plain(text: str) -> str:
-    """As for any tool, and with the lines whole again that a mailer broke."""
-    return "\n".join(rejoined(plain(text).split("\n"), _BEGINS, _WHOLE))
+    return rejoined(plain(text), _BEGINS, _WHOLE)
 
 
 FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain)

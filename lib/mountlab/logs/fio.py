@@ -36,7 +36,7 @@ def _split(text: str) -> list[Part]:
 
 def _wrapped(text: str) -> list[Part]:
     """Return reports inside of other JSON, each without what is around it, and the runs in human text beside them."""
-    found: list[Part] = []
+    parts: list[Part] = []
     place = line = 0
     spans = fio_wrapped.spans(text)
     if not spans:
@@ -45,13 +45,13 @@ def _wrapped(text: str) -> list[Part]:
     around = [_SIGNAL.search(text, *edges[at : at + 2]) for at in range(0, len(edges), 2)]
     for (begin, end), messages in zip(spans, pairwise(around), strict=True):
         between = text[place:begin]
-        found += _beside(between, line)
+        parts += _beside(between, line)
         line += between.count("\n")
         # A message between two reports may be of either: neither counts.
         report = " ".join([text[begin:end], *(message[0] for message in messages if message)])
-        found.append(Part(text=report, line=line + 1, form="json", inside=True))
+        parts.append(Part(text=report, line=line + 1, form="json", inside=True))
         place, line = end, line + text.count("\n", begin, end)
-    return [*found, *_beside(text[place:], line)]
+    return [*parts, *_beside(text[place:], line)]
 
 
 def _beside(text: str, line: int) -> list[Part]:
@@ -63,32 +63,30 @@ def _beside(text: str, line: int) -> list[Part]:
 def _reports(text: str) -> list[Part]:
     """Split reports in JSON, each from its brace to the next; the text around them gives the runs without one."""
     lines = lines_of(text)
-    braces = [number for number, line in enumerate(lines) if _begins_json(line, lines[number + 1 : number + 2])]
-    first = [number for number in braces if _FIRST_KEY.match("".join(lines[number + 1 : number + 2]))]
-    reports = first or braces  # without its indentation a report has many lines that are a brace
+    keyed = {number - 1 for number, line in enumerate(lines) if _FIRST_KEY.match(line)}
+    # A brace is at the margin, or somebody has indented it.
+    braces = [at for at, line in enumerate(lines) if _JSON.match(line) or (at in keyed and _INDENTED.match(line))]
+    reports = [
+        number for number in braces if number in keyed
+    ] or braces  # without its indentation a report has many lines that are a brace
     if not reports:
         starts = fio_text.starts(lines)
         if not fio_text.has_results(lines) and fio_terse.lines_in(text):
             return [Part(text=text, line=1, form=fio_terse.FORM)]
         parts = parts_at(lines, starts, ["text"] * len(starts))
         return parts or ([Part(text=text, line=1, form="text")] if _COMPLAINT.search(text) else [])
-    found: list[tuple[int, str]] = []
+    runs_at: list[tuple[int, str]] = []
     place, report = 0, ""
     for begin, end in pairwise([*reports, len(lines)]):
         runs = list(_runs(lines, place, begin, report))
         # Before a report fio writes the header of the same run, without results.
         headed = bool(runs) and not fio_text.has_results(lines[runs[-1] : begin])
-        found += [(run, "text") for run in (runs[:-1] if headed else runs)]
-        found.append((runs[-1] if headed else begin, "json"))
+        runs_at += [(run, "text") for run in (runs[:-1] if headed else runs)]
+        runs_at.append((runs[-1] if headed else begin, "json"))
         closing = next((number for number in range(begin, end) if _JSON_END.match(lines[number])), end - 1)
         place, report = closing + 1, "".join(lines[begin : closing + 1])
-    found += [(run, "text") for run in _runs(lines, place, len(lines), report)]
-    return parts_at(lines, [start for start, _ in found], [form for _, form in found])
-
-
-def _begins_json(line: str, after: list[str]) -> bool:
-    """Return whether a report begins: by a brace at its margin, or by one that somebody indented."""
-    return bool(_JSON.match(line) or (_INDENTED.match(line) and after and _FIRST_KEY.match(after[0])))
+    runs_at += [(run, "text") for run in _runs(lines, place, len(lines), report)]
+    return parts_at(lines, [start for start, _ in runs_at], [form for _, form in runs_at])
 
 
 def _runs(lines: list[str], begin: int, end: int, report: str) -> Iterator[int]:
@@ -131,23 +129,20 @@ def _impossible(rows: Sequence[Measurement]) -> list[bool]:
     """Return for each figure whether it cannot be: some versions print latencies longer than the run for none measured,
     or completions that take longer than the I/Os that they are a part of."""
     most_s = _LONGER * max((row.value for row in rows if row.metric == "elapsed"), default=0.0) + 1
-    wrong = {(name, label) for side, label in _too_long(rows) for name in _of_completion(side)}
+    names = ("completion_latency_mean", *(f"latency_{name}" for name in fio_report.PERCENTILES))
+    wrong = {(f"{side}_{name}", label) for side, label in _too_long(rows) for name in names}
     return ["_latency_" in row.metric and (row.value > most_s or (row.metric, row.label) in wrong) for row in rows]
 
 
 def _too_long(rows: Sequence[Measurement]) -> list[tuple[str, str]]:
     """Return the directions, with the label of the job, whose completions last longer than the whole on average."""
     means = {(row.metric, row.label): row.value for row in rows if row.metric.endswith("_latency_mean")}
-    found: list[tuple[str, str]] = []
+    sides: list[tuple[str, str]] = []
     for (metric, label), mean in means.items():
         side, completion, _ = metric.partition("_completion_latency_mean")
         if completion and mean > _PART * means.get((f"{side}_latency_mean", label), mean) + _ROUNDED_S:
-            found.append((side, label))
-    return found
-
-
-def _of_completion(side: str) -> list[str]:
-    return [f"{side}_completion_latency_mean", *(f"{side}_latency_{name}" for name in fio_report.PERCENTILES)]
+            sides.append((side, label))
+    return sides
 
 
 def _unmeasured(rows: Sequence[Measurement]) -> Iterator[str]:
@@ -159,9 +154,9 @@ def _unmeasured(rows: Sequence[Measurement]) -> Iterator[str]:
 
 
 def _reading(part: Part) -> LogReading:
-    if found := _KILLED.search(part.text):
-        line = part.text.count("\n", 0, found.start()) + 1
-        raise ToolError("fio was stopped before it was done", where=f"line {line}", got=found[0])
+    if killed := _KILLED.search(part.text):
+        line = part.text.count("\n", 0, killed.start()) + 1
+        raise ToolError("fio was stopped before it was done", where=f"line {line}", got=killed[0])
     if part.form == "text":
         return fio_text.read(part.text)
     if part.form == fio_terse.FORM:

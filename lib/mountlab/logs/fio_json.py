@@ -42,7 +42,7 @@ def read(text: str, before: int) -> LogReading:
         if isinstance(error, ToolError) or error.where.startswith("job "):
             error.where = f"line {lines.of_error(error.where)}, {error.where}"
         raise
-    places = len(found[1]) if (found := _FRACTION.search(text)) else _PLACES
+    places = len(fraction[1]) if (fraction := _FRACTION.search(text)) else _PLACES
     figures = [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
     jobs = fio_report.entries(_as_version_3(report))
     return LogReading(figures, [*fio_report.amounts_left_out(rows), *_uncounted(jobs)])
@@ -97,10 +97,10 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
     jobs = report.get("jobs", report.get("client_stats")) if isinstance(report, dict) else None
     number = len(jobs) if isinstance(jobs, list) else 0
     for key in _ONCE_A_JOB:
-        found = count(f'"{key}"')
-        if found not in (0, number):
+        times = count(f'"{key}"')
+        if times not in (0, number):
             raise ParseError(
-                "lines of fio's report are missing", got=f"{found} x {key}", allowed=f"{number}, one a job"
+                "lines of fio's report are missing", got=f"{times} x {key}", allowed=f"{number}, one a job"
             )
 
 
@@ -115,11 +115,13 @@ def measurements(report: Any) -> list[Measurement]:
             raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
     shared = report.get("global options")
     for job in jobs:
-        asked = {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
-        _check_amount(job, asked)
+        requested = {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
+        _check_amount(job, requested)
         for side in fio_report.sides_of(job):
             _check_rates(job, side)
-            if not any("verify" in name for name in asked):  # then fio reads back what it wrote, and counts it its way
+            if not any(
+                "verify" in name for name in requested
+            ):  # then fio reads back what it wrote, and counts it its way
                 _check_counts(job, side)
     rows = unchecked(report)
     if not any(row.metric.endswith("_bandwidth") for row in rows):
@@ -166,14 +168,11 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     sides = {key: _side(job[key]) for key in fio_report.sides_of(job) if isinstance(job[key], dict)}
     if fio_report.MIXED in sides:  # without unified_rw_reporting=both fio says nothing of each direction
         sides = {**{key: {"io_bytes": 0} for key in fio_report.SIDES}, **sides}
-    flushes = {"sync": _flushes(job["sync"])} if isinstance(job.get("sync"), dict) else {}
-    return {**job, **sides, **flushes}
-
-
-def _flushes(sync: Mapping[str, Any]) -> dict[str, Any]:
-    """Before 3.18 fio counts flushes beside their latency, and not in it."""
-    latency = sync.get("lat_ns")
-    return {**sync, "lat_ns": {"N": sync.get("total_ios", 0), **latency}} if isinstance(latency, dict) else {**sync}
+    sync = job.get("sync")
+    if isinstance(sync, dict) and isinstance(sync.get("lat_ns"), dict):
+        # Before 3.18 fio counts flushes beside their latency, and not in it.
+        sides["sync"] = {**sync, "lat_ns": {"N": sync.get("total_ios", 0), **sync["lat_ns"]}}
+    return {**job, **sides}
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,10 +214,10 @@ def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
         return value * US_IN_NS if fio_report.is_number(value) else value
 
     points = section.get("percentile")
-    found = {key: scaled(value) for key, value in section.items() if key not in ("percentile", "bins")}
+    scaled_section = {key: scaled(value) for key, value in section.items() if key not in ("percentile", "bins")}
     if isinstance(points, dict):
-        found["percentile"] = {key: scaled(value) for key, value in points.items()}
-    return {**found, "N": done if section.get("mean") else 0}
+        scaled_section["percentile"] = {key: scaled(value) for key, value in points.items()}
+    return {**scaled_section, "N": done if section.get("mean") else 0}
 
 
 def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -227,9 +226,9 @@ def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]])
     if whole is None:
         return
     for side in fio_report.SIDES:
-        own = sum(fio_report.number_of(job[side], "io_bytes", side) for job in jobs)
+        moved = sum(fio_report.number_of(job[side], "io_bytes", side) for job in jobs)
         stated = fio_report.number_of(fio_report.mapping(whole, side, fio_report.ALL_CLIENTS), "io_bytes", side)
-        _check_near(whole, f"{side}.io_bytes", stated, own)
+        _check_near(whole, f"{side}.io_bytes", stated, moved)
 
 
 # --- was it whole -----------------------------------------------------------------------------------------------------
@@ -237,23 +236,23 @@ def _check_clients(report: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]])
 
 def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """A fio that was stopped leaves a whole report with error 0: what it did must be what it says was asked."""
-    asked = {name: str(value) for name, value in options.items()}
+    given = {name: str(value) for name, value in options.items()}
     runtime_s = fio_report.runtime_s(job)
-    limit_s = fio_seconds(asked.get("runtime", asked.get("timeout", "")))
+    limit_s = fio_seconds(given.get("runtime", given.get("timeout", "")))
     if limit_s and runtime_s >= _SHARE * limit_s:
         return
-    if "time_based" in asked and asked["time_based"] != "0":
+    if "time_based" in given and given["time_based"] != "0":
         if limit_s:
             raise _stopped(f"{runtime_s:g} s", f"{limit_s:g} s", job)
         return
-    size = fio_bytes(asked.get("io_size", asked.get("io_limit", asked.get("size", ""))), asked.get("kb_base", ""))
-    if size is None or any(name in asked for name in _UNKNOWN_AMOUNT):
+    size = fio_bytes(given.get("io_size", given.get("io_limit", given.get("size", ""))), given.get("kb_base", ""))
+    if size is None or any(name in given for name in _UNKNOWN_AMOUNT):
         return
-    together = asked.get("group_reporting", "0") != "0"
-    clones = int(asked["numjobs"]) if together and asked.get("numjobs", "").isdecimal() else 1
+    together = given.get("group_reporting", "0") != "0"
+    clones = int(given["numjobs"]) if together and given.get("numjobs", "").isdecimal() else 1
     # fio gives each file the same whole number of blocks, so the last may be short.
-    files = int(asked.get("nrfiles", "1")) if asked.get("nrfiles", "1").isdecimal() else 1
-    slack = clones * files * (fio_bytes(asked.get("bs", "4k").split(",")[0]) or 0)
+    files = int(given.get("nrfiles", "1")) if given.get("nrfiles", "1").isdecimal() else 1
+    slack = clones * files * (fio_bytes(given.get("bs", "4k").split(",")[0]) or 0)
     if fio_report.moved(job) < _SHARE * clones * size - slack:
         raise _stopped(f"{fio_report.moved(job):g} B", f"{clones * size} B", job)
 
@@ -317,16 +316,16 @@ class _Lines:
         self._jobs = {label: match.start() for label, match in self._labelled()}
 
     def _labelled(self) -> Iterator[tuple[str, re.Match[str]]]:
-        every = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
-        names = [{"jobname": match[1], "hostname": self._client(match)} for match in every]
+        entries = list(re.finditer(r'"jobname"\s*:\s*"([^"\n]*)"', self._text))
+        names = [{"jobname": match[1], "hostname": self._client(match)} for match in entries]
         sums = [name["jobname"] == fio_report.ALL_CLIENTS and bool(name["hostname"]) for name in names]
-        own = [(name, match) for name, match, is_sum in zip(names, every, sums, strict=True) if not is_sum]
-        yield from zip(fio_report.labels([name for name, _ in own]), (match for _, match in own), strict=True)
+        jobs = [(name, match) for name, match, is_sum in zip(names, entries, sums, strict=True) if not is_sum]
+        yield from zip(fio_report.labels([name for name, _ in jobs]), (match for _, match in jobs), strict=True)
 
     def _client(self, job: re.Match[str]) -> str:
         """Of an entry of a client: fio names it at its end, before the next entry."""
-        found = re.compile(r'"(?:hostname"\s*:\s*"([^"\n]*)|jobname)"').search(self._text, job.end())
-        return (found[1] or "") if found else ""
+        name = re.compile(r'"(?:hostname"\s*:\s*"([^"\n]*)|jobname)"').search(self._text, job.end())
+        return (name[1] or "") if name else ""
 
     def of(self, row: Measurement) -> int:
         """Return the line, from 1; of a sum over several jobs that where the jobs begin."""
@@ -341,22 +340,20 @@ class _Lines:
         section = "lat" if side == "sync" else section
         at = self._after(f'"{section}', at) if section else at
         if name == "elapsed":  # that of the direction that took longer, and not the option of the same name
-            found = re.compile(rf'"runtime"\s*:\s*{round(row.value * 1e3)}\b').search(self._text, at)
-            return self._line(found.start() if found else at)
-        return self._line(self._after(f'"{self._key(name)}"', at))
+            runtime = re.compile(rf'"runtime"\s*:\s*{round(row.value * 1e3)}\b').search(self._text, at)
+            return self._line(runtime.start() if runtime else at)
+        part = name.rpartition("latency_")[2]
+        key = _KEYS.get(name) or fio_report.PERCENTILES.get(part, part)
+        return self._line(self._after(f'"{key}"', at))
 
     def of_error(self, place: str) -> int:
         """Return the line of the job that an error is about, with its `error`."""
         at = self._jobs.get(place.removeprefix("job "), 0)
         return self._line(self._after('"error"', at))
 
-    def _key(self, name: str) -> str:
-        part = name.rpartition("latency_")[2]
-        return _KEYS.get(name) or fio_report.PERCENTILES.get(part, part)
-
     def _after(self, word: str, at: int) -> int:
-        found = self._text.find(word, at)
-        return found if found >= 0 else at
+        place = self._text.find(word, at)
+        return place if place >= 0 else at
 
     def _line(self, at: int) -> int:
         return self._before + self._text.count("\n", 0, at) + 1

@@ -70,7 +70,7 @@ CLIENT = re.compile(r"^<([^<>]+)> ")
 def sums_again(lines: Sequence[str]) -> set[int]:
     """Return the lines (from 0) at which sums begin that are of another run than those above them: above all jobs, and
     of a group and a direction that was given."""
-    found: set[int] = set()
+    begins: set[int] = set()
     given: set[tuple[str, str]] = set()
     group, begin = "0", None
     for number, line in enumerate(lines):
@@ -79,10 +79,10 @@ def sums_again(lines: Sequence[str]) -> set[int]:
         elif total := LOOKS_LIKE_A_TOTAL.match(line):
             sums = group, total[1]
             if sums in given:
-                found.add(number if begin is None else begin)
+                begins.add(number if begin is None else begin)
                 given = set()
             given.add(sums)
             begin = None
         elif JOB.match(line) or LOOSE.match(line) or HEADER.match(line):
             break
-    return found
+    return begins

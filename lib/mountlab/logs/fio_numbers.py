@@ -56,7 +56,7 @@ def block_sizes(lines: Sequence[str]) -> Mapping[tuple[str, int], Mapping[str, f
         sizes_of[match["name"], int(match["group"])].append(
             {side: size for side, size in zip(fio_report.SIDES, same, strict=False) if size}
         )
-    return {job: known[0] for job, known in sizes_of.items() if all(each == known[0] for each in known)}
+    return {job: stated[0] for job, stated in sizes_of.items() if all(size == stated[0] for size in stated)}
 
 
 def per_second(amounts: Printed, seconds: float) -> Printed:
@@ -77,14 +77,14 @@ def agreeing_values(figures: Sequence[Printed], slack: float = 1.0) -> tuple[flo
     """Return what figures of one amount mean; () where no meanings of theirs agree. Of several that agree in all the
     digits that fio prints, the one with the fewest lost carries; else the nearest."""
 
-    def order(each: Sequence[tuple[int, float]]) -> tuple[bool, int, float]:
-        values = [value for _, value in each]
+    def order(meanings: Sequence[tuple[int, float]]) -> tuple[bool, int, float]:
+        values = [value for _, value in meanings]
         apart = max(value - one.half for value, one in zip(values, figures, strict=True)) > min(
             value + one.half for value, one in zip(values, figures, strict=True)
         )
-        return apart, 0 if apart else sum(carry for carry, _ in each), max(values) - min(values)
+        return apart, 0 if apart else sum(carry for carry, _ in meanings), max(values) - min(values)
 
-    nearest = tuple(value for _, value in min(product(*(enumerate(each.meant) for each in figures)), key=order))
+    nearest = tuple(value for _, value in min(product(*(enumerate(meanings.meant) for meanings in figures)), key=order))
     return nearest if max(nearest) - min(nearest) <= TOLERANCE * max(nearest) + slack else ()
 
 

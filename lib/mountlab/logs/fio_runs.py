@@ -14,7 +14,7 @@ from __future__ import annotations
 import calendar
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from typing import Any
 
 from mountlab.core.errors import ParseError
 from mountlab.logs import fio_text
-from mountlab.logs.base import Part
+from mountlab.logs.base import Part, matches_in
 from mountlab.tools import fio_report
 
 UNCLEAR = "unclear"
@@ -80,19 +80,19 @@ def the_report(part: Part) -> Part:
 
 def _with_clients(parts: list[Part]) -> list[Part]:
     """Reports of clients go with the sum below them, and with the lines of their fio above."""
-    found: list[Part] = []
-    asked = False
+    runs: list[Part] = []
+    awaits_clients = False
     for part in parts:
         lines = part.text.split("\n")
-        begin, header = len(found), fio_text.has_header(lines)
+        begin, header = len(runs), fio_text.has_header(lines)
         is_sum = part.form == "text" and fio_text.is_sum(lines)
         if is_sum and not header:
-            begin = _first_client(found)
-        elif asked and part.form == "text" and not header:
+            begin = _first_client(runs)
+        elif awaits_clients and part.form == "text" and not header:
             begin -= 1
-        asked = not is_sum and (fio_text.clients_asked(lines) > 1 if header else asked)
-        found[begin:] = [_together([*found[begin:], part])]
-    return found
+        awaits_clients = not is_sum and (fio_text.clients_asked(lines) > 1 if header else awaits_clients)
+        runs[begin:] = [_together([*runs[begin:], part])]
+    return runs
 
 
 def _first_client(parts: Sequence[Part]) -> int:
@@ -113,7 +113,8 @@ def _with_snapshots(parts: list[Part]) -> list[Part]:
     if len(parts) < 2:
         return parts
     runs, clear = [[parts[0]]], [True]
-    for earlier, later in pairwise([(part, _report(part)) for part in parts]):
+    reports = [_of_text(part.text) if part.form == "text" else _of_json(part.text) for part in parts]
+    for earlier, later in pairwise(zip(parts, reports, strict=True)):
         again = _again(*earlier, *later, headed=_headed(runs[-1][0]))
         if again is False:
             runs.append([])
@@ -174,33 +175,25 @@ def _together(parts: Sequence[Part]) -> Part:
 # --- what a report states about itself --------------------------------------------------------------------------------
 
 
-def _report(part: Part) -> _Report | None:
-    return _of_text(part.text) if part.form == "text" else _of_json(part.text)
-
-
 def _of_text(text: str) -> _Report | None:
     """By job and process: its I/Os, and its run times."""
-    heads = [(number, match) for number, line in enumerate(text.split("\n")) if (match := _TEXT_JOB.match(line))]
+    lines = text.split("\n")
+    heads = matches_in(lines, _TEXT_JOB, 0)
     if not heads:
         return None
-    lines = text.split("\n")
     jobs: dict[Any, tuple[float, ...]] = {}
     times: list[float] = []
     for (begin, head), end in zip(heads, [*(number for number, _ in heads[1:]), len(lines)], strict=True):
-        own = "\n".join(lines[begin:end]).partition("\nRun status group")[0]
-        counts = [int(count) for found in _TEXT_COUNT.findall(own) for count in found]
-        job_times = [int(ms) for ms in _TEXT_TIME.findall(own)]
+        job = "\n".join(lines[begin:end]).partition("\nRun status group")[0]
+        counts = [int(count) for issued in _TEXT_COUNT.findall(job) for count in issued]
+        job_times = [int(ms) for ms in _TEXT_TIME.findall(job)]
         jobs[head["name"], head["group"], head["pid"]] = (*counts, max(job_times, default=0))
         times += job_times
     longest = max(times, default=0)
-    printed = _printed(match for _, match in heads)
+    # By ctime, in one zone for all reports of a run.
+    printed = max((moment for _, head in heads if (moment := _moment(head)) is not None), default=None)
     done = sum(sum(counts[:-1]) for counts in jobs.values())
     return _Report(jobs, done, longest, printed, 1.0, longest / 1e3)
-
-
-def _printed(heads: Iterable[re.Match[str]]) -> float | None:
-    """Return the latest time above the jobs, printed as by ctime, in one zone for all reports of a run."""
-    return max((moment for head in heads if (moment := _moment(head)) is not None), default=None)
 
 
 def _moment(head: re.Match[str]) -> float | None:
@@ -221,7 +214,11 @@ def _of_json(text: str) -> _Report | None:
     if not isinstance(listed, list) or not all(isinstance(job, dict) for job in listed):
         return None
     shared = json.dumps([report.get("fio version"), report.get("global options")], sort_keys=True)
-    jobs = {(shared, number, _name(job)): _counts(job) for number, job in enumerate(listed)}
+    named = [[job.get(key) for key in ("jobname", "groupid", "job options")] for job in listed]
+    jobs = {
+        (shared, number, json.dumps(name, sort_keys=True)): _counts(job)
+        for number, (name, job) in enumerate(zip(named, listed, strict=True))
+    }
     sides = [job[side] for job in listed for side in fio_report.sides_of(job) if isinstance(job[side], dict)]
     longest = max((_number(side.get("runtime")) for side in sides), default=0.0)
     elapsed = max((_number(job.get("elapsed")) for job in listed), default=0.0)
@@ -230,10 +227,6 @@ def _of_json(text: str) -> _Report | None:
     printed = milliseconds / 1e3 or seconds or None
     # fio rounds `elapsed` up to whole seconds.
     return _Report(jobs, done, longest, printed, 0.0 if milliseconds else 1.0, max(longest / 1e3, elapsed - 1))
-
-
-def _name(job: Mapping[str, Any]) -> str:
-    return json.dumps([job.get(key) for key in ("jobname", "groupid", "job options")], sort_keys=True)
 
 
 def _counts(job: Mapping[str, Any]) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
-from mountlab.logs.base import Figure, LogReading, Part, times_ten, unreadable
+from mountlab.logs.base import Figure, LogReading, Part, matches_in, times_ten, unreadable
 from mountlab.logs.fio_numbers import POINTS_KEPT, TOLERANCE, step_of_a_point
 from mountlab.stats.histograms import enough
 from mountlab.tools import fio_report
@@ -59,12 +59,12 @@ ADVICE = "run fio with --output-format=json (or normal): it prints times, percen
 
 def lines_in(text: str) -> list[int]:
     """Return the lines (from 0) of terse output in a text."""
-    return [number for number, line in enumerate(text.split("\n")) if _LINE.match(line)]
+    return [number for number, _ in matches_in(text.split("\n"), _LINE, 0)]
 
 
 def read(part: Part) -> LogReading:
     """Return the figures of each job. Raises ParseError for lines that may be snapshots of one run."""
-    matches = {number: match for number, line in enumerate(part.text.split("\n")) if (match := _LINE.match(line))}
+    matches = dict(matches_in(part.text.split("\n"), _LINE, 0))
     numbers, lines = list(matches), [match["line"].strip() for match in matches.values()]
     names = [_head(line)[0] for line in lines]
     jobs = [list(_rows(line, number + 1)) for number, line in zip(numbers, lines, strict=True)]
@@ -87,25 +87,22 @@ def _notes(names: Sequence[str], figures: Sequence[Figure]) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield f"{len(names)} lines, some of one name: jobs of one run, or runs"
     yield from fio_report.amounts_left_out(rows)
-    if any(_is_a_point(row.metric) for row in rows):
+    points = tuple(f"_latency_{name}" for name in fio_report.PERCENTILES)
+    if any(row.metric.endswith(points) for row in rows):
         yield (
             "percentiles are read as those of completion, fio's default: the line does not say whether they are of the "
             "whole latency (lat_percentiles)"
         )
 
 
-def _is_a_point(metric: str) -> bool:
-    return metric.endswith(tuple(f"_latency_{name}" for name in fio_report.PERCENTILES))
-
-
 def _check_clients(clients: Sequence[Sequence[Measurement]], whole: Sequence[Measurement], line: int) -> None:
     """Raise ParseError where the sum of fio over its clients is not that of their lines."""
+    amounts = [part for rows in clients for part in rows if part.metric == "bytes"]
     for row in whole:
         if row.metric == "bytes":
-            parts = (each for rows in clients for each in rows if each.metric == "bytes" and each.label == row.label)
-            own = math.fsum(part.value for part in parts)
-            if abs(own - row.value) > TOLERANCE * own:
-                got, allowed = f"{row.label}: {row.value:.4g} B", f"{own:.4g} B, as its clients say"
+            moved = math.fsum(part.value for part in amounts if part.label == row.label)
+            if abs(moved - row.value) > TOLERANCE * moved:
+                got, allowed = f"{row.label}: {row.value:.4g} B", f"{moved:.4g} B, as its clients say"
                 raise unreadable("fio's clients and their sum do not agree", line, got, allowed)
 
 
@@ -139,28 +136,28 @@ def _rows(line: str, number: int) -> Iterator[Measurement]:
     if rest and error != "0":
         raise ToolError(f"fio failed with error {error}", where=f"line {number}", got=line[:60])
     sides, machine = _directions(rest, line[0], number)
-    busy = {name: found for name, found in sides.items() if name != "trim" and int(found["kib"])}
+    busy = {name: direction for name, direction in sides.items() if name != "trim" and int(direction["kib"])}
     if not busy:
         raise ToolError("fio read and wrote no bytes", where=f"line {number}", got=line[:60])
-    for name, found in busy.items():
-        yield from _side(name, found, number)
-    longest = max(int(found["ms"]) for found in busy.values())
+    for name, direction in busy.items():
+        yield from _side(name, direction, number)
+    longest = max(int(direction["ms"]) for direction in busy.values())
     yield Measurement(metric="elapsed", value=times_ten(str(longest), -3), unit="s")
     yield from costs(machine)
 
 
 def _directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.Match[str]], re.Match[str]]:
     """Return the directions by name, and what stands behind them."""
-    found: list[re.Match[str]] = []
+    matches: list[re.Match[str]] = []
     at = 0
     while match := _DIRECTION.match(rest, at):
         more = _SAMPLES.match(rest, match.end()) if version == "5" else None
         at = (more or match).end() + 1
-        found.append(match)
+        matches.append(match)
     machine = _MACHINE.match(rest, at)
-    names = next((sides for sides in _SIDES[version] if len(sides) == len(found)), ())
+    names = next((sides for sides in _SIDES[version] if len(sides) == len(matches)), ())
     if machine is None or not names:
-        got = f"{len(found)} directions: {rest[:60]}"
+        got = f"{len(matches)} directions: {rest[:60]}"
         raise ParseError(
             "fio's terse output cannot be read: it is cut off, or its job has a ';' in its name",
             where=f"line {number}",
@@ -169,24 +166,24 @@ def _directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.M
             "latencies",
             next_step=ADVICE,
         )
-    return dict(zip(names, found, strict=True)), machine
+    return dict(zip(names, matches, strict=True)), machine
 
 
-def _side(name: str, found: re.Match[str], number: int) -> Iterator[Measurement]:
-    moved, seconds = int(found["kib"]) * KIB, times_ten(found["ms"], -3)
+def _side(name: str, printed: re.Match[str], number: int) -> Iterator[Measurement]:
+    moved, seconds = int(printed["kib"]) * KIB, times_ten(printed["ms"], -3)
     rate = moved / seconds if seconds else 0.0
-    if not rate or abs(int(found["rate"]) * KIB - rate) > _TOLERANCE * rate + 2 * KIB:
-        raise unreadable("fio's bandwidth, bytes and time do not agree", number, found[0], f"{rate:g} B/s")
+    if not rate or abs(int(printed["rate"]) * KIB - rate) > _TOLERANCE * rate + 2 * KIB:
+        raise unreadable("fio's bandwidth, bytes and time do not agree", number, printed[0], f"{rate:g} B/s")
     yield Measurement(metric=f"{name}_bandwidth", value=rate, unit="B/s", step=KIB / seconds)
-    if int(found["iops"] or 0):
-        yield Measurement(metric=f"{name}_iops", value=float(found["iops"]), unit="1/s", step=1.0)
+    if int(printed["iops"] or 0):
+        yield Measurement(metric=f"{name}_iops", value=float(printed["iops"]), unit="1/s", step=1.0)
     yield Measurement(metric="bytes", label=name, value=float(moved), unit="B", step=KIB)
     for key, kind in _KINDS.items():
-        if mean := times_ten(found[key], -6):
-            step = last_digit(f"{found[key]}e-6")
+        if mean := times_ten(printed[key], -6):
+            step = last_digit(f"{printed[key]}e-6")
             yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s", step=step)
     # fio cuts the decimals of IOPS off.
-    yield from _points(name, found["points"] or "", math.ceil(int(found["iops"] or 0) * seconds))
+    yield from _points(name, printed["points"] or "", math.ceil(int(printed["iops"] or 0) * seconds))
 
 
 def _points(name: str, points: str, ios: int) -> Iterator[Measurement]:
@@ -201,8 +198,8 @@ def _points(name: str, points: str, ios: int) -> Iterator[Measurement]:
 def costs(machine: re.Match[str]) -> Iterator[Measurement]:
     """Yield what the job cost. Where fio divided by no time, or saw none, the shares are missing."""
     shares = {"user_cpu": machine["user"], "system_cpu": machine["system"]}
-    known = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
-    for metric, share in known.items() if any(known.values()) else ():
+    printed = {metric: times_ten(share, -2) for metric, share in shares.items() if "nan" not in share}
+    for metric, share in printed.items() if any(printed.values()) else ():
         yield Measurement(metric=metric, value=share, unit="1", step=last_digit(shares[metric]) / 100)
     for metric, key in (("context_switches", "switches"), ("major_faults", "major"), ("minor_faults", "minor")):
         if machine[key] is not None:  # fio 1 counted no faults

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -23,34 +23,8 @@ from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
+from mountlab.logs import fio_lines
 from mountlab.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
-from mountlab.logs.fio_lines import (
-    ANSWER,
-    CLIENT,
-    CPU,
-    DETAIL,
-    HEADER,
-    ISSUED,
-    JOB,
-    LATENCY,
-    LOOKS_LIKE_A_SIDE,
-    LOOKS_LIKE_A_TOTAL,
-    LOOKS_LIKE_FIGURES,
-    LOOKS_LIKE_POINTS,
-    LOOSE,
-    LOOSE_TOTAL,
-    OLD_SIDE,
-    OLD_TOTAL,
-    POINT,
-    POINT_LINE,
-    POINTS,
-    SIDE,
-    STARTING,
-    STATUS,
-    TOTAL,
-    VERSION,
-    sums_again,
-)
 from mountlab.logs.fio_numbers import (
     POINTS_KEPT,
     TOLERANCE,
@@ -101,75 +75,91 @@ class _Job:
     notes: list[str] = field(default_factory=list)
 
 
-_ORDER = (HEADER, VERSION, JOB, STATUS)
+_ORDER = (fio_lines.HEADER, fio_lines.VERSION, fio_lines.JOB, fio_lines.STATUS)
 """In which order the lines of one run come; headers, jobs and sums may be several."""
 
 
 _BEGINS = re.compile(
-    rf"{LOOKS_LIKE_A_SIDE.pattern}|{LOOKS_LIKE_FIGURES.pattern}|{LOOKS_LIKE_A_TOTAL.pattern}"
+    rf"{fio_lines.LOOKS_LIKE_A_SIDE.pattern}|{fio_lines.LOOKS_LIKE_FIGURES.pattern}|{fio_lines.LOOKS_LIKE_A_TOTAL.pattern}"
     r"|^\s*+(?:\S.*: \(groupid=\d|\|?\s*\d{1,3}\.\d+th=)"
 )
-_WHOLE = (POINT_LINE, LATENCY, SIDE, OLD_SIDE, POINTS, CPU, ISSUED, TOTAL, OLD_TOTAL, JOB)
+_WHOLE = (
+    fio_lines.POINT_LINE,
+    fio_lines.LATENCY,
+    fio_lines.SIDE,
+    fio_lines.OLD_SIDE,
+    fio_lines.POINTS,
+    fio_lines.CPU,
+    fio_lines.ISSUED,
+    fio_lines.TOTAL,
+    fio_lines.OLD_TOTAL,
+    fio_lines.JOB,
+)
 
 
 def unwrapped(text: str) -> str:
     """Return a text whose lines of figures are whole again where a mailer broke them."""
-    return "\n".join(rejoined(text.split("\n"), _BEGINS, _WHOLE))
+    return rejoined(text, _BEGINS, _WHOLE)
 
 
 def starts(lines: Sequence[str]) -> list[int]:
     """Return the lines (from 0) with which runs begin: where the order of the lines of one run begins again; and where
     the line of the job was left out, the results of each run. Of sums without jobs, where they begin again."""
-    found: list[int] = []
+    begins: list[int] = []
     reached, loose = len(_ORDER), False
-    sums = sums_again(lines)
+    sums = fio_lines.sums_again(lines)
     for number, line in enumerate(lines):
         if number in sums:
-            found.append(number)
-            reached, loose = _ORDER.index(STATUS), False
+            begins.append(number)
+            reached, loose = _ORDER.index(fio_lines.STATUS), False
             continue
         kind = next((place for place, pattern in enumerate(_ORDER) if pattern.match(line.rstrip())), None)
         if kind is None:
-            if LOOSE.match(line) and (
-                reached >= _ORDER.index(STATUS) or (loose and not _is_other_direction(lines, number))
+            if fio_lines.LOOSE.match(line) and (
+                reached >= _ORDER.index(fio_lines.STATUS) or (loose and not _is_other_direction(lines, number))
             ):
-                found.append(number)
-                reached, loose = _ORDER.index(JOB), True
-            elif reached == len(_ORDER) and LOOSE_TOTAL.match(line):
-                found.append(number)
-                reached = _ORDER.index(STATUS)
+                begins.append(number)
+                reached, loose = _ORDER.index(fio_lines.JOB), True
+            elif reached == len(_ORDER) and fio_lines.LOOSE_TOTAL.match(line):
+                begins.append(number)
+                reached = _ORDER.index(fio_lines.STATUS)
             continue
-        if kind < reached or kind == reached == _ORDER.index(VERSION) or (loose and kind == reached):
-            found.append(number)
+        if kind < reached or kind == reached == _ORDER.index(fio_lines.VERSION) or (loose and kind == reached):
+            begins.append(number)
         reached, loose = kind, False
-    return found
+    return begins
 
 
 def _is_other_direction(lines: Sequence[str], number: int) -> bool:
     """Return whether a line of writes, or of both, follows one of reads, with only figures of that between them."""
-    above = next((line for line in reversed(lines[:number]) if not DETAIL.match(line)), "")
-    first, second = LOOSE.match(above), LOOSE.match(lines[number])
+    above = next((line for line in reversed(lines[:number]) if not fio_lines.DETAIL.match(line)), "")
+    first, second = fio_lines.LOOSE.match(above), fio_lines.LOOSE.match(lines[number])
     return bool(first and second and _DIRECTIONS.index(first["side"]) < _DIRECTIONS.index(second["side"]))
 
 
 def has_results(lines: Sequence[str]) -> bool:
     """Return whether some lines tell how a job went."""
-    return any(JOB.match(line) or LOOSE.match(line) or LOOSE_TOTAL.match(line) for line in lines)
+    return any(
+        fio_lines.JOB.match(line) or fio_lines.LOOSE.match(line) or fio_lines.LOOSE_TOTAL.match(line) for line in lines
+    )
 
 
 def has_header(lines: Sequence[str]) -> bool:
     """Return whether some lines hold what fio prints before it begins."""
-    return any(HEADER.match(line) or VERSION.match(line) or STARTING.match(line) for line in lines)
+    return any(
+        fio_lines.HEADER.match(line) or fio_lines.VERSION.match(line) or fio_lines.STARTING.match(line)
+        for line in lines
+    )
 
 
 def clients_asked(lines: Sequence[str]) -> int:
     """Return how many clients answered, by what fio prints before it begins; 0 of a fio without clients."""
-    return sum(bool(ANSWER.match(line)) for line in lines)
+    return sum(bool(fio_lines.ANSWER.match(line)) for line in lines)
 
 
 def is_sum(lines: Sequence[str]) -> bool:
     """Return whether some lines are what fio adds up over its clients: its only job says so."""
-    names = [match["name"] for match in map(JOB.match, lines) if match]
+    names = [match["name"] for match in map(fio_lines.JOB.match, lines) if match]
     return names == [fio_report.ALL_CLIENTS]
 
 
@@ -190,7 +180,8 @@ def read(text: str) -> LogReading:
     jobs, notes = _whole(lines, 0, len(lines))
     if not jobs:
         return _read_sums(_totals(lines), notes)
-    if len(jobs) == 1 and _processes(lines) in (None, jobs[0].clones):
+    started = [int(match["number"]) for match in map(fio_lines.STARTING.match, lines) if match]
+    if len(jobs) == 1 and (not started or sum(started) == jobs[0].clones):
         return LogReading(jobs[0].figures, notes)
     totals = _totals(lines)
     if len({job.group for job in jobs}) == 1 and totals:
@@ -198,19 +189,14 @@ def read(text: str) -> LogReading:
     else:
         given = {(total.group, total.side) for total in totals}
         together = list(_amounts(totals) if given >= {(job.group, side) for job in jobs for side in job.sides} else ())
-    return _labelled_reading(together, jobs, [{"jobname": job.name} for job in jobs], notes)
-
-
-def _processes(lines: Sequence[str]) -> int | None:
-    """Return how many jobs fio said that it starts; None where that line is missing."""
-    started = [int(match["number"]) for match in map(STARTING.match, lines) if match]
-    return sum(started) if started else None
+    labels = fio_report.labels([{"jobname": job.name} for job in jobs])
+    return _labelled_reading(together, zip(labels, (job.figures for job in jobs), strict=True), notes)
 
 
 def _whole(lines: list[str], first: int, last: int) -> tuple[list[_Job], list[str]]:
     """Return the jobs of a run between two lines (from 0), held against its sums, and what is missing; without jobs
     there are the sums at least."""
-    given = any(map(LOOKS_LIKE_A_TOTAL.match, lines[first:last]))
+    given = any(map(fio_lines.LOOKS_LIKE_A_TOTAL.match, lines[first:last]))
     cut = _last_line(lines, first, last)
     lines = lines if given else [*lines[: cut - 1], _closed(lines[cut - 1]), *lines[cut:]]
     jobs, totals = _jobs(lines, first, last), _totals(lines, first, last)
@@ -224,14 +210,14 @@ def _whole(lines: list[str], first: int, last: int) -> tuple[list[_Job], list[st
             job.figures = _certain(job, cut)
         notes.append("the sums at its end ('Run status group') are not in this text: nothing shows that it is whole")
     else:
-        notes += _check_totals(jobs, totals, last, at_end=bool(LOOKS_LIKE_A_TOTAL.match(lines[cut - 1])))
+        notes += _check_totals(jobs, totals, last, at_end=bool(fio_lines.LOOKS_LIKE_A_TOTAL.match(lines[cut - 1])))
     return jobs, notes
 
 
 def _check_any(lines: Sequence[str], totals: Sequence[_Total]) -> None:
-    said = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
-    if said:
-        raise ToolError("fio failed", where=f"line {said[0]}", got=said[1].strip()[:160])
+    complaint = next(((n, line) for n, line in enumerate(lines, start=1) if line.startswith("fio: ")), None)
+    if complaint:
+        raise ToolError("fio failed", where=f"line {complaint[0]}", got=complaint[1].strip()[:160])
     if not totals:
         raise ParseError("fio printed no figures", allowed="a line '...: (groupid=0, jobs=1): err= 0: ...'")
     if len({(total.group, total.side) for total in totals}) != len(totals):
@@ -245,10 +231,18 @@ def _last_line(lines: Sequence[str], first: int, last: int) -> int:
 
 def _closed(line: str) -> str:
     """Return the last line of a text that may be cut off: what of it is whole."""
-    if LOOKS_LIKE_POINTS.match(line):
+    if fio_lines.LOOKS_LIKE_POINTS.match(line):
         return line[: line.rfind("]") + 1]
-    readable = (JOB, SIDE, OLD_SIDE, LATENCY, POINTS, ISSUED, CPU)
-    begun = LOOKS_LIKE_FIGURES.match(line) or LOOKS_LIKE_A_SIDE.match(line)
+    readable = (
+        fio_lines.JOB,
+        fio_lines.SIDE,
+        fio_lines.OLD_SIDE,
+        fio_lines.LATENCY,
+        fio_lines.POINTS,
+        fio_lines.ISSUED,
+        fio_lines.CPU,
+    )
+    begun = fio_lines.LOOKS_LIKE_FIGURES.match(line) or fio_lines.LOOKS_LIKE_A_SIDE.match(line)
     return line if not begun or any(pattern.match(line) for pattern in readable) else ""
 
 
@@ -277,29 +271,22 @@ def _read_sums(totals: Sequence[_Total], notes: Sequence[str]) -> LogReading:
     groups = dict.fromkeys(total.group for total in totals)
     if len(groups) == 1:
         return LogReading([*_together(totals)], notes)
-    whole = list(_amounts(totals))
-    each = [
-        _labelled(figure, f"group {group}")
-        for group in groups
-        for figure in _together([total for total in totals if total.group == group])
-        if figure.measurement.metric != "bytes"
-    ]
-    left_out = fio_report.amounts_left_out([figure.measurement for figure in whole])
-    return LogReading([*whole, *each], [*notes, *left_out])
+    parts = [(f"group {group}", _together([total for total in totals if total.group == group])) for group in groups]
+    return _labelled_reading(list(_amounts(totals)), parts, notes)
 
 
 def _labelled_reading(
-    whole: Sequence[Figure], jobs: Sequence[_Job], names: Sequence[Mapping[str, str]], notes: Sequence[str]
+    whole: Sequence[Figure], parts: Iterable[tuple[str, Iterable[Figure]]], notes: Sequence[str]
 ) -> LogReading:
-    """Return the figures of all jobs together, and those of each under its label."""
-    each = [
-        _labelled(figure, label)
-        for label, job in zip(fio_report.labels(names), jobs, strict=True)
-        for figure in job.figures
+    """Return the figures of the whole run, and those of its parts (label and figures): jobs, or groups."""
+    labelled = [
+        replace(figure, measurement=replace(figure.measurement, label=label))
+        for label, figures in parts
+        for figure in figures
         if figure.measurement.metric != "bytes"
     ]
     left_out = fio_report.amounts_left_out([figure.measurement for figure in whole])
-    return LogReading([*whole, *each], [*notes, *left_out])
+    return LogReading([*whole, *labelled], [*notes, *left_out])
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------
@@ -318,18 +305,14 @@ def _read_clients(lines: list[str], edges: Sequence[int]) -> LogReading:
         if abs(moved - side.moved) > TOLERANCE * len(jobs) * moved:
             got, allowed = f"{name}: {side.moved:.4g} B", f"{moved:.4g} B, as its clients say"
             raise unreadable("fio's clients and their sum do not agree", side.line, got, allowed)
-    names = [{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs]
-    return _labelled_reading(whole.figures, jobs, names, [*whole.notes, *_gaps(whole)])
+    labels = fio_report.labels([{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs])
+    parts = zip(labels, (job.figures for job in jobs), strict=True)
+    return _labelled_reading(whole.figures, parts, [*whole.notes, *_gaps(whole)])
 
 
 def _client_above(lines: Sequence[str], line: int) -> str:
     """Return the client that fio names above its jobs."""
-    return next((match[1] for above in reversed(lines[:line]) if (match := CLIENT.match(above))), "")
-
-
-def _labelled(figure: Figure, label: str) -> Figure:
-    row = figure.measurement
-    return Figure(measurement=replace(row, label=label), line=figure.line)
+    return next((match[1] for above in reversed(lines[:line]) if (match := fio_lines.CLIENT.match(above))), "")
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -340,9 +323,9 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
     side = points = ""
     power, blocks = 0, block_sizes(lines[first:last])
     for number, line in enumerate(lines[first:last], start=first + 1):
-        if STATUS.match(line):
+        if fio_lines.STATUS.match(line):
             break
-        if match := JOB.match(line):
+        if match := fio_lines.JOB.match(line):
             if int(match["error"]):
                 raise ToolError(
                     f"fio failed with error {match['error']}", where=f"line {number}", got=line.strip()[:160]
@@ -350,13 +333,13 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
             name, group = match["name"], int(match["group"])
             jobs.append(_Job(name, group, number, int(match["clones"]), blocks=blocks.get((name, group), {})))
             side = points = ""
-        elif LOOKS_LIKE_A_SIDE.match(line):
+        elif fio_lines.LOOKS_LIKE_A_SIDE.match(line):
             jobs = jobs or [_Job("", 0, number)]
             side, points = _add_side(jobs[-1], line, number), ""
-        elif jobs and (match := POINTS.match(line)):
+        elif jobs and (match := fio_lines.POINTS.match(line)):
             points, power = match["kind"], _POWERS[match["unit"]]
             side = "sync" if points == "sync" else side
-        elif jobs and points and LOOKS_LIKE_POINTS.match(line):
+        elif jobs and points and fio_lines.LOOKS_LIKE_POINTS.match(line):
             _add_points(jobs[-1], side, points, power, line, number)
         elif jobs and line:
             points = ""
@@ -368,15 +351,15 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
 
 def _add_side(job: _Job, line: str, number: int) -> str:
     """Return which direction the lines below are of. Trims have no metrics."""
-    new = SIDE.match(line)
-    match, old = new or OLD_SIDE.match(plain_numbers(line)), not new
+    new = fio_lines.SIDE.match(line)
+    match, old = new or fio_lines.OLD_SIDE.match(plain_numbers(line)), not new
     if not match or match["side"] in job.sides:
         raise unreadable("a line of fio's cannot be read", number, line, "each direction once a job, with its rates")
-    found, side = match.groupdict(), match["side"]
+    printed_by_name, side = match.groupdict(), match["side"]
     if side not in _DIRECTIONS:
         return side
     seconds = times_ten(match["ms"], -3)
-    printed = [bytes_of(found[key], old=old) for key in ("rate", "again") if found.get(key)]
+    printed = [bytes_of(printed_by_name[key], old=old) for key in ("rate", "again") if printed_by_name.get(key)]
     amounts = bytes_of(match["moved"], old=old)
     if side == fio_report.MIXED and not amounts.meant[0]:  # as fio 3.33 prints it with unified_rw_reporting=both
         return side
@@ -401,9 +384,9 @@ def _add(job: _Job, metric: str, value: float, unit: str, line: int, label: str 
 
 
 def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: int) -> None:
-    if not side or (not POINT_LINE.match(line) and line.strip() != "|"):
+    if not side or (not fio_lines.POINT_LINE.match(line) and line.strip() != "|"):
         raise unreadable("fio's percentiles cannot be read", number, line, "| 50.00th=[   71], ...")
-    for percent, value in POINT.findall(line) if side in _MEASURED else ():
+    for percent, value in fio_lines.POINT.findall(line) if side in _MEASURED else ():
         name = POINTS_KEPT.get(float(percent))
         if name:
             metric = f"{side}_{_POINT_KIND[kind]}_{name}"
@@ -411,20 +394,20 @@ def _add_points(job: _Job, side: str, kind: str, power: int, line: str, number: 
 
 
 def _add_other(job: _Job, side: str, line: str, number: int) -> None:
-    if match := LATENCY.match(line):
+    if match := fio_lines.LATENCY.match(line):
         of = "sync" if match["kind"] == "sync" else side
         power = _POWERS[match["unit"]]
         if of in _MEASURED and "nan" not in match["mean"]:
             metric, step = f"{of}_{_KIND[match['kind']]}_mean", last_digit(f"{match['mean']}e{power}")
             _add(job, metric, times_ten(match["mean"], power), "s", number, step=step)
-    elif match := ISSUED.match(line):
+    elif match := fio_lines.ISSUED.match(line):
         job.ios = {name: int(count) for name, count in match.groupdict().items() if count}
         job.ios[fio_report.MIXED] = sum(job.ios[name] for name in fio_report.SIDES)
         for name in (*job.sides, *(["sync"] if job.ios.get("sync") else [])):
             _add(job, f"{name}_ios", float(job.ios[name]), "1", number)
-    elif match := CPU.match(line):
+    elif match := fio_lines.CPU.match(line):
         job.figures += [Figure(measurement=row, line=number) for row in costs(match)]
-    elif LOOKS_LIKE_FIGURES.match(line):
+    elif fio_lines.LOOKS_LIKE_FIGURES.match(line):
         raise unreadable("a line of fio's cannot be read", number, line, "what fio prints of latency, cpu or issued")
 
 
@@ -445,7 +428,7 @@ def _close(job: _Job, *, alone: bool) -> None:
         raise unreadable(
             "the outputs of several fio are mixed up", job.line, f"job {job.name}", "each figure once a job"
         )
-    job.figures = [each for each in job.figures if _rests_on_enough(job, each.measurement.metric)]
+    job.figures = [figure for figure in job.figures if _rests_on_enough(job, figure.measurement.metric)]
     for name, side in job.sides.items():
         _add_iops(job, name, side)
     longest = max(job.sides.values(), key=lambda side: side.seconds)
@@ -465,7 +448,7 @@ def _add_iops(job: _Job, name: str, side: _Side) -> None:
     block = sizes.pop() if len(sizes) == 1 else math.inf
     by_bytes, off = side.rate / block, (1 + side.rate_step / block) if value else math.inf
     if by_bytes and abs(value - by_bytes) > TOLERANCE * by_bytes + off:
-        job.figures = [each for each in job.figures if each.measurement.metric != f"{name}_ios"]
+        job.figures = [figure for figure in job.figures if figure.measurement.metric != f"{name}_ios"]
         job.notes.append(
             f"job {job.name}: {_plural(name)} of {block:g} B at {side.rate:.4g} B/s are {by_bytes:.4g} a second, and "
             f"not {value:.4g} as fio prints: it does not count I/Os that it issued before it began to measure "
@@ -502,23 +485,23 @@ class _Total:
 
 def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
     """Return the sums of reads, of writes and of both: trims have no metric. Pages that explain them repeat them."""
-    found: list[_Total] = []
-    group = None if any(map(STATUS.match, lines[first:last])) else 0
+    totals: list[_Total] = []
+    group = None if any(map(fio_lines.STATUS.match, lines[first:last])) else 0
     end = len(lines) if last is None else last
     for number, line in enumerate(lines[first:last], start=first + 1):
-        if status := STATUS.match(line):
+        if status := fio_lines.STATUS.match(line):
             group = int(status[1])
-        elif group is not None and LOOKS_LIKE_A_TOTAL.match(line):
+        elif group is not None and fio_lines.LOOKS_LIKE_A_TOTAL.match(line):
             old = "aggrb" in line
-            match = OLD_TOTAL.match(plain_numbers(line)) if old else TOTAL.match(line)
+            match = fio_lines.OLD_TOTAL.match(plain_numbers(line)) if old else fio_lines.TOTAL.match(line)
             if not match and number == _last_line(lines, first, end):
                 break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
             total = _total(match, group, number, old=old)
-            if total.side in _DIRECTIONS and not any(replace(total, line=other.line) == other for other in found):
-                found.append(total)
-    return found
+            if total.side in _DIRECTIONS and not any(replace(total, line=other.line) == other for other in totals):
+                totals.append(total)
+    return totals
 
 
 def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
@@ -539,16 +522,16 @@ def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Tota
 def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, at_end: bool) -> list[str]:
     """Each group has one sum for each direction, that of its jobs: else lines are missing, or of another run. Return a
     note where the text ends (`at_end`) before the last of them."""
-    asked = {(job.group, side) for job in jobs for side in job.sides}
-    totals = [total for total in totals if total.side != fio_report.MIXED or (total.group, total.side) in asked]
+    expected = {(job.group, side) for job in jobs for side in job.sides}
+    totals = [total for total in totals if total.side != fio_report.MIXED or (total.group, total.side) in expected]
     given = [(total.group, total.side) for total in totals]
-    short = at_end and set(given) < asked and len(given) == len(set(given))
-    if not short and (set(given) != asked or len(given) != len(asked)):
+    short = at_end and set(given) < expected and len(given) == len(set(given))
+    if not short and (set(given) != expected or len(given) != len(expected)):
         raise unreadable(
             "fio's output is not whole",
             last,
             f"{len(given)} sums",
-            f"{len(asked)}: lines as 'WRITE: bw=...' below 'Run status group', as fio prints them at its end",
+            f"{len(expected)}: lines as 'WRITE: bw=...' below 'Run status group', as fio prints them at its end",
         )
     for total in totals:
         sides = [job.sides[total.side] for job in jobs if job.group == total.group and total.side in job.sides]
@@ -559,16 +542,16 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, 
             raise unreadable(
                 "fio's jobs and their sum do not agree", total.line, got, f"{moved:.4g} B, as its jobs say"
             )
-    return [f"the text ends before the last of fio's sums: {len(given)} of {len(asked)}"] if short else []
+    return [f"the text ends before the last of fio's sums: {len(given)} of {len(expected)}"] if short else []
 
 
 def _amounts(totals: Sequence[_Total]) -> Iterator[Figure]:
     """Yield what the jobs of all groups moved in each direction."""
     for side in dict.fromkeys(total.side for total in totals):
-        own = [total for total in totals if total.side == side]
-        moved, step = math.fsum(total.moved for total in own), math.fsum(total.moved_step for total in own)
+        of_side = [total for total in totals if total.side == side]
+        moved, step = math.fsum(total.moved for total in of_side), math.fsum(total.moved_step for total in of_side)
         row = Measurement(metric="bytes", value=moved, unit="B", label=side, step=step)
-        yield from [Figure(measurement=row, line=own[-1].line)] * bool(moved)
+        yield from [Figure(measurement=row, line=of_side[-1].line)] * bool(moved)
 
 
 def _together(totals: Sequence[_Total]) -> Iterator[Figure]:

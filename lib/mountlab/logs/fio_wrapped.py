@@ -29,13 +29,13 @@ def as_objects(text: str) -> str:
 
 
 def _object(string: re.Match[str]) -> str:
-    found = string[0]
-    if '\\"fio version\\' not in found or "{" not in found:  # one line of a report, where each is a string
-        return found
+    quoted = string[0]
+    if '\\"fio version\\' not in quoted or "{" not in quoted:  # one line of a report, where each is a string
+        return quoted
     try:
-        report = json.loads(found, strict=False)
+        report = json.loads(quoted, strict=False)
     except ValueError:
-        return found
+        return quoted
     return str(report).replace("\r", " ").replace("\n", " ")
 
 
@@ -56,11 +56,11 @@ def spans(text: str) -> list[tuple[int, int]]:
     number = text.count(_KEY)
     if not number or len(_PLAIN.findall(text)) == number:
         return []
-    found = sorted(_objects(text))
-    if not any(inside for _, _, inside in found):
+    objects = sorted(_objects(text))
+    if not any(inside for _, _, inside in objects):
         return []
-    edges = [*(begin for begin, _, _ in found), len(text)]
-    return [(begin, min(end, after)) for (begin, end, _), (_, after) in zip(found, pairwise(edges), strict=True)]
+    edges = [*(begin for begin, _, _ in objects), len(text)]
+    return [(begin, min(end, after)) for (begin, end, _), (_, after) in zip(objects, pairwise(edges), strict=True)]
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, bool]]:

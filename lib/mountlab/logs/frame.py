@@ -30,15 +30,15 @@ def tidy(tool: str, logs: Iterable[tuple[str, bytes]], *, known: StatedValues | 
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     problems: list[MountlabError] = []
     for name, data in logs:
-        for number, found in _outputs(tool, name, data, known):
-            if isinstance(found, MountlabError):
-                problems.append(found)
+        for number, rows in _outputs(tool, name, data, known):
+            if isinstance(rows, MountlabError):
+                problems.append(rows)
                 continue
             # Plain values at once: a hundred thousand objects kept would be searched for garbage again and again.
-            columns["file"] += [name] * len(found)
-            columns["output"] += [number] * len(found)
+            columns["file"] += [name] * len(rows)
+            columns["output"] += [number] * len(rows)
             for column in _OF_A_ROW:
-                columns[column] += map(attrgetter(column), found)
+                columns[column] += map(attrgetter(column), rows)
     return Tidy(pd.DataFrame(columns, columns=list(COLUMNS)), problems)
 
 

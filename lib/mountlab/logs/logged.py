@@ -93,8 +93,8 @@ def _content(string: str) -> str:
 
 def _without_before(text: str) -> str:
     """Return a text without what stands before the known lines; its numbers may differ by line."""
-    found = (_stands_before(text, match.start()) for match in _KNOWN.finditer(text))
-    befores = {_SINCE.sub("", before).rstrip() for before in found if len(before) <= _LONGEST}
+    before_known = (_stands_before(text, match.start()) for match in _KNOWN.finditer(text))
+    befores = {_SINCE.sub("", before).rstrip() for before in before_known if len(before) <= _LONGEST}
     if not befores or any(not before or '"' in before for before in befores):  # a key of JSON is of the output
         return text
     shapes = {re.sub(r"\d+", r"\\d+", re.sub(r"(?:\\ )+", r"[ \\t]+", re.escape(before))) for before in befores}

@@ -65,7 +65,7 @@ def _is_quoted_printable(text: str) -> bool:
 
 
 def _of_quoted_printable(lines: list[str]) -> Letter:
-    found: list[str] = []
+    decoded_lines: list[str] = []
     numbers: list[int] = []
     first = 0
     while first < len(lines):
@@ -76,10 +76,10 @@ def _of_quoted_printable(lines: list[str]) -> Letter:
         quotes = match[0] if (match := _QUOTES.match(lines[first])) else ""
         broken = [lines[first], *(line.removeprefix(quotes) for line in lines[first + 1 : last + 1])]
         whole = "".join([*(line.rstrip(" \t")[:-1] for line in broken[:-1]), broken[-1]])
-        found.append(_decoded(quopri.decodestring(whole.encode())).rstrip("\n").replace("\n", " "))
+        decoded_lines.append(_decoded(quopri.decodestring(whole.encode())).rstrip("\n").replace("\n", " "))
         numbers.append(first + 1)
         first = last + 1
-    return Letter("\n".join(found), numbers)
+    return Letter("\n".join(decoded_lines), numbers)
 
 
 def _goes_on(line: str) -> bool:

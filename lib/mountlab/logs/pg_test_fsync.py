@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mountlab.core.errors import ParseError
-from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at, rejoined
+from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, matches_in, parts_at, rejoined
 from mountlab.logs.logged import plain
 from mountlab.logs.mailed import Letter, apart, same
 from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
@@ -21,9 +21,8 @@ _LOOPS = re.compile(r"^Loops = \d")
 def _split(text: str) -> list[Part]:
     """Return the runs: each begins in the paragraph before every second row of open_datasync."""
     lines = lines_of(text)
-    firsts = [number for number, line in enumerate(lines) if _FIRST.match(line)][::2]
-    oldest = [number for number, line in enumerate(lines) if _LOOPS.match(line)]
-    return parts_at(lines, sorted({*(_beginning(lines, first) for first in firsts), *oldest}))
+    firsts, oldest = matches_in(lines, _FIRST, 0)[::2], matches_in(lines, _LOOPS, 0)
+    return parts_at(lines, sorted({*(_beginning(lines, row) for row, _ in firsts), *(row for row, _ in oldest)}))
 
 
 def _beginning(lines: list[str], row: int) -> int:
@@ -35,21 +34,14 @@ def _beginning(lines: list[str], row: int) -> int:
 def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
     end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
-    begin = _begins(lines)
+    oldest = [number for number, _ in matches_in(lines, _LOOPS, 0)]
+    begin = oldest[0] if oldest else _beginning(lines, matches_in(lines, _FIRST, 0)[0][0])
     # What stands above the first line and follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without
     # its end of line was cut off.
     report = _report("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
     notes = [f"the rows of its last {report.missing} tests are not in this text"] if report.missing else []
     places = {row.label: begin + row.line for row in report.rows}
-    return LogReading([Figure(measurement=each, line=places[each.label]) for each in measurements(report)], notes)
-
-
-def _begins(lines: list[str]) -> int:
-    """Return the line, from 0, with which the report of a part begins."""
-    oldest = next((number for number, line in enumerate(lines) if _LOOPS.match(line)), None)
-    if oldest is not None:
-        return oldest
-    return _beginning(lines, next(number for number, line in enumerate(lines) if _FIRST.match(line)))
+    return LogReading([Figure(measurement=row, line=places[row.label]) for row in measurements(report)], notes)
 
 
 def _report(text: str, before: int) -> SyncReport:
@@ -79,8 +71,7 @@ _ROW = re.compile(r"^.{1,160}\d[.,]\d{3}\s+ops/sec\s+\d+\s+usecs/op$")
 
 
 def _plain(text: str) -> str:
-    """As for any tool, and with the rows whole again that a mailer broke."""
-    return "\n".join(rejoined(plain(text).split("\n"), _BROKEN, (_ROW,)))
+    return rejoined(plain(text), _BROKEN, (_ROW,))
 
 
 def _apart(text: str) -> Letter:
@@ -93,12 +84,8 @@ def _is_joined(line: str) -> bool:
 
 def _lines_in(line: str) -> list[str]:
     """Return the lines in one, and an empty one above each section."""
-    found = _FLOWING.split(line) if _is_joined(line) else [line]
-    return [part for at, each in enumerate(found) for part in (["", each] if at and _SECTION.match(each) else [each])]
+    lines = _FLOWING.split(line) if _is_joined(line) else [line]
+    return [part for at, row in enumerate(lines) for part in (["", row] if at and _SECTION.match(row) else [row])]
 
 
-def _name(part: Part) -> str:
-    return "pg_test_fsync"
-
-
-FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, apart=_apart)
+FORMAT = Format(split=_split, read=_read, name=lambda part: "pg_test_fsync", plain=_plain, apart=_apart)

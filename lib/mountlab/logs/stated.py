@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from mountlab.logs.base import Output
+from mountlab.logs.base import Output, matches_in
 from mountlab.logs.dd import RECORDS
 from mountlab.logs.stated_fio import fio
 from mountlab.logs.statement import Stated, words
@@ -22,8 +22,8 @@ def stated(tool: str, output: Output) -> dict[str, Stated]:
     """
     if output.problem or tool not in STATES:
         return {}
-    found = {each.option: each for each in STATES[tool](output)}
-    return {name: replace(each, line=each.line + output.part.line - 1) for name, each in found.items()}
+    by_option = {option.option: option for option in STATES[tool](output)}
+    return {name: replace(option, line=option.line + output.part.line - 1) for name, option in by_option.items()}
 
 
 # --- dd ---------------------------------------------------------------------------------------------------------------
@@ -32,12 +32,12 @@ def stated(tool: str, output: Output) -> dict[str, Stated]:
 def _dd(output: Output) -> Iterator[Stated]:
     """dd prints records and bytes: whole records are blocks of `bs`, and `count` counts whole and partial ones."""
     copied = next(round(row.value) for row in output.measurements if row.metric == "bytes")
-    lines = output.part.text.split("\n")
-    records = [(number, match) for number, line in enumerate(lines, start=1) if (match := RECORDS.match(line))]
+    records = matches_in(output.part.text.split("\n"), RECORDS)
     if len(records) != 2 or records[0][1].groups() != records[1][1].groups():
         return  # no lines of records, or blocks that are written in another size than they are read
-    line, whole, partial = records[1][0], int(records[1][1][1]), int(records[1][1][2])
-    text = f"{records[1][1][0].strip()}, {copied} bytes"
+    line, out = records[1]
+    whole, partial = int(out[1]), int(out[2])
+    text = f"{out[0].strip()}, {copied} bytes"
     if whole:
         most, least = copied / whole, copied / (whole + partial)
         middle = (most + least) / 2
@@ -157,8 +157,8 @@ def _filebench_sizes(text: str) -> Iterator[Stated]:
     """Yield files and directories of the sets, whichever the option is about; threads of the only process."""
     sets, processes = list(_FILES.finditer(text)), [match[1] for match in _PROCESSES.finditer(text)]
     threads = list(_THREADS.finditer(text)) if processes == ["1"] else []
-    for option, found, place in (("nfiles", sets, 1), ("dirwidth", sets, 2), ("threads", threads, 1)):
-        numbers = [(int(match[place]), match) for match in found if int(match[place])]
+    for option, matches, place in (("nfiles", sets, 1), ("dirwidth", sets, 2), ("threads", threads, 1)):
+        numbers = [(int(match[place]), match) for match in matches if int(match[place])]
         if numbers:
             also = tuple(number for number, _ in numbers[1:])
             yield Stated(option=option, value=numbers[0][0], also=also, **words(text, numbers[0][1]))

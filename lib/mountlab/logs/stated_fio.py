@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from mountlab.core.model import Measurement, Scalar
 from mountlab.logs import fio_json
@@ -40,15 +39,16 @@ _ROUNDING = 0.02
 def fio(output: Output) -> Iterator[Stated]:
     """Yield what an output of fio states; what its options do not tell, by its figures."""
     text = output.part.text
-    found = {each.option: each for each in _header(text)}
+    options = {option.option: option for option in _header(text)}
     start = fio_json.brace(text) if output.part.form == "json" else None
-    if start is not None:
-        found |= {each.option: each for each in _json(text, start) if not (each.vague and each.option in found)}
-    yield from found.values()
-    for each in _computed(output.measurements):
-        vague = each.option not in found or found[each.option].vague
-        if vague and not {"bssplit", "bsrange"} & found.keys():
-            yield each
+    for option in _json(text, start) if start is not None else ():
+        if not (option.vague and option.option in options):
+            options[option.option] = option
+    yield from options.values()
+    for option in _computed(output.measurements):
+        vague = option.option not in options or options[option.option].vague
+        if vague and not {"bssplit", "bsrange"} & options.keys():
+            yield option
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,9 @@ def _json(text: str, start: int) -> Iterator[Stated]:
     jobs = report.get("jobs") or fio_report.entries(report)
     shared = report.get("global options")
     common = shared if isinstance(shared, dict) else {}
-    whole = [_named({**common, **job.get("job options", {})}) for job in jobs if isinstance(job, dict)]
+    given = [{**common, **job.get("job options", {})} for job in jobs if isinstance(job, dict)]
+    # By the names that Mountlab has for them.
+    whole = [{ALIASES.get(name, name): str(value).strip() for name, value in options.items()} for options in given]
     for option in dict.fromkeys(name for job in whole for name in (*job, *_implied(job))):
         if option not in _PASSED_OVER and not _LOGS.match(option):
             yield _of_jobs(option, whole, text, start)
@@ -68,11 +70,6 @@ def _json(text: str, start: int) -> Iterator[Stated]:
     if len(clones) == 1 and all(job == whole[0] for job in whole) and "numjobs" not in whole[0]:
         words = f"{len(jobs)} entries of one job"
         yield Stated(option="numjobs", value=len(jobs), text=words, line=text.count("\n", 0, start) + 1, computed=True)
-
-
-def _named(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options by the names that Mountlab has for them."""
-    return {ALIASES.get(name, name): str(value).strip() for name, value in options.items()}
 
 
 def _implied(job: Mapping[str, str]) -> Iterator[str]:
@@ -93,15 +90,12 @@ def _value(option: str, job: Mapping[str, str]) -> Scalar | None:
             return None if number is None else whole - number
     if option not in job:
         return None
-    if option not in OPTIONS:
-        return _unmodelled(option, job[option])
-    return _READ.get(OPTIONS[option].kind, _as_text)(job[option], job.get("kb_base", ""))
-
-
-def _unmodelled(option: str, text: str) -> Scalar:
-    """Return the value of an option that Mountlab does not model: one number for '4k' and '4096', else its words."""
-    number = fio_seconds(text) if option in _TIMES else _flag(text, "")
-    return text if number is None else number
+    text = job[option]
+    if option not in OPTIONS:  # one number for '4k' and '4096', else its words
+        plain = fio_seconds(text) if option in _TIMES else _flag(text, "")
+        return text if plain is None else plain
+    read = _READ.get(OPTIONS[option].kind)
+    return read(text, job.get("kb_base", "")) if read else text
 
 
 def _pattern(text: str) -> str:
@@ -130,17 +124,13 @@ def _places(pattern: str) -> Sequence[int]:
 
 
 def _together(values: Sequence[Scalar]) -> Scalar:
-    each = list(dict.fromkeys(values))
-    return each[0] if len(each) == 1 else ", ".join(map(str, each))
+    different = list(dict.fromkeys(values))
+    return different[0] if len(different) == 1 else ", ".join(map(str, different))
 
 
 def _flag(text: str, _: str) -> int | None:
     """1 for an option without a value."""
     return fio_bytes(text or "1")
-
-
-def _as_text(text: str, _: str) -> Scalar | None:
-    return text
 
 
 _READ: Mapping[str, Callable[[str, str], Scalar | None]] = {
@@ -190,7 +180,7 @@ def _header(text: str) -> Iterator[Stated]:
         yield Stated(option=option, value=_together([_pattern(job[option]) for job in jobs]), **at)
     yield Stated(option="iodepth", value=_together([int(job["iodepth"]) for job in jobs]), **at)
     sizes = [_printed_blocks(job) for job in jobs]
-    slack = max(each for _, each in sizes)
+    slack = max(slack for _, slack in sizes)
     yield Stated(option="bs", value=_together([value for value, _ in sizes]), slack=slack, **at)
     started = _STARTING.search(text)
     if started and len(jobs) == 1:
@@ -204,9 +194,9 @@ def _printed_blocks(job: re.Match[str]) -> tuple[Scalar, float]:
     pattern = job["rw"]
     by_order = "seq" in job["bs"]
     places = [int(pattern.startswith("rand"))] if by_order else _places(pattern)
-    own = [ranges[place] for place in places if place < len(ranges)] or ranges
-    sizes = [size for pair in own for size, _ in pair]
-    return (_together(sizes) if sizes else job["bs"]), max((slack for pair in own for _, slack in pair), default=0.0)
+    used = [ranges[place] for place in places if place < len(ranges)] or ranges
+    sizes = [size for pair in used for size, _ in pair]
+    return (_together(sizes) if sizes else job["bs"]), max((slack for pair in used for _, slack in pair), default=0.0)
 
 
 def _printed(text: str) -> tuple[Scalar, float]:

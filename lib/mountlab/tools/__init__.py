@@ -33,11 +33,11 @@ def written(workload: Workload) -> Written:
 
 def data_lines(workloads: Iterable[Workload]) -> list[str]:
     """Return one line for each tool and kind of data: 'dd (copy, stream): zeros'."""
-    names = by_key(((each.tool, written(each).text), each.name) for each in workloads)
-    return [f"{tool} ({', '.join(dict.fromkeys(own))}): {text}" for (tool, text), own in names.items()]
+    names = by_key(((workload.tool, written(workload).text), workload.name) for workload in workloads)
+    return [f"{tool} ({', '.join(dict.fromkeys(kinds))}): {text}" for (tool, text), kinds in names.items()]
 
 
 def remark_lines(workloads: Iterable[Workload]) -> list[str]:
     """Return what is not run as the texts of these workloads have it, each with the name of its workload."""
-    lines = (f"{each.name}: {remark}" for each in workloads for remark in TOOLS[each.tool].remarks(each))
-    return list(dict.fromkeys(lines))
+    remarks = ((workload, remark) for workload in workloads for remark in TOOLS[workload.tool].remarks(workload))
+    return list(dict.fromkeys(f"{workload.name}: {remark}" for workload, remark in remarks))

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from mountlab.core.compressed import unpacked
-from mountlab.core.errors import ParameterError, ParseError
+from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.metrics import Metric
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
@@ -199,6 +199,11 @@ class Tool(Protocol):
                 raise ParameterError(
                     f"{self.name} needs {name}", where=f"{where}.{name}", got="nothing", allowed=example
                 )
+
+    def check_exit(self, output: ToolOutput, evidence: str) -> None:
+        """Raise ToolError with the evidence where the program failed."""
+        if output.exit_status != 0:
+            raise ToolError(f"{self.name} failed with exit status {output.exit_status}", evidence=evidence)
 
     @staticmethod
     def cache_of(workload: Workload) -> Cache | None:

@@ -87,8 +87,7 @@ class CommandTool(Tool):
         "time": Option(kind="duration", default=10.0, help="about how long it takes, for the plan"),
         "prepare": Option(kind="text", help="a command line that is run before, and not measured"),
         "owner": Option(
-            kind="text",
-            help="the account that {directory} belongs to: of a program that refuses root, or gives it up",
+            kind="text", help="the account that {directory} belongs to: of a program that refuses root, or gives it up"
         ),
         "version": Option(kind="text", help="a command line that prints its version; none: a checksum of the program"),
         "ok_status": Option(kind="any", default=0, help="exit statuses that are no failure: 0, or '0 3'"),
@@ -170,8 +169,8 @@ class CommandTool(Tool):
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return one measurement for each metric of the sweep; all of them must be found."""
         if output.exit_status not in _ok_status(workload.options, "ok_status"):
-            said = output.stderr.strip() or output.stdout.strip()
-            raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=said)
+            printed = output.stderr.strip() or output.stdout.strip()
+            raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=printed)
         return [_measure(figure, output) for figure in _figures(workload.options, "workload")]
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
@@ -201,40 +200,33 @@ def _words(template: str, options: Mapping[str, Scalar], directory: str, output:
 
 def _filled(word: str, values: Mapping[str, Scalar]) -> str:
     def value(match: re.Match[str]) -> str:
-        found = values.get(match[2], "") if match[2] else f"{{{match[1]}}}"
-        return f"{found:.15g}" if isinstance(found, float) else str(found)
+        given = values.get(match[2], "") if match[2] else f"{{{match[1]}}}"
+        return f"{given:.15g}" if isinstance(given, float) else str(given)
 
     return _PLACE.sub(value, word)
 
 
 def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
     further = [name for name in options if name not in CommandTool.options]
+    values = [*further, DIRECTORY, OUTPUT]
     used: set[str] = set()
     for key in ("argv", "prepare", "version"):
-        if key not in options:
-            continue
-        place = f"{where}.{key}"
-        names = _names(str(options[key]), place)
+        names = _names(str(options[key]), f"{where}.{key}") if key in options else []
         for name in names:
-            if name not in (*further, DIRECTORY, OUTPUT) or (key == "version"):
-                raise ParameterError(
-                    "nothing is known by this name",
-                    where=place,
-                    got=f"{{{name}}}",
-                    allowed=", ".join(f"{{{each}}}" for each in (*further, DIRECTORY, OUTPUT))
-                    if key != "version"
-                    else "no name in braces: a version is asked before anything is measured",
-                    next_step=did_you_mean(name, [*further, DIRECTORY, OUTPUT]) or f"write {{{{{name}}}}} for braces",
-                )
+            if key == "version":
+                allowed = "no name in braces: a version is asked before anything is measured"
+            elif name not in values:
+                allowed = ", ".join(f"{{{value}}}" for value in values)
+            else:
+                continue
+            next_step = did_you_mean(name, values) or f"write {{{{{name}}}}} for braces"
+            got, what = f"{{{name}}}", "nothing is known by this name"
+            raise ParameterError(what, where=f"{where}.{key}", got=got, allowed=allowed, next_step=next_step)
         used |= set(names)
     unused = [name for name in further if name not in used]
     if unused:
-        raise unknown_key(
-            unused[0],
-            list(CommandTool.options),
-            where=f"{where}.{unused[0]}",
-            what="option for command that no command line uses",
-        )
+        what = "option for command that no command line uses"
+        raise unknown_key(unused[0], list(CommandTool.options), where=f"{where}.{unused[0]}", what=what)
     if DIRECTORY not in _names(str(options["argv"]), f"{where}.argv"):
         raise ParameterError(
             "the command would not measure the file system",
@@ -269,11 +261,11 @@ def _names(template: str, where: str) -> list[str]:
 
 def _program(name: str, version: str) -> Program:
     # Its version option is not known, and the program itself might begin to measure when it is asked.
-    asked = tuple(shlex.split(version)) or checksum(name)
+    version_argv = tuple(shlex.split(version)) or checksum(name)
     return Program(
         name=name,
         packages={},
-        version=asked,
+        version=version_argv,
         hint=f"install {name} on the box: the sweep's command runs it, and no package of it is known here",
     )
 
@@ -296,23 +288,18 @@ def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
 def _figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
     raw = json.loads(str(options["metrics"]))
     figures = [_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
-    _check_once(figures, f"{where}.metrics")
-    return figures
-
-
-def _check_once(figures: list[Figure], where: str) -> None:
-    """Two figures of one name would be counted as one, twice measured."""
     seen = set[tuple[str, str]]()
     for figure in figures:
         name = (figure.metric, figure.label.strip())
-        if name in seen:
+        if name in seen:  # they would be counted as one, twice measured
             raise ParameterError(
                 "a metric with one label is given twice",
-                where=where,
+                where=f"{where}.metrics",
                 got=f"{figure.metric}/{figure.label}",
                 allowed="each metric once, or with another label each time",
             )
         seen.add(name)
+    return figures
 
 
 def _figure(key: str, entry: Any, where: str) -> Figure:
@@ -430,21 +417,15 @@ def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], 
 
 def _factor(unit: str, what: Metric) -> float | None:
     """Return what one of a unit is in the metric's own; None where it is a unit of something else."""
-    found = base_unit(unit)
-    if found is None:
-        return 1.0 if unit == what.unit else None
-    return found[1] if found[0] == what.unit else None
+    base, factor = base_unit(unit) or (unit, 1.0)
+    return factor if base == what.unit else None
 
 
 def _measure(figure: Figure, output: ToolOutput) -> Measurement:
+    """Return what the clock says, or what the pattern of a figure finds."""
     if figure.source == CLOCK:
         took, step = wall_clock.elapsed(output.files.get(wall_clock.FILE))
         return Measurement(metric=figure.metric, label=figure.label, value=took, unit="s", step=step)
-    return _found(figure, output)
-
-
-def _found(figure: Figure, output: ToolOutput) -> Measurement:
-    """Return what the pattern of a figure finds."""
     where = f"{figure.source}, pattern {figure.pattern.pattern!r}"
     texts = {**output.files, "stdout": output.stdout, "stderr": output.stderr}
     matches = list(figure.pattern.finditer(texts.get(figure.source, "")))
@@ -475,12 +456,15 @@ def _value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, flo
     group: str | int = "value" if "value" in figure.pattern.groupindex else 1
     text = match[group] or ""
     if not _NUMBER.match(text) and not _GROUPED.match(text):
+        comma = re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text)
         raise ParseError(
             f"{figure.metric} is not a number",
             where=where,
             got=repr(text),
-            allowed=_NUMBERS,
-            next_step=_ambiguous(text),
+            allowed="such as 12, 12.5, .5, 1e-3, 1,234.5 or 1,234,567",
+            next_step=f"{text} may be a decimal or a thousands comma: have the program print without it (LC_ALL=C)"
+            if comma
+            else "",
         )
     _check_whole(figure, match, match.span(group), where)
     unit = (match["unit"] if "unit" in figure.pattern.groupindex else figure.unit) or ""
@@ -493,16 +477,6 @@ def _value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, flo
     return value, last_digit(text.replace(",", "")) * factor
 
 
-_NUMBERS = "such as 12, 12.5, .5, 1e-3, 1,234.5 or 1,234,567"
-
-
-def _ambiguous(text: str) -> str:
-    comma = re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text)
-    return (
-        f"{text} may be a decimal or a thousands comma: have the program print without it (LC_ALL=C)" if comma else ""
-    )
-
-
 def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], where: str) -> None:
     """Raise ParseError where the number goes on beside the group: 234 of 1,234, or 12.5 of -12.5."""
     start, end = span
@@ -512,17 +486,12 @@ def _check_whole(figure: Figure, match: re.Match[str], span: tuple[int, int], wh
     column_before = before.endswith(",") and ",(" in pattern
     column_after = after.startswith(",") and ")," in pattern
     if (_CUT_BEFORE.search(before) and not column_before) or (_CUT_AFTER.match(after) and not column_after):
-        number = match.string.count("\n", 0, start) + 1
+        text, number = match.string, match.string.count("\n", 0, start) + 1
+        line = text[max(0, start - 60) : start].rpartition("\n")[2] + text[start : end + 60].partition("\n")[0]
         raise ParseError(
             f"the pattern takes only a part of the number of {figure.metric}",
             where=f"{where}, line {number}",
-            got=f"{match.string[start:end]!r} of {_around(match.string, start, end)!r}",
+            got=f"{text[start:end]!r} of {line!r}",
             allowed="the whole number",
             next_step="widen the group of the pattern; between columns with commas write ',' beside the group",
         )
-
-
-def _around(text: str, start: int, end: int) -> str:
-    """Return the line of a place in a text; of a long line what is near."""
-    before, after = text[max(0, start - 60) : start], text[end : end + 60]
-    return before.rpartition("\n")[2] + text[start:end] + after.partition("\n")[0]

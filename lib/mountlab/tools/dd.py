@@ -190,18 +190,17 @@ class Dd(Tool):
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Rate computed from bytes and seconds: most versions print it to two or three digits only."""
-        if output.exit_status != 0:
-            raise ToolError(f"dd failed with exit status {output.exit_status}", evidence=output.stderr)
-        asked, least_s = self.space_bytes(workload), float(workload.options.get("runtime", 0))
+        self.check_exit(output, output.stderr)
+        requested, least_s = self.space_bytes(workload), float(workload.options.get("runtime", 0))
         passes = read_summaries(output.stderr) if least_s else [read_summary(output.stderr)]
-        other = [each.copied for each in passes if each.copied != asked]
+        other = [run.copied for run in passes if run.copied != requested]
         if other:
-            raise ToolError("dd did not copy what was asked", got=f"{other[0]} B", allowed=f"{asked} B")
+            raise ToolError("dd did not copy what was asked", got=f"{other[0]} B", allowed=f"{requested} B")
         # As if all passes were rounded the same way: those that take as long as each other are.
-        seconds, step_s = sum(each.seconds for each in passes), sum(each.step_s for each in passes)
+        seconds, step_s = sum(run.seconds for run in passes), sum(run.step_s for run in passes)
         if seconds < least_s * (1 - ROUNDED) - step_s / 2:
             raise ToolError("dd stopped early", got=f"{len(passes)} runs in {seconds:g} s", allowed=f"{least_s:g} s")
-        whole = Summary(asked * len(passes), seconds, step_s)
+        whole = Summary(requested * len(passes), seconds, step_s)
         return measurements(whole, str(workload.options["direction"]))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
@@ -237,14 +236,14 @@ class Summary(NamedTuple):
     """To what the seconds are rounded."""
 
 
-def measurements(said: Summary, side: str) -> list[Measurement]:
+def measurements(whole: Summary, side: str) -> list[Measurement]:
     """Return the figures of a summary; `side`: read or write, '' where a log does not tell."""
-    rate = said.copied / said.seconds
-    metric, step = f"{side}_bandwidth" if side else "bandwidth", rate * said.step_s / said.seconds
+    rate = whole.copied / whole.seconds
+    metric, step = f"{side}_bandwidth" if side else "bandwidth", rate * whole.step_s / whole.seconds
     return [
         Measurement(metric=metric, value=rate, unit="B/s", step=step),
-        Measurement(metric="elapsed", value=said.seconds, unit="s", step=said.step_s),
-        Measurement(metric="bytes", label=side, value=float(said.copied), unit="B"),
+        Measurement(metric="elapsed", value=whole.seconds, unit="s", step=whole.step_s),
+        Measurement(metric="bytes", label=side, value=float(whole.copied), unit="B"),
     ]
 
 
@@ -265,16 +264,14 @@ def read_summaries(stderr: str) -> list[Summary]:
             got=stderr.strip()[-200:] or "nothing",
             allowed="'... bytes ... copied, ... s, ...'",
         )
-    return [_shown(match) for match in matches]
-
-
-def _shown(match: re.Match[str]) -> Summary:
-    # BusyBox, which writes 'seconds', means MiB by MB; it prints microseconds.
-    rate = match["rate"] if match["word"] == "s" else ""
-    found = summary(int(match["bytes"]), match["seconds"], rate or "", match["unit"] or "")
-    if not 0 < found.seconds < math.inf:
-        raise ParseError("dd tells no time that can have passed", got=match[0], allowed="more than 0 s")
-    return found
+    summaries = []
+    for match in matches:
+        # BusyBox, which writes 'seconds', means MiB by MB; it prints microseconds.
+        rate = match["rate"] if match["word"] == "s" else ""
+        summaries.append(summary(int(match["bytes"]), match["seconds"], rate or "", match["unit"] or ""))
+        if not 0 < summaries[-1].seconds < math.inf:
+            raise ParseError("dd tells no time that can have passed", got=match[0], allowed="more than 0 s")
+    return summaries
 
 
 def summary(copied: int, seconds: str, rate: str, unit: str) -> Summary:
@@ -327,14 +324,14 @@ def _cannot_drop(program: str, options: Mapping[str, Scalar], where: str) -> Par
 
 def _check_known(name: str, value: str, text: str, where: str) -> None:
     """Raise ParameterError where the help lists no such word of `name`."""
-    words = {word for found in re.findall(rf"\b{name}=([\w|]+)", text) for word in found.split("|")}
-    known = [word for word in Dd.options[name].choices if word in words or word == "none"]
-    if value not in known:
+    words = {word for listed in re.findall(rf"\b{name}=([\w|]+)", text) for word in listed.split("|")}
+    choices = [word for word in Dd.options[name].choices if word in words or word == "none"]
+    if value not in choices:
         raise ParameterError(
             f"the box's dd, which is BusyBox's, has no such {name}",
             where=f"{where}.{name}",
             got=repr(value),
-            allowed=", ".join(known),
+            allowed=", ".join(choices),
             next_step="write one of these, or install coreutils on the box",
         )
 

@@ -118,16 +118,16 @@ class Filebench(Tool):
         else:
             texts[script] = wml.whole(_body(workload, target.seed), directory, settle, _limit(workload))
         argv = ("sh", f"{output}/{WRAPPER}", "filebench", "-f", script)
-        seed = target.seed if _varies(workload) else None
+        name, sizes = (str(workload.options.get(key, "")) for key in ("workload", "sizes"))
+        seed = target.seed if name and wml.varies(name, sizes) else None
         return Command(argv=argv, prepare=prepare, cache=cache, files=texts, seed=seed)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return the measurements. Rates are of the whole run, whose time follows from the count and the rate of its
         summary. A workload that ends by itself gives no rates: filebench looks only once a second whether it has
         ended."""
-        said = f"{output.stdout}\n{output.stderr}"
-        if output.exit_status != 0:
-            raise ToolError(f"filebench failed with exit status {output.exit_status}", evidence=said)
+        printed = f"{output.stdout}\n{output.stderr}"
+        self.check_exit(output, printed)
         report = read_report(output.stdout, output.stderr)
         text = output.files.get(SCRIPT) or _body(workload)
         kinds, fixed = wml.kinds(text), wml.is_fixed_work(text)
@@ -135,10 +135,9 @@ class Filebench(Tool):
         if fixed:
             _check_amount(workload, report)
             _check_latency(report)
-        elif report.took_s < _runtime(workload):
-            raise ToolError(
-                "filebench stopped early", got=f"{report.took_s} s", allowed=f"{_runtime(workload)} s", evidence=said
-            )
+        elif report.took_s < (asked_s := _runtime(workload)):
+            got, allowed = f"{report.took_s} s", f"{asked_s} s"
+            raise ToolError("filebench stopped early", got=got, allowed=allowed, evidence=printed)
         if SETTLED not in output.files:
             raise ToolError("filebench measured without its files being flushed before", got=f"no file {SETTLED!r}")
         return [*figures(report, fixed=fixed), *_moved(report, kinds)]
@@ -209,30 +208,16 @@ def _check_own(options: Mapping[str, Scalar], source: str, where: str) -> None:
             allowed="letters, digits, '_' and '-', such as fileserver",
         )
     if source == "wml":
-        _check_text(options, where)
-
-
-def _check_text(options: Mapping[str, Scalar], where: str) -> None:
-    text = str(options["wml"])
-    wml.read_text(text, where=f"{where}.wml")
-    own, asked = wml.run_seconds(text), options.get("runtime")
-    if own and asked and own != float(asked):
-        raise ParameterError(
-            "two run times",
-            where=f"{where}.runtime",
-            got=f"{float(asked):g} s, and `run {own}` in the text",
-            allowed="one of them",
-        )
+        text = str(options["wml"])
+        wml.read_text(text, where=f"{where}.wml")
+        in_text, beside = wml.run_seconds(text), options.get("runtime")
+        if in_text and beside and in_text != float(beside):
+            got = f"{float(beside):g} s, and `run {in_text}` in the text"
+            raise ParameterError("two run times", where=f"{where}.runtime", got=got, allowed="one of them")
 
 
 def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
     return {key: int(value) for key, value in options.items() if isinstance(value, int) and key != "space"}
-
-
-def _varies(workload: Workload) -> bool:
-    """Return whether it draws file sizes from a seed of ours."""
-    name = str(workload.options.get("workload", ""))
-    return bool(name) and wml.varies(name, str(workload.options.get("sizes", "")))
 
 
 def draws_places(workload: Workload) -> bool:
@@ -252,8 +237,8 @@ def _body(workload: Workload, seed: int | None = None) -> str:
 
 
 def _runtime(workload: Workload) -> int:
-    own = wml.run_seconds(str(workload.options.get("wml", "")))
-    return int(workload.options.get("runtime") or own or RUNTIME_S)
+    in_text = wml.run_seconds(str(workload.options.get("wml", "")))
+    return int(workload.options.get("runtime") or in_text or RUNTIME_S)
 
 
 def _limit(workload: Workload) -> int | None:
@@ -333,9 +318,9 @@ _REASONS = {
 def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> FilebenchReport:
     """Return the figures of one run of filebench 1.5. Raises ToolError with the reason where there are none, ParseError
     where they are not `whole`: without that, the summary alone is enough."""
-    said = f"{stdout}\n{stderr}"
-    if re.search(r"Run stopped early|NO VALID RESULTS", said) or "IO Summary" not in stdout:
-        _no_figures(said)
+    printed = f"{stdout}\n{stderr}"
+    if re.search(r"Run stopped early|NO VALID RESULTS", printed) or "IO Summary" not in stdout:
+        _no_figures(printed)
     lines = stdout.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
@@ -361,12 +346,14 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     return FilebenchReport(took_s=took_s, elapsed_s=elapsed, step_s=step, operations=rows, summary=total)
 
 
-def _no_figures(said: str) -> NoReturn:
+def _no_figures(printed: str) -> NoReturn:
     for pattern, what in _REASONS.items():
-        if found := re.search(pattern, said):
-            line = next((each for each in said.splitlines() if each and each in said and found[0][-20:] in each), "")
-            raise ToolError(what, got=line.strip() or "no IO Summary", allowed="an IO Summary", evidence=said)
-    raise ParseError("filebench printed no IO Summary", got=said.strip()[-200:] or "nothing", allowed="an IO Summary")
+        if reason := re.search(pattern, printed):
+            line = next((line for line in printed.splitlines() if reason[0][-20:] in line), "")
+            raise ToolError(what, got=line.strip() or "no IO Summary", allowed="an IO Summary", evidence=printed)
+    raise ParseError(
+        "filebench printed no IO Summary", got=printed.strip()[-200:] or "nothing", allowed="an IO Summary"
+    )
 
 
 def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[str]:
@@ -396,20 +383,20 @@ def _row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Oper
 
 
 def _operations(match: re.Match[str], name: str) -> Operations:
-    found = match.groupdict()
-    count = int(found["count"])
-    times = {key: float(found.get(key) or 0) / 1e3 if count else 0.0 for key in ("latency", "least", "most")}
+    printed = match.groupdict()
+    count = int(printed["count"])
+    times = {key: float(printed.get(key) or 0) / 1e3 if count else 0.0 for key in ("latency", "least", "most")}
     return Operations(
         name=name,
         count=count,
-        bandwidth=float(found["bandwidth"]) * MIB,
+        bandwidth=float(printed["bandwidth"]) * MIB,
         latency_s=times["latency"],
-        latency_step_s=last_digit(f"{found['latency']}e-3"),
+        latency_step_s=last_digit(f"{printed['latency']}e-3"),
         least_s=times["least"],
         most_s=times["most"],
-        range_step_s=last_digit(f"{found.get('least') or 0}e-3"),
-        rate=float(found["rate"]),
-        rate_step=last_digit(found["rate"]),
+        range_step_s=last_digit(f"{printed.get('least') or 0}e-3"),
+        rate=float(printed["rate"]),
+        rate_step=last_digit(printed["rate"]),
     )
 
 
@@ -437,13 +424,13 @@ def _check_amount(workload: Workload, report: FilebenchReport) -> None:
     recipe = wml.RECIPES.get(name)
     if recipe is None or not recipe.ends:
         return
-    asked = int(recipe.count.format_map(wml.amounts(name, _amounts(workload.options))))
+    requested = int(recipe.count.format_map(wml.amounts(name, _amounts(workload.options))))
     counted = next(row.count for row in report.operations if row.name == recipe.ends)
-    if counted < LATE * asked:
+    if counted < LATE * requested:
         raise ToolError(
             "filebench counted only the end of its work, since its clock starts late",
             got=f"{counted} x {recipe.ends}",
-            allowed=f"{LATE:.0%} of {asked} or more",
+            allowed=f"{LATE:.0%} of {requested} or more",
             next_step="give it more work",
         )
 

@@ -59,13 +59,13 @@ class Fio(Tool):
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
-        known = fio_help.read_help(text)
-        for job in jobs_of(options, where=where) if known else ():
+        box_help = fio_help.read_help(text)
+        for job in jobs_of(options, where=where) if box_help else ():
             given = {**dict(fio_options.arguments(job.options)), **_common(options, (), "", FILES)}
             given.pop("bs", None)  # a size that Mountlab has checked, and fio's own range is that of an int
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
-            assert known
-            fio_help.check_options(given, known, where=place)
+            assert box_help
+            fio_help.check_options(given, box_help, where=place)
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         read = read_jobs(options, where=where)
@@ -88,8 +88,8 @@ class Fio(Tool):
 
     def least_rate(self, workload: Workload) -> float:
         assert workload.search
-        own = fio_open_loop.least_rate(workload.options, workload.search.objective)
-        return max(own, math.ceil(workload.search.floor))
+        enough = fio_open_loop.least_rate(workload.options, workload.search.objective)
+        return max(enough, math.ceil(workload.search.floor))
 
     def trial_s(self, workload: Workload, rate: float) -> float:
         assert workload.search
@@ -101,21 +101,22 @@ class Fio(Tool):
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         jobs = jobs_of(workload.options)
-        cache = self.cache_of(workload)
         if target.endpoints:
             return _of_clients(workload, jobs, output, target)
         if workload.search:
             return _open_loop(workload, workload.search, jobs[0], directory, output, target)
-        invalidate = ("--invalidate=0",) if cache in ("warm", "as_is") else ()
         plain = "jobs" not in workload.options
-        base = _plain_command(jobs[0], directory, target, target.seed) if plain else ("fio", f"{output}/{JOB_FILE}")
-        common = _words(_common(workload.options, jobs, output, target)) if plain else ()
-        report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
+        if plain:
+            base = _plain_command(jobs[0], directory, target, target.seed)
+            common = _words(_common(workload.options, jobs, output, target))
+            argv = (*base, *common, *_report_words(output), *_words(_kept_pages(workload)))
+        else:
+            argv = ("fio", f"{output}/{JOB_FILE}", *_report_words(output))
         return Command(
-            argv=(*base, *common, *report, *(invalidate if plain else ())),
+            argv=argv,
             prepare=_prepare(workload, jobs, directory, output, target),
             fill=(_fill(_extent(jobs, target), directory, target),) if _reads(jobs) else (),
-            cache=cache,
+            cache=self.cache_of(workload),
             files={} if plain else _files(workload, jobs, directory, output, target),
             seed=_seed(jobs, target),
         )
@@ -131,11 +132,7 @@ class Fio(Tool):
         if workload.search:
             log = output.files.get(fio_open_loop.LOG_FILE, "")
             return fio_open_loop.parse(log, report, entries, workload.search)
-        asked = _asked(workload, entries)
-        for (job, clones), entry in zip(asked, entries, strict=True):
-            _check_echo(job, entry, report.get("global options") or {})
-            _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
-        phases = [(job.phase, job.start_s) for job, _ in asked]
+        phases = _check_entries(workload, entries, report.get("global options") or {})
         return fio_report.measurements(entries, phases=phases, disks=report.get("disk_util"))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
@@ -179,7 +176,9 @@ class Fio(Tool):
         if workload.search:
             return ("capacity",)
         patterns = {job.options["rw"] for job in jobs_of(workload.options)}
-        sides = [side for side, own in (("read", READS), ("write", WRITES)) if patterns & {*own}]
+        sides = [
+            side for side, patterns_of_side in (("read", READS), ("write", WRITES)) if patterns & {*patterns_of_side}
+        ]
         return tuple(f"{side}_bandwidth" for side in sides)
 
 
@@ -203,16 +202,15 @@ def _expected_s(job: Job) -> float:
 
 def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: Target) -> Command:
     """fio here asks fio on each client."""
-    cache = Tool.cache_of(workload)
     grouped = _grouped(workload.options)
-    common = {"group_reporting": str(int(grouped)), **({"invalidate": "0"} if cache in ("warm", "as_is") else {})}
+    common = {"group_reporting": str(int(grouped)), **_kept_pages(workload)}
     report = ("--output-format=json+", f"--output={output}/{FILE}")
     return Command(
         argv=fio_clients.ask(target.endpoints, output, fio_clients.MEASURED, *report),
         prepare=fio_clients.prepare(target.endpoints, jobs, output),
         drop=(fio_clients.ask(target.endpoints, output, fio_clients.DROP),),
         fill=(fio_clients.ask(target.endpoints, output, fio_clients.WARM),),
-        cache=cache,
+        cache=Tool.cache_of(workload),
         files=fio_clients.files(target.endpoints, jobs, output, common, grouped=grouped),
         seed=_seed(jobs, target),
     )
@@ -221,21 +219,28 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
 def _open_loop(workload: Workload, search: Search, job: Job, directory: str, output: str, target: Target) -> Command:
     """Return the command of a trial of a search. What is written over was laid out before: a file system allocates no
     block then, however many requests came earlier."""
-    cache = Tool.cache_of(workload)
     where = {**_where(directory, target), **({} if target.kind == "device" else {"filename": job.name})}
-    invalidate = {"invalidate": "0"} if cache in ("warm", "as_is") else {}
-    own = {**where, **dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, target.seed)}
-    text = fio_open_loop.job_file({**own, **invalidate}, search, target.rate or search.start, job.options, output)
-    report = ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
+    given = {**where, **dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, target.seed)}
+    given |= _kept_pages(workload)
+    text = fio_open_loop.job_file(given, search, target.rate or search.start, job.options, output)
     return Command(
-        argv=("fio", f"{output}/{JOB_FILE}", *report),
+        argv=("fio", f"{output}/{JOB_FILE}", *_report_words(output)),
         prepare=(_laid_out(job.name, int(job.options["size"]), where, fio_seeds.layout_of(target.seed)),),
         fill=(_fill(_extent((job,), target), directory, target),),
-        cache=cache,
+        cache=Tool.cache_of(workload),
         files={f"{output}/{JOB_FILE}": text},
         log=fio_open_loop.LOG_FILE,
         seed=_seed((job,), target),
     )
+
+
+def _report_words(output: str) -> tuple[str, ...]:
+    return ("--eta=never", "--output-format=json+", f"--output={output}/{FILE}")
+
+
+def _kept_pages(workload: Workload) -> dict[str, str]:
+    """Return the option that keeps fio from dropping its files from the page cache, where that is asked."""
+    return {"invalidate": "0"} if Tool.cache_of(workload) in ("warm", "as_is") else {}
 
 
 def _laid_out(name: str, size: int, where: Mapping[str, str], seed: int | None) -> tuple[str, ...]:
@@ -258,8 +263,8 @@ def _where(directory: str, target: Target) -> dict[str, str]:
 
 def _plain_command(job: Job, directory: str, target: Target, seed: int | None) -> tuple[str, ...]:
     """Return the command of a single job: it needs no job file."""
-    own = {**dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
-    return ("fio", f"--name={job.name}", *_words({**_where(directory, target), **own}))
+    given = {**dict(fio_options.arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
+    return ("fio", f"--name={job.name}", *_words({**_where(directory, target), **given}))
 
 
 def _seeded(seed: int | None) -> tuple[str, ...]:
@@ -309,9 +314,8 @@ def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: st
     """Return the job file that is run, and the one that only lays out what is to be read."""
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
-    invalidate = {"invalidate": "0"} if options.get("cache") in ("warm", "as_is") else {}
-    asked = {**where, **_common(options, jobs, output, target), **invalidate}
-    run = job_file(jobs, asked, target.seed, grouped=grouped)
+    common = {**where, **_common(options, jobs, output, target), **_kept_pages(workload)}
+    run = job_file(jobs, common, target.seed, grouped=grouped)
     files = {f"{output}/{JOB_FILE}": run}
     readers = layout_of(jobs)
     if target.kind != "files" or not readers:
@@ -340,14 +344,14 @@ def _prepare(
 
 def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...], ...]:
     options = job.options
-    own = str(options["filename"]).split(":") if "filename" in options else []
-    names = [f"{directory}/{name}" for name in own or (f"{job.name}.{clone}.0" for clone in range(job.clones))]
+    names_given = str(options["filename"]).split(":") if "filename" in options else []
+    names = [f"{directory}/{name}" for name in names_given or (f"{job.name}.{clone}.0" for clone in range(job.clones))]
     made = ("truncate", "-s", str(options["size"]), *names)
     if options["rw"] not in READS:
         return (made,)
-    shared = (f"--filename={options['filename']}",) if own else ()
+    shared = (f"--filename={options['filename']}",) if names_given else ()
     fill = ("fio", f"--name={job.name}", f"--directory={directory}", *shared, "--rw=write", f"--size={options['size']}")
-    more = (f"--numjobs={1 if own else job.clones}", "--ioengine=mmap", f"--bs={options['bs']}", *_seeded(seed))
+    more = (f"--numjobs={1 if names_given else job.clones}", "--ioengine=mmap", f"--bs={options['bs']}", *_seeded(seed))
     return made, (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 
@@ -373,36 +377,34 @@ def _read(output: ToolOutput) -> Any:
     return output.decoded[FILE]
 
 
-def _check_success(output: ToolOutput, entries: Sequence[JobEntry], said: str = "") -> None:
+def _check_success(output: ToolOutput, entries: Sequence[JobEntry], printed: str = "") -> None:
     failed = [entry["error"] for entry in entries if entry["error"]]
     if output.exit_status != 0 or failed:
         raise ToolError(
             f"fio failed with exit status {output.exit_status}, error {failed[0] if failed else 0}",
-            evidence=said + output.stderr,
+            evidence=printed + output.stderr,
         )
 
 
 def _parse_clients(workload: Workload, output: ToolOutput, report: Any) -> list[Measurement]:
     """Return the measurements of all clients. Raises where one has not done what it was asked."""
-    said = output.files[FILE].partition("\n{")[0]
-    _check_success(output, fio_report.entries(report), said)
-    found = fio_clients.by_client(report, workload.clients)
+    printed = output.files[FILE].partition("\n{")[0]
+    _check_success(output, fio_report.entries(report), printed)
+    by_client = fio_clients.by_client(report, workload.clients)
     phases: list[fio_report.Begin] = []
-    for entries in found.values():
-        asked = _asked(workload, entries)
-        phases = [(job.phase, job.start_s) for job, _ in asked]
-        for (job, clones), entry in zip(asked, entries, strict=True):
-            _check_echo(job, entry, {})
-            _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
-    fio_clients.check_sum(report, (entry for entries in found.values() for entry in entries))
-    return fio_clients.measurements(found, phases)
+    for entries in by_client.values():
+        phases = _check_entries(workload, entries, {})
+    fio_clients.check_sum(report, (entry for entries in by_client.values() for entry in entries))
+    return fio_clients.measurements(by_client, phases)
 
 
-def _asked(workload: Workload, entries: Sequence[JobEntry]) -> list[tuple[Job, int]]:
-    """For each entry of the report the job that it tells of, and how many clones of it."""
+def _check_entries(
+    workload: Workload, entries: Sequence[JobEntry], common: Mapping[str, Any]
+) -> list[fio_report.Begin]:
+    """Return when each job began. Raises where a job is not the one that was asked for, or has not done all of it."""
     jobs, grouped = jobs_of(workload.options), _grouped(workload.options)
-    asked = [pair for job in jobs for pair in ([(job, job.clones)] if grouped else [(job, 1)] * job.clones)]
-    names = [job.name for job, _ in asked]
+    requested = [pair for job in jobs for pair in ([(job, job.clones)] if grouped else [(job, 1)] * job.clones)]
+    names = [job.name for job, _ in requested]
     reported = [str(entry.get("jobname", "")) for entry in entries]
     if len(reported) != len(names) or ("jobs" in workload.options and reported != names):
         raise ParseError(
@@ -411,14 +413,17 @@ def _asked(workload: Workload, entries: Sequence[JobEntry]) -> list[tuple[Job, i
             got=f"{len(reported)} jobs: {', '.join(reported)}"[:200],
             allowed=f"{len(names)}: {', '.join(names)}"[:200],
         )
-    return asked
+    for (job, clones), entry in zip(requested, entries, strict=True):
+        _check_echo(job, entry, common)
+        _check_amount(job, clones, entry, ended_by_another=_exits(workload.options))
+    return [(job.phase, job.start_s) for job, _ in requested]
 
 
 def _check_echo(job: Job, entry: JobEntry, common: Mapping[str, Any]) -> None:
     """What fio says it was asked must be what we asked."""
     echoed = {**common, **entry["job options"]}
-    for name, asked in fio_options.arguments(job.options):
-        if name in echoed and name not in PLACES and not fio_options.same(name, asked, str(echoed[name])):
+    for name, requested in fio_options.arguments(job.options):
+        if name in echoed and name not in PLACES and not fio_options.same(name, requested, str(echoed[name])):
             raise ToolError(
                 "fio did not run what was asked",
                 where=f"{FILE}: job options.{name}",
@@ -433,15 +438,15 @@ def _check_amount(job: Job, clones: int, entry: JobEntry, *, ended_by_another: b
     if not moved:
         raise ToolError("fio moved no bytes", where=FILE, got="io_bytes 0")
     asked_s = float(job.options.get("runtime") or math.inf)
-    asked = fio_options.asked_bytes(job.options, clones)
+    requested = fio_options.asked_bytes(job.options, clones)
     steady = entry.get("steadystate")
     attained = isinstance(steady, dict) and steady.get("attained") == 1 and "steadystate" in job.options
     time_based = job.options.get("time_based")
     # What is moved during a ramp is not counted, and another job may end this one: no amount can be expected.
     is_open = ("ramp_time" in job.options and not time_based) or ended_by_another
-    if runtime_s >= 0.99 * asked_s or (moved >= asked and not time_based) or attained or is_open:
+    if runtime_s >= 0.99 * asked_s or (moved >= requested and not time_based) or attained or is_open:
         return
-    amount = f"{asked:.0f} B"
+    amount = f"{requested:.0f} B"
     raise ToolError(
         "fio stopped early",
         where=FILE,

@@ -67,25 +67,22 @@ def files(
     endpoints: Sequence[ClientEndpoint], jobs: tuple[Job, ...], output: str, common: Mapping[str, str], *, grouped: bool
 ) -> dict[str, str]:
     """Return the job files of every client: what is run, what only lays out its files, what sees to its page cache."""
-    found = {}
+    texts = {}
     for endpoint in endpoints:
-        own = {**common, "directory": endpoint.directory, "unique_filename": "0"}
-        found[_file(endpoint, output, MEASURED)] = client_job_file(jobs, own, endpoint.seed, grouped=grouped)
+        options = {**common, "directory": endpoint.directory, "unique_filename": "0"}
+        texts[_file(endpoint, output, MEASURED)] = client_job_file(jobs, options, endpoint.seed, grouped=grouped)
         if readers := layout_of(jobs):
-            layout, seed = {**own, "create_only": "1"}, fio_seeds.layout_of(endpoint.seed)
-            found[_file(endpoint, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
+            layout, seed = {**options, "create_only": "1"}, fio_seeds.layout_of(endpoint.seed)
+            texts[_file(endpoint, output, LAYOUT)] = client_job_file(readers, layout, seed, grouped=grouped)
         for script in (DROP, WARM):
-            found[_file(endpoint, output, script)] = _by_script(script, endpoint.directory)
-    return found
+            # A job that does nothing but what a script does before it.
+            job = f"[{script}]\nioengine=null\nrw=read\nsize=4096\nexec_prerun=sh ./{script} {endpoint.directory}\n"
+            texts[_file(endpoint, output, script)] = job
+    return texts
 
 
 def _file(endpoint: ClientEndpoint, output: str, kind: str) -> str:
     return f"{output}/{endpoint.client}-{kind}.fio"
-
-
-def _by_script(script: str, directory: str) -> str:
-    """Return a job that does nothing but what a script does before it."""
-    return f"[{script}]\nioengine=null\nrw=read\nsize=4096\nexec_prerun=sh ./{script} {directory}\n"
 
 
 # --- what came back ---------------------------------------------------------------------------------------------------
@@ -93,18 +90,18 @@ def _by_script(script: str, directory: str) -> str:
 
 def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[JobEntry]]:
     """Client to its entries of a report. Raises ToolError where one says nothing, or an unknown one says something."""
-    found: dict[str, list[JobEntry]] = {client: [] for client in clients}
+    entries_of: dict[str, list[JobEntry]] = {client: [] for client in clients}
     for entry in fio_report.entries(report):
         client = fio_report.client_of(entry)
-        if client not in found:
+        if client not in entries_of:
             raise ToolError(
                 "fio reports on a client that was not asked",
                 where=FILE,
                 got=repr(client)[:60],
                 allowed=", ".join(clients),
             )
-        found[client].append(entry)
-    silent = [client for client, entries in found.items() if not entries]
+        entries_of[client].append(entry)
+    silent = [client for client, entries in entries_of.items() if not entries]
     if silent:
         raise ToolError(
             f"not all clients did their part: there are no figures of {', '.join(silent)}",
@@ -112,31 +109,31 @@ def by_client(report: Any, clients: Sequence[str]) -> dict[str, list[JobEntry]]:
             got=f"figures of {len(clients) - len(silent)} clients",
             allowed=f"of all {len(clients)}",
         )
-    return found
+    return entries_of
 
 
 def check_sum(report: Any, entries: Iterable[JobEntry]) -> None:
     """Raise ToolError where fio's own sum over its clients is not the sum of its reports on each."""
     whole = fio_report.all_clients(report)
-    own = sum(fio_report.moved(entry) for entry in entries)
-    if whole is not None and fio_report.moved(whole) != own:
+    total = sum(fio_report.moved(entry) for entry in entries)
+    if whole is not None and fio_report.moved(whole) != total:
         raise ToolError(
             "fio's figures of its clients do not add up",
             where=f"{FILE}: {fio_report.ALL_CLIENTS}",
             got=f"{fio_report.moved(whole):.0f} B",
-            allowed=f"{own:.0f} B",
+            allowed=f"{total:.0f} B",
         )
 
 
-def measurements(found: Mapping[str, Sequence[JobEntry]], phases: Sequence[fio_report.Begin]) -> list[Measurement]:
+def measurements(entries_of: Mapping[str, Sequence[JobEntry]], phases: Sequence[fio_report.Begin]) -> list[Measurement]:
     """Return every figure of all clients together; of each client, under its name; and of each job, where there are
     several, over all clients, under the name of the job. Amounts are added up over the time of the slowest, percentiles
     are those of the merged histograms."""
-    every = [entry for entries in found.values() for entry in entries]
-    rows = fio_report.together(every, list(phases) * len(found))
-    for client, entries in found.items() if len(found) > 1 else ():
+    all_entries = [entry for entries in entries_of.values() for entry in entries]
+    rows = fio_report.together(all_entries, list(phases) * len(entries_of))
+    for client, entries in entries_of.items() if len(entries_of) > 1 else ():
         rows += fio_report.labelled(fio_report.together(entries, phases), client)
     if len(phases) > 1:
-        for label, *same in zip(fio_report.labels(next(iter(found.values()))), *found.values(), strict=True):
+        for label, *same in zip(fio_report.labels(next(iter(entries_of.values()))), *entries_of.values(), strict=True):
             rows += fio_report.labelled(fio_report.together(same, [fio_report.AT_ONCE] * len(same)), f"job {label}")
     return rows

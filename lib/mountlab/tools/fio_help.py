@@ -53,7 +53,7 @@ def read_help(text: str) -> Help | None:
     names = _listed(listing)
     if len(names) < FEWEST:
         return None
-    described = {name: _known(body.splitlines()) for kind, name, body in named if kind == "option"}
+    described = {name: _option(body.splitlines()) for kind, name, body in named if kind == "option"}
     return Help(names, described, {name: _listed(body) for kind, name, body in named if kind == "engine"})
 
 
@@ -61,26 +61,26 @@ def _listed(text: str) -> frozenset[str]:
     return frozenset(match[1] for line in text.splitlines() if (match := _LISTED.match(line)))
 
 
-def _known(lines: list[str]) -> OptionHelp:
+def _option(lines: list[str]) -> OptionHelp:
     attributes = {match[1]: match[2] for line in lines if (match := _FACT.match(line))}
     bounds = {match[1]: int(match[2]) for match in _RANGE.finditer(attributes.get("range", ""))}
     low, high = bounds.get("min"), bounds.get("max")
     first = attributes.get("valid values", "").split()[:1]
     values = (*first, *(match[1] for line in lines if (match := _VALUE.match(line))))
-    # An upper bound that does not fit fio's attributes number is printed as -1.
+    # An upper bound that does not fit fio's own number is printed as -1.
     return OptionHelp(
         attributes.get("type", ""), values, low, high if high is not None and high >= (low or 0) else None
     )
 
 
-def check_options(options: Mapping[str, str], known: Help, *, where: str) -> None:
+def check_options(options: Mapping[str, str], box_help: Help, *, where: str) -> None:
     """Raise ParameterError for an option that this fio does not have, or a value beyond what it says."""
     engine = options.get("ioengine", "psync")
-    names = known.names | known.engines.get(engine, frozenset())
+    names = box_help.names | box_help.engines.get(engine, frozenset())
     for name, value in options.items():
         place = f"{where}.{name}"
         if name not in names:
-            elsewhere = [other for other, own in known.engines.items() if name in own]
+            elsewhere = [other for other, added in box_help.engines.items() if name in added]
             raise ParameterError(
                 "the box's fio has no such option" + (f" with ioengine {engine}" if elsewhere else ""),
                 where=place,
@@ -88,30 +88,30 @@ def check_options(options: Mapping[str, str], known: Help, *, where: str) -> Non
                 allowed=f"with ioengine {', '.join(elsewhere)}" if elsewhere else "what `fio --cmdhelp` lists",
                 next_step=did_you_mean(name, sorted(names)),
             )
-        if name in known.described:
-            _check_value(value, known.described[name], place)
+        if name in box_help.described:
+            _check_value(value, box_help.described[name], place)
 
 
-def _check_value(value: str, known: OptionHelp, place: str) -> None:
-    if _NUMBER_TYPE.match(known.type) and value not in known.values and not numbers(value):
+def _check_value(value: str, option: OptionHelp, place: str) -> None:
+    if _NUMBER_TYPE.match(option.type) and value not in option.values and not numbers(value):
         raise ParameterError(
             "the box's fio takes a number here",
             where=place,
             got=repr(value),
-            allowed="0 or 1" if "boolean" in known.type else "a whole number, as 100 or 4k",
+            allowed="0 or 1" if "boolean" in option.type else "a whole number, as 100 or 4k",
         )
-    if known.values and not known.type.startswith(("integer", "boolean")):
+    if option.values and not option.type.startswith(("integer", "boolean")):
         word = re.split(r"[:,]", value)[0]
-        if word not in known.values:
+        if word not in option.values:
             raise ParameterError(
                 "the box's fio does not take this value",
                 where=place,
                 got=repr(value),
-                allowed=", ".join(known.values),
-                next_step=did_you_mean(word, known.values),
+                allowed=", ".join(option.values),
+                next_step=did_you_mean(word, option.values),
             )
     number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else None
-    low, high = known.low, known.high
+    low, high = option.low, option.high
     if number is not None and ((low is not None and number < low) or (high is not None and number > high)):
         bounds = f"from {low} on" if high is None else f"from {low or 0} to {high}"
         raise ParameterError("beyond what the box's fio takes", where=place, got=value, allowed=bounds)

@@ -103,13 +103,17 @@ def read_jobs(
 ) -> JobText:
     """Return the jobs of a workload, what is changed of its text, and what is wrong with it. `values`: of the variables
     in the text, beside those that the workload has. `usual_size`: bytes of a job for which no size is given."""
-    own = {name: value for name, value in options.items() if name not in BESIDE}
+    beside = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
         problems = unused_variables(json.loads(str(options.get("variables", "{}"))), "", f"{where}.variables")
-        return JobText((Job(OWN_NAME, own),), (), tuple(problems))
+        return JobText((Job(OWN_NAME, beside),), (), tuple(problems))
     given = json.loads(str(options.get("variables", "{}")))
-    reader = _Reader(own, f"{where}.jobs", {**_texts(given), **(values or {})}, usual_size)
-    _check_plain(own, where)
+    for name, value in beside.items():
+        if "$" in str(value):  # in a job file fio fills in what stands after '$', and has a shell compute with it
+            got, allowed = repr(value)[:60], "text without '$'"
+            raise ParameterError("not a value for a job file", where=f"{where}.{name}", got=got, allowed=allowed)
+    texts = {name: str(value) for name, value in given.items()}
+    reader = _Reader(beside, f"{where}.jobs", {**texts, **(values or {})}, usual_size)
     reader.read(str(options["jobs"]))
     reader.problems += unused_variables(given, str(options["jobs"]), f"{where}.variables")
     if not reader.jobs and not reader.problems:
@@ -132,19 +136,6 @@ def with_origins(changes: Iterable[JobChange], text: str) -> tuple[JobChange, ..
     """Return changes with the places of the files that were included in the text."""
     places = origins(text)
     return tuple(replace(change, origin=places.get(change.line, "")) for change in changes)
-
-
-def _texts(values: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items()}
-
-
-def _check_plain(own: Mapping[str, Scalar], where: str) -> None:
-    """In a job file fio fills in what stands after '$', and has a shell compute with it."""
-    for name, value in own.items():
-        if "$" in str(value):
-            raise ParameterError(
-                "not a value for a job file", where=f"{where}.{name}", got=repr(value)[:60], allowed="text without '$'"
-            )
 
 
 @dataclass
@@ -258,34 +249,34 @@ class _Reader:
 
     def _complete(self, line: JobLine) -> None:
         """Give a job what fio takes where nothing is said, and a size."""
-        own = self.current
-        if "rw" not in own:
-            own["rw"] = "read"
+        options = self.current
+        if "rw" not in options:
+            options["rw"] = "read"
             self._add(line, "rw=read", "what fio does where nothing is said")
-        if own.get("time_based") and not own.get("runtime"):
+        if options.get("time_based") and not options.get("runtime"):
             self._change(line, "time_based", 0, "fio ignores time_based where no runtime is given")
         self._complete_sizes(line)
-        if own["rw"] in WRITES and own.get("refill_buffers") and not self.given.intersection(_DATA):
+        if options["rw"] in WRITES and options.get("refill_buffers") and not self.given.intersection(_DATA):
             self._add(line, "refill_buffers=1", "new data for each write, unless the file says what data")
         elif self.given.intersection(_DATA) and "refill_buffers" not in self.given:
-            own.pop("refill_buffers", None)
+            options.pop("refill_buffers", None)
 
     def _complete_sizes(self, line: JobLine) -> None:
-        own, whole = self.current, int(self.beside.get("size", self.usual_size))
-        proposes = "size" not in self.beside and "filesize" not in own and self.usual_size == USUAL_SIZE
-        if "filesize" in own:
-            whole = int(str(own["filesize"]).rpartition("-")[2]) * file_count(own)
-        asked = {name: value for name, value in own.items() if name != "size" or name in self.given}
-        for name, part in parts_of(asked, whole).items():
+        options, whole = self.current, int(self.beside.get("size", self.usual_size))
+        proposes = "size" not in self.beside and "filesize" not in options and self.usual_size == USUAL_SIZE
+        if "filesize" in options:
+            whole = int(str(options["filesize"]).rpartition("-")[2]) * file_count(options)
+        requested = {name: value for name, value in options.items() if name != "size" or name in self.given}
+        for name, part in parts_of(requested, whole).items():
             self._change(line, name, part.size, part.why, proposes=proposes)
-        if "filesize" in own and SHARE.fullmatch(str(asked.get("size", ""))):
-            end = int(own.get("offset", 0)) + int(own["size"]) // file_count(own)
+        if "filesize" in options and SHARE.fullmatch(str(requested.get("size", ""))):
+            end = int(options.get("offset", 0)) + int(options["size"]) // file_count(options)
             self._change(line, "filesize", end, "the part of it that fio uses")
-        if "size" not in own and "filesize" in own:
-            own["size"] = whole
-            self._add(line, f"size={own['size']}", "all files of it")
-        elif "size" not in own:
-            own["size"] = self.usual_size
+        if "size" not in options and "filesize" in options:
+            options["size"] = whole
+            self._add(line, f"size={options['size']}", "all files of it")
+        elif "size" not in options:
+            options["size"] = self.usual_size
             why = "the file names no size, as for a whole device: give one beside `jobs`"
             self._add(line, f"size={self.usual_size}", why, proposes=proposes)
 
@@ -312,14 +303,14 @@ def _text(value: Scalar) -> str:
     return f"{value:.0f}s" if value.is_integer() else f"{round(value * 1e6)}us"
 
 
-def _check_once(key: str, value: Scalar, own: Mapping[str, Scalar], place: str) -> None:
+def _check_once(key: str, value: Scalar, beside: Mapping[str, Scalar], place: str) -> None:
     """An option of the sweep that the text sets again would not be in effect."""
-    if key in own and own[key] not in (OPTIONS[key].default if key in OPTIONS else None, value):
+    if key in beside and beside[key] not in (OPTIONS[key].default if key in OPTIONS else None, value):
         raise ParameterError(
             "an option is given both in the job file and beside it",
             where=place,
             got=f"{key}={value}",
-            allowed=f"in one place only; beside it stands {own[key]}",
+            allowed=f"in one place only; beside it stands {beside[key]}",
         )
 
 
@@ -329,13 +320,12 @@ def change_words(changes: Iterable[JobChange], *, most: int | None = _MOST_SHOWN
     by_reason: dict[str, dict[str, list[str]]] = {}
     for change in changes:
         by_reason.setdefault(change.why, {}).setdefault(change.words, []).append(change.place)
-    return [_sentence(why, lines, most) for why, lines in by_reason.items()]
-
-
-def _sentence(why: str, lines: Mapping[str, list[str]], most: int | None) -> str:
-    words = [f"{'lines' if len(places) > 1 else 'line'} {', '.join(places)}: {text}" for text, places in lines.items()]
-    left = sum(map(len, [*lines.values()][most:])) if most is not None else 0
-    return "; ".join(words[:most]) + (f"; and {counted(left, 'more line')}" if left else "") + f": {why}"
+    sentences = []
+    for why, lines in by_reason.items():
+        words = [f"line{'s' * (len(places) > 1)} {', '.join(places)}: {text}" for text, places in lines.items()]
+        left = sum(map(len, [*lines.values()][most:])) if most is not None else 0
+        sentences.append("; ".join(words[:most]) + (f"; and {counted(left, 'more line')}" if left else "") + f": {why}")
+    return sentences
 
 
 def takes_usual_size(changes: Iterable[JobChange]) -> bool:
@@ -424,11 +414,11 @@ def _files_of(job: Job, clone: int) -> Iterator[tuple[str, int]]:
 def layout_of(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Return the jobs that read, as what lays out their files takes them: none waits for another."""
     readers = (job for job in jobs if job.options["rw"] in READS)
-    return tuple(replace(job, options=_without(job.options, ("wait_for", "startdelay"))) for job in readers)
-
-
-def _without(options: Mapping[str, Scalar], names: tuple[str, ...]) -> dict[str, Scalar]:
-    return {name: value for name, value in options.items() if name not in names}
+    waits = ("wait_for", "startdelay")
+    return tuple(
+        replace(job, options={name: value for name, value in job.options.items() if name not in waits})
+        for job in readers
+    )
 
 
 def job_file(jobs: tuple[Job, ...], common: Mapping[str, str], seed: int | None, *, grouped: bool) -> str:
@@ -450,8 +440,8 @@ def _job_lines(
         yield f"[{job.name}]"
         if grouped and number:
             yield "new_group=1"
-        own = {**dict(arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
+        options = {**dict(arguments(job.options)), **fio_seeds.arguments(job.options, seed)}
         if "filename" in common:  # a device, with the place at which it may be touched
-            own = {name: value for name, value in own.items() if name not in ("filename", "filename_format")}
-            own |= {"offset": str(int(common["offset"]) + int(own["offset"]))} if "offset" in own else {}
-        yield from (f"{name}={value}" for name, value in {**(common if whole else {}), **own}.items())
+            options = {name: value for name, value in options.items() if name not in ("filename", "filename_format")}
+            options |= {"offset": str(int(common["offset"]) + int(options["offset"]))} if "offset" in options else {}
+        yield from (f"{name}={value}" for name, value in {**(common if whole else {}), **options}.items())

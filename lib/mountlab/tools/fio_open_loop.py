@@ -101,11 +101,11 @@ def _rarest(options: Mapping[str, Scalar], objective: Objective) -> float:
     return min(max({"read": reads, "write": 100 - reads}[name], 1) for name in objective.of) / 100
 
 
-def spread_s(asked: Mapping[str, tuple[float, int]]) -> float:
+def spread_s(driven: Mapping[str, tuple[float, int]]) -> float:
     """Return inside which time the threads of a trial begin, in whole ms: so long that the first requests of all of
-    them are no more than those that are missing meanwhile, since half of the threads have not begun. `asked`: direction
-    to requests per second and threads."""
-    return min(SPREAD_S, math.ceil(2e3 * max(count / rate for rate, count in asked.values())) / 1e3)
+    them are no more than those that are missing meanwhile, since half of the threads have not begun. `driven`:
+    direction to requests per second and threads."""
+    return min(SPREAD_S, math.ceil(2e3 * max(count / rate for rate, count in driven.values())) / 1e3)
 
 
 def settle_s(counted: float, spread: float = SPREAD_S) -> float:
@@ -160,9 +160,9 @@ def job_file(given: Mapping[str, str], search: Search, rate: float, options: Map
     }
     lines = ["[global]", *(f"{name}={value}" for name, value in common.items())]
     for direction, (share, count) in driven.items():
-        for clones, each in _shared(share, count):
-            lines += [f"[{direction}-{each}]", "new_group=1", f"rw=rand{direction}"]
-            lines += [f"numjobs={clones}", f"rate_iops={each}"]
+        for clones, per_thread in _shared(share, count):
+            lines += [f"[{direction}-{per_thread}]", "new_group=1", f"rw=rand{direction}"]
+            lines += [f"numjobs={clones}", f"rate_iops={per_thread}"]
     return "\n".join(lines) + "\n"
 
 
@@ -178,15 +178,15 @@ def _directions(rate: float, options: Mapping[str, Scalar]) -> dict[str, int]:
 
 def _shared(rate: int, count: int) -> list[tuple[int, int]]:
     """Return how many threads have which rate: whole numbers, since fio's rates are, with the sum that is asked."""
-    each, more = divmod(rate, count)
-    return [(clones, per) for clones, per in ((more, each + 1), (count - more, each)) if clones]
+    least, more = divmod(rate, count)
+    return [(clones, per) for clones, per in ((more, least + 1), (count - more, least)) if clones]
 
 
 # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def arrivals(log: str, asked: Mapping[str, tuple[float, int]], settle: float, runtime_s: float) -> dict[str, Arrivals]:
-    """Return the requests of each direction from fio's log of every latency. `asked`: direction to requests per second
+def arrivals(log: str, driven: Mapping[str, tuple[float, int]], settle: float, runtime_s: float) -> dict[str, Arrivals]:
+    """Return the requests of each direction from fio's log of every latency. `driven`: direction to requests per second
     and threads. Threads stand one after another in the log, each in the order of its own time."""
     if not log.strip():
         raise ToolError("fio issued no request", where=LOG_FILE, got="an empty log")
@@ -196,33 +196,33 @@ def arrivals(log: str, asked: Mapping[str, tuple[float, int]], settle: float, ru
         raise ParseError("fio's log of latencies cannot be read", where=LOG_FILE, got=str(error)[:80]) from error
     begin = float((rows[:, 0] - rows[:, 1] / 1e6).min()) + 1e3 * settle
     names = {"read": 0, "write": 1}
-    found = {}
-    for name, (rate, count) in asked.items():
+    by_direction = {}
+    for name, (rate, count) in driven.items():
         end, latency, _ = rows[rows[:, 2] == names[name]].T
-        found[name] = Arrivals.of(end, latency, rate, count, begin, runtime_s)
-    return found
+        by_direction[name] = Arrivals.of(end, latency, rate, count, begin, runtime_s)
+    return by_direction
 
 
-def measurements(found: Mapping[str, Arrivals], objective: Objective) -> list[Measurement]:
+def measurements(by_direction: Mapping[str, Arrivals], objective: Objective) -> list[Measurement]:
     """Return the figures of a trial. `objective_used` is missing where the schedule was not kept so closely that it is
     known whether the objective held: the largest ratio of a percentile to its limit."""
     rows = [
-        _rate("asked_rate", sum(each.asked for each in found.values())),
-        _rate("arrival_rate", sum(len(each.latency) / each.seconds for each in found.values())),
-        _rate("completion_rate", sum(each.completed for each in found.values())),
+        _rate("asked_rate", sum(arrived.asked for arrived in by_direction.values())),
+        _rate("arrival_rate", sum(len(arrived.latency) / arrived.seconds for arrived in by_direction.values())),
+        _rate("completion_rate", sum(arrived.completed for arrived in by_direction.values())),
     ]
     latest = max(
-        max(float(each.lateness.max(initial=0.0)), float(each.waiting.max(initial=0.0)), each.stall)
-        for each in found.values()
+        max(float(arrived.lateness.max(initial=0.0)), float(arrived.waiting.max(initial=0.0)), arrived.stall)
+        for arrived in by_direction.values()
     )
     rows.append(Measurement(metric="largest_lateness", value=latest, unit="s"))
-    for name, each in found.items():
+    for name, arrived in by_direction.items():
         rows += [
             Measurement(metric=f"{name}_latency_{part}", value=value, unit="s")
-            for part, value in _percentiles(name, each).items()
+            for part, value in _percentiles(name, arrived).items()
         ]
     used = [
-        _used(found[name], name, part, limit) if name in found else None
+        _used(by_direction[name], name, part, limit) if name in by_direction else None
         for name in objective.of
         for part, limit in objective.limits.items()
     ]
@@ -236,22 +236,22 @@ def _rate(metric: str, value: float) -> Measurement:
     return Measurement(metric=metric, value=value, unit="1/s")
 
 
-def _percentiles(name: str, each: Arrivals) -> dict[str, float]:
-    count = each.due
+def _percentiles(name: str, arrived: Arrivals) -> dict[str, float]:
+    count = arrived.due
     wanted = {metric.rpartition("latency_")[2]: percent for metric, percent in PERCENT_OF.items()
               if metric.startswith(f"{name}_latency_")}  # fmt: skip
     enough = {part: percent for part, percent in wanted.items() if count * (1 - percent / 100) >= 1}
-    return {part: each.percentile(percent) for part, percent in enough.items()}
+    return {part: arrived.percentile(percent) for part, percent in enough.items()}
 
 
-def _used(each: Arrivals, name: str, part: str, limit: float) -> float | None:
+def _used(arrived: Arrivals, name: str, part: str, limit: float) -> float | None:
     """Return a percentile as a share of its limit; None where it is not known on which side of it. More than 1 if, and
     only if, more requests were late than may be."""
     percent = PERCENT_OF[f"{name}_latency_{part}"]
-    held = each.holds(percent, limit)
+    held = arrived.holds(percent, limit)
     if held is None:
         return None
-    share = each.percentile(percent) / limit
+    share = arrived.percentile(percent) / limit
     return min(share, 1.0) if held else max(share, math.nextafter(1, 2))
 
 
@@ -260,19 +260,19 @@ def parse(
 ) -> list[Measurement]:
     """Return the figures of a trial from its log, and what fio says that it was asked, job by job."""
     spread, counted = _times(report)
-    found = arrivals(log, _asked(entries), settle_s(counted, spread), counted)
-    return measurements(found, search.objective)
+    by_direction = arrivals(log, _echoed_rates(entries), settle_s(counted, spread), counted)
+    return measurements(by_direction, search.objective)
 
 
 def _times(report: Mapping[str, Any]) -> tuple[float, float]:
     """Return inside which time threads began, and how long requests counted, from what fio says that it was asked."""
-    said = {name: str((report.get("global options") or {}).get(name, "")) for name in ("startdelay", "runtime")}
-    delay, runtime = re.fullmatch(r"0-(\d+)(m?s)", said["startdelay"]), re.fullmatch(r"(\d+)us", said["runtime"])
+    echoed = {name: str((report.get("global options") or {}).get(name, "")) for name in ("startdelay", "runtime")}
+    delay, runtime = re.fullmatch(r"0-(\d+)(m?s)", echoed["startdelay"]), re.fullmatch(r"(\d+)us", echoed["runtime"])
     if not delay or not runtime:
         raise ParseError(
             "fio does not say when its threads were to begin, and for how long to run",
             where="fio.json: global options",
-            got=str(said)[:80],
+            got=str(echoed)[:80],
             allowed="startdelay as 0-240ms, runtime as 8000000us",
         )
     spread = int(delay[1]) / (1e3 if delay[2] == "ms" else 1)
@@ -280,18 +280,18 @@ def _times(report: Mapping[str, Any]) -> tuple[float, float]:
     return spread, min(arriving - SETTLE_S, arriving / (1 + SETTLE_SHARE))
 
 
-def _asked(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
+def _echoed_rates(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, int]]:
     """Return direction to requests per second and threads, from what fio says that each group of threads was asked."""
-    asked: dict[str, tuple[float, int]] = {}
+    driven: dict[str, tuple[float, int]] = {}
     for number, entry in enumerate(entries):
         options = entry["job options"]
         try:
             name, clones = str(options["rw"]).removeprefix("rand"), int(options["numjobs"])
-            rate, count = asked.get(name, (0.0, 0))
-            asked[name] = (rate + clones * float(options["rate_iops"]), count + clones)
+            rate, count = driven.get(name, (0.0, 0))
+            driven[name] = (rate + clones * float(options["rate_iops"]), count + clones)
         except (KeyError, ValueError) as error:
             place = f"fio.json: jobs[{number}].job options"
             raise ParseError("fio does not say which rate it was asked for", where=place, got=str(error)) from error
-    if not {*asked} <= {"read", "write"} or any(rate <= 0 or count <= 0 for rate, count in asked.values()):
-        raise ParseError("fio was not asked for requests at a rate", where="fio.json", got=str(asked)[:80])
-    return asked
+    if not {*driven} <= {"read", "write"} or any(rate <= 0 or count <= 0 for rate, count in driven.values()):
+        raise ParseError("fio was not asked for requests at a rate", where="fio.json", got=str(driven)[:80])
+    return driven

@@ -192,9 +192,9 @@ def _argument(name: str, value: Scalar) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def same(name: str, asked: str, echoed: str) -> bool:
+def same(name: str, requested: str, echoed: str) -> bool:
     """Return whether two texts mean the same value to fio: 4k and 4096, 2 and 2000000us, 1 and no value."""
-    return asked == echoed or _meaning(name, asked) == _meaning(name, echoed)
+    return requested == echoed or _meaning(name, requested) == _meaning(name, echoed)
 
 
 def _meaning(name: str, text: str) -> object:
@@ -207,8 +207,8 @@ def blocks(options: Mapping[str, Scalar]) -> tuple[int, int]:
     mix = _mix(options)
     text = f"{mix},{options['bs']}" if _leaves_sizes(mix) else mix
     sizes = [fio_bytes(word.partition("/")[0]) for word in re.split(r"[,:-]", text)]
-    known = [size for size in sizes if size] or [int(fio_bytes(str(options["bs"])) or 1)]
-    return min(known), max(known)
+    sizes_given = [size for size in sizes if size] or [int(fio_bytes(str(options["bs"])) or 1)]
+    return min(sizes_given), max(sizes_given)
 
 
 def check_job(options: Mapping[str, Scalar], *, where: str) -> None:
@@ -260,12 +260,12 @@ def _check_option(name: str, value: Scalar, where: str) -> None:
 
 def _check_units(name: str, value: Scalar, where: str) -> None:
     """Raise ParameterError for a size that fio itself would read as something else than Mountlab."""
-    found = re.search(r"\d+[kmgtp]ib\b", value, re.IGNORECASE) if isinstance(value, str) else None
-    if found and re.fullmatch(r"[\w.:,/%-]+", str(value)):
+    size = re.search(r"\d+[kmgtp]ib\b", value, re.IGNORECASE) if isinstance(value, str) else None
+    if size and re.fullmatch(r"[\w.:,/%-]+", str(value)):
         raise ParameterError(
             f"fio reads the sizes of {name} by units of its own",
             where=where,
-            got=found[0],
+            got=size[0],
             allowed="4k for 4096 bytes: 4KiB is 4000 bytes to fio",
             next_step="write it as fio means it, or in bytes",
         )
@@ -281,14 +281,14 @@ def _check_split(text: str, where: str) -> None:
             got=repr(text),
             allowed="SIZE/PERCENT with ':' between, such as 4k/60:64k/40; with ',' for reads, writes and trims",
         )
-    for each in filter(None, directions):
-        parts = [part.partition("/") for part in each.split(":")]
+    for mix in filter(None, directions):
+        parts = [part.partition("/") for part in mix.split(":")]
         total = sum(int(share or 0) for _, _, share in parts)
         if total > 100 or not all(fio_bytes(size) for size, _, _ in parts):
             raise ParameterError(
                 "a mix of block sizes that cannot be",
                 where=where,
-                got=f"{each}: {total} %",
+                got=f"{mix}: {total} %",
                 allowed="sizes above 0, and shares of 100 % or less together",
             )
 
@@ -316,9 +316,9 @@ def _check_name(name: str, value: Scalar, where: str) -> None:
 
 def _check_whole(name: str, where: str) -> None:
     """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
-    known = (*OPTIONS, *RESERVED, *_WHOLE)
-    longer = [other for other in known if other.startswith(name)]
-    if name not in known and longer:
+    names = (*OPTIONS, *RESERVED, *_WHOLE)
+    longer = [other for other in names if other.startswith(name)]
+    if name not in names and longer:
         raise ParameterError(
             "a shortened option of fio's",
             where=where,
@@ -348,12 +348,14 @@ def asked_bytes(options: Mapping[str, Scalar], clones: int) -> float:
     files = file_count(options)
     least = fio_bytes(str(options.get("filesize", "")).partition("-")[0])
     size = int(options["size"]) if least is None else min(int(options["size"]), least * files)
-    each = int(options.get("io_size") or size) // files
+    per_file = int(options.get("io_size") or size) // files
     in_order = not str(options.get("rw", "")).startswith("rand")
     hole = (fio_bytes(str(options.get("rw_count", 0))) or 0) if in_order else 0
     # fio gives every file the same whole number of blocks, and may end with the first pass where it leaves holes. Of
     # mixed sizes the last one may not fit any more; of two sizes of `bs` at random that may be the first one.
-    whole = max(each // (largest + hole) * smallest if hole or smallest == largest else each - largest, smallest)
+    whole = max(
+        per_file // (largest + hole) * smallest if hole or smallest == largest else per_file - largest, smallest
+    )
     if smallest != largest and not in_order and _leaves_sizes(_mix(options)):
         whole = smallest
     total = whole * files * _whole(options, "loops")

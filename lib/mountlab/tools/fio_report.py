@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeGuard
 
 from mountlab.core.errors import ParseError
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import Step
@@ -83,8 +84,8 @@ def entries(report: Any) -> list[JobEntry]:
 def _each_client(report: Any) -> list[Any]:
     """Return the entries of a report on clients, without their sum. One with global options only has none."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
-    own = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
-    return [{"job options": {}, **job} if isinstance(job, dict) else job for job in own]
+    entries = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
+    return [{"job options": {}, **job} if isinstance(job, dict) else job for job in entries]
 
 
 def all_clients(report: Any) -> JobEntry | None:
@@ -170,10 +171,10 @@ def measurements(
     if len(jobs) == 1:
         return [*_rows(jobs[0]), *_disk_rows(disks)]
     groups = {str(job.get("groupid")) for job in jobs}
-    known = [AT_ONCE] * len(jobs) if phases is None and len(groups) == 1 else phases
-    whole = together(jobs, known) if known is not None else list(_amounts(jobs))
-    each = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
-    return [*whole, *each, *_disk_rows(disks)]
+    begins = [AT_ONCE] * len(jobs) if phases is None and len(groups) == 1 else phases
+    whole = together(jobs, begins) if begins is not None else list(_amounts(jobs))
+    by_job = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
+    return [*whole, *by_job, *_disk_rows(disks)]
 
 
 def _amounts(jobs: Sequence[JobEntry]) -> Iterator[Measurement]:
@@ -195,15 +196,15 @@ def undirected(rows: Sequence[Measurement]) -> list[Measurement | None]:
     """Return figures by their names in METRICS: one of all I/Os together has no direction. None in the place of one
     that has no metric, and of bytes that are beside it by direction."""
     split = any(row.metric == "bytes" and row.label in SIDES for row in rows)
-    return [_undirected(row, split) for row in rows]
-
-
-def _undirected(row: Measurement, split: bool) -> Measurement | None:
-    if row.metric == "bytes" and row.label == MIXED:
-        return None if split else replace(row, label="")
-    if row.metric.startswith(f"{MIXED}_"):
-        return replace(row, metric=UNDIRECTED[row.metric]) if row.metric in UNDIRECTED else None
-    return row
+    renamed: list[Measurement | None] = []
+    for row in rows:
+        if row.metric == "bytes" and row.label == MIXED:
+            renamed.append(None if split else replace(row, label=""))
+        elif row.metric.startswith(f"{MIXED}_"):
+            renamed.append(replace(row, metric=UNDIRECTED[row.metric]) if row.metric in UNDIRECTED else None)
+        else:
+            renamed.append(row)
+    return renamed
 
 
 def labelled(rows: Sequence[Measurement], label: str) -> list[Measurement]:
@@ -222,11 +223,11 @@ def labels(jobs: Sequence[JobEntry]) -> list[str]:
     """Return the names of the jobs, with the client where it is of several; clones are numbered as their files."""
     names = [f"{client_of(job)} {job.get('jobname', '')}".strip()[:60] or "job" for job in jobs]
     seen: dict[str, int] = {}
-    found = []
+    labels_of_jobs = []
     for name in names:
-        found.append(f"{name}.{seen.get(name, 0)}" if names.count(name) > 1 else name)
+        labels_of_jobs.append(f"{name}.{seen.get(name, 0)}" if names.count(name) > 1 else name)
         seen[name] = seen.get(name, 0) + 1
-    return found
+    return labels_of_jobs
 
 
 def over_phases(phases: Sequence[Begin], times: Iterable[float]) -> float:
@@ -323,23 +324,18 @@ def _percentiles(metric: str, section: Mapping[str, Any], place: str) -> Iterato
     """Interpolated in the bins where there are any; else as fio gives them, which is the middle of a bin. Those that
     are switched off are missing, and those that too few I/Os give."""
     merged = section.get("merged") or histograms.read_bins(section, where=f"{FILE}: {place}")
-    own = mapping(section, "percentile", place) if "percentile" in section else {}
+    printed = mapping(section, "percentile", place) if "percentile" in section else {}
     ios = number_of(section, "N", place)
     for name, key in PERCENTILES.items():
-        given = histograms.enough(ios, float(key)) and (merged or key in own)
-        value, step = _percentile(merged, key, own, place) if given else (0.0, 0.0)
+        if not histograms.enough(ios, float(key)) or not (merged or key in printed):
+            continue
+        if merged:
+            value, step = histograms.percentile_ns(merged, float(key)), histograms.step_ns(merged, float(key))
+        else:
+            value = number_of(printed, key, f"{place}.percentile")
+            step = histograms.bin_of(round(value))[1]
         if value:
             yield Measurement(metric=f"{metric}_{name}", value=value / NS_PER_S, unit="s", step=step / NS_PER_S)
-
-
-def _percentile(
-    merged: histograms.Histogram | None, key: str, own: Mapping[str, Any], place: str
-) -> tuple[float, float]:
-    """In nanoseconds, with its step."""
-    if merged:
-        return histograms.percentile_ns(merged, float(key)), histograms.step_ns(merged, float(key))
-    value = number_of(own, key, f"{place}.percentile")
-    return value, histograms.bin_of(round(value))[1]
 
 
 def _sync(job: JobEntry) -> Iterator[Measurement]:
@@ -409,8 +405,8 @@ def _machine(job: JobEntry) -> Iterator[Measurement]:
 def _disk_rows(disks: object) -> Iterator[Measurement]:
     """Yield how much of the time each disk was busy, by fio's own count; without a label where there is but one. Runs
     that were over before fio first looked at the disks have none."""
-    known = [disk for disk in disks if isinstance(disk, dict) and "util" in disk] if isinstance(disks, list) else []
-    rows = [disk for disk in known if disk.get("read_ios") or disk.get("write_ios")]
+    stated = [disk for disk in disks if isinstance(disk, dict) and "util" in disk] if isinstance(disks, list) else []
+    rows = [disk for disk in stated if disk.get("read_ios") or disk.get("write_ios")]
     names = [str(disk.get("name", "")) for disk in rows]
     for name, disk in zip(names, rows, strict=True):
         value = number_of(disk, "util", "disk_util") / 100
@@ -459,16 +455,16 @@ def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
 
 def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
     """Return the mean over all I/Os, and the merged bins; without bins where a job has none."""
-    counted = [each for each in sections if each.get("N")]
-    numbers = [number_of(each, "N", place) for each in counted]
-    means = [number_of(each, "mean", place) for each in counted]
+    counted = [section for section in sections if section.get("N")]
+    numbers = [number_of(section, "N", place) for section in counted]
+    means = [number_of(section, "mean", place) for section in counted]
     total = sum(numbers)
-    mean = sum(n * each for n, each in zip(numbers, means, strict=True)) / total if total else 0.0
-    bins = [histograms.read_bins(each, where=f"{FILE}: {place}") for each in counted]
+    mean = sum(n * mean for n, mean in zip(numbers, means, strict=True)) / total if total else 0.0
+    bins = [histograms.read_bins(section, where=f"{FILE}: {place}") for section in counted]
     whole = {"N": total, "mean": mean}
     if not counted or None in bins:
         return whole
-    return {**whole, "merged": histograms.merge(each for each in bins if each)}
+    return {**whole, "merged": histograms.merge(histogram for histogram in bins if histogram)}
 
 
 def _weighted(jobs: Sequence[JobEntry], key: str, weights: Sequence[float]) -> float | None:
@@ -486,20 +482,18 @@ def _sum(jobs: Sequence[JobEntry], key: str) -> float | None:
 def histograms_of(report: Any) -> dict[tuple[str, str], histograms.Histogram]:
     """Return every histogram of a json+ report, by job and place: ('log', 'write.clat_ns')."""
     jobs = entries(report)
-    found = {}
+    by_place = {}
     for label, job in zip(labels(jobs), jobs, strict=True):
         for side in (*SIDES, "sync"):
             data = mapping(job, side, label) if side in job else {}
             for key in LATENCIES:
                 bins = histograms.read_bins(_section(data, key, side), where=f"{FILE}: {label}.{side}.{key}")
                 if bins:
-                    found[label, f"{side}.{key}"] = bins
-    return found
+                    by_place[label, f"{side}.{key}"] = bins
+    return by_place
 
 
 def latencies_of(report: Any) -> dict[str, histograms.Histogram]:
     """Return place in a json+ report ('write.clat_ns') to the histogram of all its jobs together."""
-    found: dict[str, list[histograms.Histogram]] = {}
-    for (_, place), bins in histograms_of(report).items():
-        found.setdefault(place, []).append(bins)
-    return {place: histograms.merge(jobs) for place, jobs in found.items()}
+    by_place = by_key((place, bins) for (_, place), bins in histograms_of(report).items())
+    return {place: histograms.merge(jobs) for place, jobs in by_place.items()}

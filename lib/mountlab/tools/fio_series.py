@@ -89,50 +89,49 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
     Jobs end their windows a little apart, so they are put into windows of the first one's length; a window that one
     of the jobs has nothing in is left out. [] where none has the metric.
     """
-    own = _of(series, metric)
-    width = _width(own)
-    windows = [_windows(each, width) for each in own]
+    chosen = _of(series, metric)
+    width = _width(chosen)
+    windows = [_windows(window_means, width) for window_means in chosen]
     shared = sorted(set.intersection(*map(set, windows))) if windows else []
-    return [(place * width, sum(each[place] for each in windows)) for place in shared]
+    return [(place * width, sum(window_means[place] for window_means in windows)) for place in shared]
 
 
 def mean_over_jobs(series: Sequence[Series], metric: str, by: str) -> list[tuple[float, float]]:
     """Return the mean of a metric over all jobs at the end of each window, each weighted with its value of the metric
     `by`: the latency of all I/Os, by how many each job did. Of one job its own values."""
-    own = _of(series, metric)
-    if len(own) < 2:
-        return [(point.seconds, point.value) for each in own for point in each.points]
-    width = _width(own)
-    weights = {each.job: _windows(each, width) for each in _of(series, by)}
+    chosen = _of(series, metric)
+    if len(chosen) < 2:
+        return [(point.seconds, point.value) for one in chosen for point in one.points]
+    width = _width(chosen)
+    weights = {one.job: _windows(one, width) for one in _of(series, by)}
     sums: dict[int, list[float]] = {}
-    for each in own:
-        for place, value in _windows(each, width).items():
-            weight = weights.get(each.job, {}).get(place, 0.0)
+    for one in chosen:
+        for place, value in _windows(one, width).items():
+            weight = weights.get(one.job, {}).get(place, 0.0)
             total = sums.setdefault(place, [0.0, 0.0])
             total[0], total[1] = total[0] + weight * value, total[1] + weight
     return [(place * width, value / weight) for place, (value, weight) in sorted(sums.items()) if weight]
 
 
 def _of(series: Sequence[Series], metric: str) -> list[Series]:
-    return [each for each in series if each.metric == metric and each.points]
+    return [one for one in series if one.metric == metric and one.points]
 
 
-def _width(own: Sequence[Series]) -> float:
+def _width(series: Sequence[Series]) -> float:
     """Return the length of the windows of the first job."""
-    ends = [point.seconds for point in own[0].points] if own else []
+    ends = [point.seconds for point in series[0].points] if series else []
     return median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else sum(ends)
 
 
 def _windows(series: Series, width: float) -> dict[int, float]:
     """Return the number of each window of this length to the mean of what ended in it."""
-    found = by_key((round(point.seconds / width) if width else 0, point.value) for point in series.points)
-    return {place: fmean(values) for place, values in found.items()}
+    values_of = by_key((round(point.seconds / width) if width else 0, point.value) for point in series.points)
+    return {place: fmean(values) for place, values in values_of.items()}
 
 
 def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
     metric, unit, factor = _METRICS[kind]
-    found = by_key(_points(name, text, factor))
-    for direction, points in found.items():
+    for direction, points in by_key(_points(name, text, factor)).items():
         yield Series(f"{direction}_{metric}", unit, job, tuple(points))
 
 

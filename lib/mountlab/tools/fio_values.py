@@ -41,9 +41,9 @@ def filled_lines(text: str, values: Mapping[str, str]) -> Iterator[tuple[JobLine
         base = next((line.value or "" for line, _ in reversed(filled) if line.key == "kb_base"), common)
         if is_global(section[0].value or "") and not section[0].key:
             common = base
-        for line, (own, why) in zip(section, filled, strict=True):
-            in_bytes = _in_bytes(own, base)
-            yield line, in_bytes, IN_BYTES if in_bytes != own else why
+        for line, (with_values, why) in zip(section, filled, strict=True):
+            in_bytes = _in_bytes(with_values, base)
+            yield line, in_bytes, IN_BYTES if in_bytes != with_values else why
 
 
 def _sections(lines: Iterable[JobLine]) -> Iterator[list[JobLine]]:
@@ -64,8 +64,8 @@ def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
         return line, ""
     value = _VARIABLE.sub(lambda match: values.get(match[match.lastindex or 0], match[0]), line.value)
     is_size = ALIASES.get(line.key, line.key) in _SIZES
-    if ALIASES.get(line.key, line.key) in SHARED and (own := _last(value)) != value:
-        return replace(line, value=own), _LAST
+    if ALIASES.get(line.key, line.key) in SHARED and (last := _last(value)) != value:
+        return replace(line, value=last), _LAST
     plain = _UNIT.sub(lambda match: str(fio_bytes(match[0])), value) if is_size and value.startswith("(") else value
     computes = value.startswith("(") or any(match[2] for match in _VARIABLE.finditer(line.value))
     if computes and _SUM.fullmatch(plain) and not plain.isdecimal():

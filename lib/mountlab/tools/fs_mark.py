@@ -83,6 +83,10 @@ class FsMarkReport:
     """Files of one iteration."""
     iterations: tuple[Iteration, ...]
 
+    def label(self, row: Iteration) -> str:
+        """'iteration 2': by its count, since rows of a log may be missing."""
+        return f"iteration {row.count // self.each}"
+
 
 class FsMark(Tool):
     """Makes files in its directory and counts how many a second. Each thread is a process; `count` is for each thread
@@ -172,16 +176,15 @@ class FsMark(Tool):
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return files a second over all iterations, and of each where there are several."""
-        if output.exit_status != 0:
-            raise ToolError(f"fs_mark failed with exit status {output.exit_status}", evidence=_said(output))
+        self.check_exit(output, _evidence(output))
         report = read_report(output.stdout)
-        _check_asked(workload, report)
+        _check_requested(workload, report)
         return measurements(report)
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         """Return the space for the files: they take whole blocks, and stay until the trial ends."""
-        each = max(1, math.ceil(int(workload.options["file_size"]) / BLOCK_BYTES)) * BLOCK_BYTES
-        return each * _files(workload)
+        file_bytes = max(1, math.ceil(int(workload.options["file_size"]) / BLOCK_BYTES)) * BLOCK_BYTES
+        return file_bytes * _files(workload)
 
     def expected_s(self, workload: Workload) -> float:
         rate = _GUESSED_FILES_PER_S if workload.options["sync"] == "none" else _GUESSED_FLUSHED_PER_S
@@ -225,7 +228,7 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
 def _read(lines: list[str], start: int) -> FsMarkReport:
     header = HEADER.match(lines[start])
     table = next((at for at in range(start, len(lines)) if TABLE.match(lines[at])), None)
-    version = next((found for line in lines[start:table] if (found := THREADS.match(line))), None)
+    version = next((match for line in lines[start:table] if (match := THREADS.match(line))), None)
     if not header or not version or table is None:
         raise ParseError(
             "fs_mark's header is not whole",
@@ -234,8 +237,8 @@ def _read(lines: list[str], start: int) -> FsMarkReport:
             allowed="its options, its version, and the line 'FSUse% Count Size Files/sec App Overhead'",
         )
     options, threads = options_of(header[2]), int(version[2])
-    each = stated_number(options, "n", 1000) * threads
-    report = FsMarkReport(options, threads, each, read_rows(lines, table))
+    files = stated_number(options, "n", 1000) * threads
+    report = FsMarkReport(options, threads, files, read_rows(lines, table))
     _check_rows(report, table + 1)
     return report
 
@@ -279,10 +282,25 @@ def _row(line: str, number: int, form: _Form, *, cut_off: bool) -> Iteration | N
     if not match and not _LOOKS_LIKE_A_ROW.match(line):
         return None
     if not match or cut_off or bool(match[6]) != form.verbose or not float(match[4]) or not _is_wide(line, form):
-        raise _no_row(line, number, form)
+        raise ParseError(
+            "a row of fs_mark's table cannot be read",
+            where=f"line {number}",
+            got=line[:200],
+            allowed=f"{23 if form.verbose else 5} numbers, each column in its full width, and files a second above 0",
+        )
     times = [int(word) for word in (match[6] or "").split()]
-    calls = {call: (times[3 * i], times[3 * i + 1], times[3 * i + 2]) for i, call in enumerate(CALLS)} if times else {}
-    _check_calls(calls, line, number)
+    triples = zip(times[::3], times[1::3], times[2::3], strict=True)
+    calls = dict(zip(CALLS, triples, strict=True)) if times else {}
+    for call, (least, mean, most) in calls.items():
+        # fs_mark has no longest sync(). It ignores calls of 0 us when it looks for the least, which may so be above the
+        # mean.
+        if call != "sync" and max(least, mean) > most:
+            raise ParseError(
+                f"fs_mark's times of {call} do not agree",
+                where=f"line {number}",
+                got=line.strip()[:200],
+                allowed=f"at most {most} us, the longest, and not {max(least, mean)} us",
+            )
     return Iteration(int(match[1]), int(match[2]), int(match[3]), float(match[4]), int(match[5]), calls)
 
 
@@ -292,35 +310,13 @@ def _is_wide(line: str, form: _Form) -> bool:
     return wide or not form.as_printed
 
 
-def _check_calls(calls: Mapping[str, tuple[int, int, int]], line: str, number: int) -> None:
-    """Raise where a time is above the longest. (fs_mark has no longest sync(). It ignores calls of 0 us when it looks
-    for the least, which may so be above the mean.)"""
-    for call, (least, mean, most) in calls.items():
-        if call != "sync" and max(least, mean) > most:
-            raise ParseError(
-                f"fs_mark's times of {call} do not agree",
-                where=f"line {number}",
-                got=line.strip()[:200],
-                allowed=f"at most {most} us, the longest, and not {max(least, mean)} us",
-            )
-
-
-def _no_row(line: str, number: int, form: _Form) -> ParseError:
-    return ParseError(
-        "a row of fs_mark's table cannot be read",
-        where=f"line {number}",
-        got=line[:200],
-        allowed=f"{23 if form.verbose else 5} numbers, each column in its full width, and files a second above 0",
-    )
-
-
 def _check_rows(report: FsMarkReport, line: int) -> None:
     """Raise unless there are as many rows as loops, each with as many files more as its threads make."""
     if not report.iterations:
         raise ToolError("fs_mark printed no figure", where=f"after line {line}", got="no row", allowed="one a loop")
-    asked = max(1, stated_number(report.options, "L", 1))
-    if "F" not in report.options and len(report.iterations) != asked:
-        raise ToolError("fs_mark stopped early", got=f"{len(report.iterations)} iterations", allowed=f"{asked} (-L)")
+    loops = max(1, stated_number(report.options, "L", 1))
+    if "F" not in report.options and len(report.iterations) != loops:
+        raise ToolError("fs_mark stopped early", got=f"{len(report.iterations)} iterations", allowed=f"{loops} (-L)")
     for number, row in enumerate(report.iterations, start=1):
         if row.count != report.each * number:
             raise ToolError(
@@ -338,7 +334,7 @@ def _check_rows(report: FsMarkReport, line: int) -> None:
             )
 
 
-def _said(output: ToolOutput) -> str:
+def _evidence(output: ToolOutput) -> str:
     """Its complaints, the reason last: on stdout stands why, on stderr only what came of it."""
     complaints = [line for line in output.stdout.splitlines() if _COMPLAINT.match(line)]
     lines = [*output.stderr.splitlines(), *complaints]
@@ -353,24 +349,24 @@ def stated_number(options: Mapping[str, str], letter: str, otherwise: int) -> in
     return int(text)
 
 
-def _check_asked(workload: Workload, report: FsMarkReport) -> None:
+def _check_requested(workload: Workload, report: FsMarkReport) -> None:
     """What fs_mark says it was asked must be what we asked."""
     options = workload.options
     for name, letter in LETTERS.items():
         if name not in options or (letter == "L" and not options["keep_files"]):
             continue
-        asked, echoed = _text(name, options[name]), report.options.get(letter, "nothing")
-        if asked != echoed:
-            _not_asked(f"-{letter} ({name})", echoed, asked)
+        requested, echoed = _text(name, options[name]), report.options.get(letter, "nothing")
+        if requested != echoed:
+            _refuse(f"-{letter} ({name})", echoed, requested)
     for row in report.iterations:
         if row.size != options["file_size"]:
-            _not_asked("the size of its files", f"{row.size} B", f"{options['file_size']} B")
+            _refuse("the size of its files", f"{row.size} B", f"{options['file_size']} B")
     if bool(report.iterations[0].calls_us) != bool(options["call_times"]):
-        _not_asked("-v", "no call times" if options["call_times"] else "call times", "the other")
+        _refuse("-v", "no call times" if options["call_times"] else "call times", "the other")
 
 
-def _not_asked(where: str, got: str, asked: str) -> NoReturn:
-    raise ToolError("fs_mark did not run what was asked", where=where, got=got, allowed=asked)
+def _refuse(where: str, got: str, requested: str) -> NoReturn:
+    raise ToolError("fs_mark did not run what was asked", where=where, got=got, allowed=requested)
 
 
 def measurements(report: FsMarkReport) -> list[Measurement]:
@@ -382,22 +378,26 @@ def measurements(report: FsMarkReport) -> list[Measurement]:
     step_s = sum(RATE_STEP * report.each / row.files_per_s**2 for row in rows)
     made = report.each * len(rows)
     rate = made / elapsed_s
-    found = [
+    figures = [
         Measurement(metric="file_rate", value=rate, unit="1/s", step=rate * step_s / elapsed_s),
         Measurement(metric="elapsed", value=elapsed_s, unit="s", step=step_s),
         Measurement(metric="space_used", value=rows[-1].used_percent / 100, unit="1"),
     ]
     if rows[-1].size:
-        found.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * made), unit="B"))
+        figures.append(Measurement(metric="bytes", label="write", value=float(rows[-1].size * made), unit="B"))
     if overhead_us := sum(row.overhead_us for row in rows):
-        found.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s", step=len(rows) / 1e6))
+        figures.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s", step=len(rows) / 1e6))
     if len(rows) > 1:
-        found += [
-            Measurement(metric="file_rate", label=label, value=row.files_per_s, unit="1/s", step=RATE_STEP)
-            for row in rows
-            for label in (f"iteration {row.count // report.each}",)
-        ]
-    return found + _latencies(report)
+        figures += iteration_rates(report)
+    return figures + _latencies(report)
+
+
+def iteration_rates(report: FsMarkReport) -> list[Measurement]:
+    """Return the rate of each iteration, under its label."""
+    return [
+        Measurement(metric="file_rate", label=report.label(row), value=row.files_per_s, unit="1/s", step=RATE_STEP)
+        for row in report.iterations
+    ]
 
 
 def _latencies(report: FsMarkReport) -> list[Measurement]:
@@ -406,7 +406,7 @@ def _latencies(report: FsMarkReport) -> list[Measurement]:
     if not report.iterations[0].calls_us:
         return []
     method = report.options.get("S", "1")
-    found: list[Measurement] = []
+    figures: list[Measurement] = []
     for call in CALLS:
         times = [row.calls_us[call] for row in report.iterations]
         # After sync() one file is flushed for each thread, and fs_mark divides its time by the number of all files.
@@ -418,8 +418,8 @@ def _latencies(report: FsMarkReport) -> list[Measurement]:
             "operation_latency": sum(mean for _, mean, _ in times) / len(times),
             "operation_latency_max": max(most for _, _, most in times),
         }
-        found += [Measurement(metric=m, label=label, value=us / 1e6, unit="s") for m, us in values.items() if us]
-    return found
+        figures += [Measurement(metric=m, label=label, value=us / 1e6, unit="s") for m, us in values.items() if us]
+    return figures
 
 
 def _files(workload: Workload) -> int:

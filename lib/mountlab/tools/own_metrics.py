@@ -47,7 +47,9 @@ def read_metric(name: str, entry: Mapping[str, str], *, unit: str, where: str) -
         error = unknown_key(name, METRICS, where=where, what="metric")
         error.next_step += f". To define a metric of your own, add unit, and better: {', '.join(BETTER)}"
         raise error
-    _check_name(name, where)
+    if not is_metric_name(name):
+        what = "not a name for a metric" if name not in COLUMNS else "a table has a column of this name"
+        raise ParameterError(what, where=where, got=repr(name), allowed=METRIC_NAME)
     if better not in BETTER:
         raise unknown_key(better, list(BETTER), where=f"{where}.better", what="direction")
     return Metric(_base(unit, f"{where}.unit"), better)
@@ -57,14 +59,14 @@ def defined(workload: object) -> dict[str, Metric]:
     """Return the metrics that a workload defines, as a run keeps it; none where that is something else."""
     metrics = workload.get("metrics") if isinstance(workload, Mapping) else None
     entries = metrics.items() if isinstance(metrics, Mapping) else ()
-    found: dict[str, Metric] = {}
+    metrics_defined: dict[str, Metric] = {}
     for key, entry in entries:
         name = str(key).partition("/")[0]
         better = entry.get("better") if isinstance(entry, Mapping) else None
         if name not in METRICS and better in BETTER:
             unit = str(entry.get("unit", "s"))
-            found[name] = Metric((base_unit(unit) or (unit,))[0], better)
-    return found
+            metrics_defined[name] = Metric((base_unit(unit) or (unit,))[0], better)
+    return metrics_defined
 
 
 METRIC_NAME = "small letters, digits and '_', a letter first, 40 characters at most"
@@ -75,21 +77,11 @@ def is_metric_name(name: str) -> bool:
     return bool(_NAME.match(name)) and name not in COLUMNS
 
 
-def _check_name(name: str, where: str) -> None:
-    if not is_metric_name(name):
-        raise ParameterError(
-            "not a name for a metric" if name not in COLUMNS else "a table has a column of this name",
-            where=where,
-            got=repr(name),
-            allowed=METRIC_NAME,
-        )
-
-
 def _base(unit: str, where: str) -> str:
     """Return the base unit of a unit; one that Mountlab does not know is its own."""
-    found = base_unit(unit)
-    if found:
-        return found[0]
+    known_base = base_unit(unit)
+    if known_base:
+        return known_base[0]
     if not unit or not _UNIT.match(unit):
         raise ParameterError(
             "a metric of your own needs a unit", where=where, got=repr(unit) if unit else "nothing", allowed=_EXAMPLE

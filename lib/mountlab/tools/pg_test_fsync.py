@@ -120,9 +120,7 @@ class PgTestFsync(Tool):
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return a rate and a latency of each method that the file system offers; the others are missing."""
-        if output.exit_status != 0:
-            said = output.stderr.strip() or "\n".join(output.stdout.strip().splitlines()[-2:])
-            raise ToolError(f"pg_test_fsync failed with exit status {output.exit_status}", evidence=said)
+        self.check_exit(output, output.stderr.strip() or "\n".join(output.stdout.strip().splitlines()[-2:]))
         report = read_report(output.stdout)
         if report.seconds != _seconds(workload):
             raise ToolError(
@@ -245,13 +243,14 @@ _OLDEST = tuple(_Place(section, name, (name,), False) for section, names in _OLD
 def _row(line: str, number: int, place: _Place, timed: bool) -> SyncTest:
     """Return one row; `timed`: whether this version prints microseconds, too."""
     label = f"{place.section}: {place.name}"
-    found, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
-    if found and _is_of(found["label"], place) and _is_whole(found, timed):
-        rate = float(found["rate"].replace(",", "."))
+    match, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
+    whole = match and (match["us"] if timed else match["unit"].strip() in _OLD_UNITS)
+    if match and whole and _is_of(match["label"], place):
+        rate = float(match["rate"].replace(",", "."))
         # The time is the inverse of the rate, rounded: two numbers that do not fit are not of one row.
-        if rate > 0 and (not timed or abs(1e6 / rate - int(found["us"])) <= 0.501 + 1e3 / rate**2):
+        if rate > 0 and (not timed or abs(1e6 / rate - int(match["us"])) <= 0.501 + 1e3 / rate**2):
             return SyncTest(label, rate, line=number)
-    elif missing and not found and place.optional and _is_of(missing["label"], place):
+    elif missing and not match and place.optional and _is_of(missing["label"], place):
         return SyncTest(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
     raise ParseError(
         "a row of pg_test_fsync's cannot be read",
@@ -265,10 +264,6 @@ _FIGURES = {
     True: "operations a second and microseconds that fit each other, as in '1250.000 ops/sec     800 usecs/op'",
     False: "operations a second, as in '1250.000 ops/sec'",
 }
-
-
-def _is_whole(found: re.Match[str], timed: bool) -> bool:
-    return bool(found["us"]) if timed else found["unit"].strip() in _OLD_UNITS
 
 
 def _is_of(label: str, place: _Place) -> bool:

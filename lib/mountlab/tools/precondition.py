@@ -56,5 +56,5 @@ def read_rounds(text: str) -> Rounds:
 def level(workload: Workload, measurements: Sequence[Measurement]) -> float:
     """Return the figures that an answer is about as one: the geometric mean of the main metrics; 0 without any."""
     names = TOOLS[workload.tool].main_metrics(workload)
-    values = [each.value for each in measurements if each.metric in names and each.value > 0]
+    values = [row.value for row in measurements if row.metric in names and row.value > 0]
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else 0.0

@@ -46,10 +46,10 @@ def elapsed(stamps: str | None) -> tuple[float, float]:
             allowed="three readings of the wall clock and four of /proc/uptime",
             next_step="see whether the box's output_root is full, or take a time that the program itself prints",
         )
-    a, b, c, d = (float(each) for each in match.groups()[3:])
+    a, b, c, d = map(float, match.groups()[3:])
     least, most = max(0.0, c - b - UPTIME_STEP_S), d - a + UPTIME_STEP_S
     if all(map(_NANOSECONDS.fullmatch, match.groups()[:3])):
-        first, start, end = (int(each) for each in match.groups()[:3])
+        first, start, end = map(int, match.groups()[:3])
         took = (end - start) / NS_PER_S
         if least <= took <= most and took > 0:
             return took, 2 * abs(start - first) / NS_PER_S

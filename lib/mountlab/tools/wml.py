@@ -415,18 +415,18 @@ def space_bytes(name: str, given: Amounts, sizes: str, runtime_s: int) -> int:
     nfiles, mean = values.get("nfiles", 0), values.get("filesize", 0)
     spread = 1 + _UNLUCKY / math.sqrt(SHAPE * max(nfiles, 1)) if varies(name, sizes) else 1.0
     # A file that is appended to at random gets, until it is deleted, as many appends as files there are per file.
-    each = mean * spread + parts.get("appends", 0) * 2 * values.get("appendsize", 0) + BLOCK
+    file_bytes = mean * spread + parts.get("appends", 0) * 2 * values.get("appendsize", 0) + BLOCK
     directories = BLOCK * (nfiles / max(values.get("dirwidth", nfiles + 1), 1) + 2)
     once = (
         parts.get("file", 0) * (mean + BLOCK)
         + parts.get("grows", 0) * _APPENDS_PER_S * values.get("appendsize", 0) / 2 * runtime_s
     )
     once += parts.get("late", 0) * _LATE_BYTES
-    return math.ceil(parts.get("files", 0) * (nfiles * each + directories) + once)
+    return math.ceil(parts.get("files", 0) * (nfiles * file_bytes + directories) + once)
 
 
 def _template(recipe: Recipe) -> str:
-    lines = [*recipe.before, *(each.text for each in recipe.sets)]
+    lines = [*recipe.before, *(files.text for files in recipe.sets)]
     for process in recipe.processes:
         lines += [f"define process name={process.name},instances={process.instances}", "{{"]
         lines += [f"  thread name={process.name}-thread,memsize={{memory}},instances={process.threads}", "  {{"]
@@ -478,21 +478,21 @@ def _computed(lines: Sequence[str], where: str) -> Iterator[str]:
 
     Raises ParameterError where a value is no whole number above 0, or is of a variable that is not set above.
     """
-    known: dict[str, int] = {}
+    variables: dict[str, int] = {}
     for line in lines:
         match = _SET.fullmatch(line)
         text = match[2].lower() if match else ""
         if match and _SUM.fullmatch(text):
-            known[match[1]] = _value(text, known, line, where)
-            line = f"set {match[1]}={known[match[1]]}"
+            variables[match[1]] = _value(text, variables, line, where)
+            line = f"set {match[1]}={variables[match[1]]}"
         elif match and (number := re.fullmatch(r"(\d{1,18})([kmg]?)", text)):
-            known[match[1]] = int(number[1]) * _UNITS[number[2]]
+            variables[match[1]] = int(number[1]) * _UNITS[number[2]]
         yield line
 
 
-def _value(text: str, known: Mapping[str, int], line: str, where: str) -> int:
+def _value(text: str, variables: Mapping[str, int], line: str, where: str) -> int:
     def shown(match: re.Match[str]) -> str:
-        return str(known[f"${match[1]}"] if match[1] else int(match[2]) * _UNITS[match[3]])
+        return str(variables[f"${match[1]}"] if match[1] else int(match[2]) * _UNITS[match[3]])
 
     try:
         value = whole_sum(re.sub(r"\$(\w+)|(\d{1,18})([kmg]?)", shown, text))
@@ -544,8 +544,8 @@ def _doubts(body: str) -> Iterator[tuple[str, str]]:
             yield "$ stands before the name of a variable, and nothing else", line
         if re.search(r"=\s*\.|\.\.", line):
             yield "dots are no name", line
-        if found := _FORBIDDEN.search(line):
-            yield f"`{found[1]}` is not for a workload to use", line
+        if word := _FORBIDDEN.search(line):
+            yield f"`{word[1]}` is not for a workload to use", line
         if _DIR.search(re.sub(rf"\bpath={_DIR.pattern}", "", line)):
             yield "$dir stands for our directory, and only after path=", line
         if re.search(rf"\bpath\b(?!={_DIR.pattern})", line):

@@ -71,40 +71,34 @@ def with_calls(trace: Trace, calls: Trace, windows: str) -> Trace:
 
 
 def _entered(rows: Columns, call: str) -> Columns:
-    """Return the beginnings of one call with its flags, and the number of its file, if it is about one."""
+    """Return the begins of one call with its flags, and the number of its file, if it is about one."""
     size = rows.dtype["args"].itemsize
     if size != _ARGUMENTS_SIZE:
         raise ParseError("system calls have other arguments than Linux has", got=f"{size} bytes", allowed="48 bytes")
     arguments = np.ascontiguousarray(rows["args"]).view("<u8").reshape(-1, size // 8)
-    same, own = ("TIME", "CPU", "PID", "TID", "STACK"), ("fd", "flags") if call in _OF_A_FILE else ("flags",)
-    found = np.zeros(len(rows), [*((name, rows.dtype[name]) for name in same), *((name, "<i8") for name in own)])
-    for name in same:
-        found[name] = rows[name]
+    common, added = ("TIME", "CPU", "PID", "TID", "STACK"), ("fd", "flags") if call in _OF_A_FILE else ("flags",)
+    calls = np.zeros(len(rows), [*((name, rows.dtype[name]) for name in common), *((name, "<i8") for name in added)])
+    for name in common:
+        calls[name] = rows[name]
     if len(rows):
-        found["flags"] = arguments[:, _FLAGS_AT[call]].view("<i8") if call in _FLAGS_AT else 0
+        calls["flags"] = arguments[:, _FLAGS_AT[call]].view("<i8") if call in _FLAGS_AT else 0
         if call in _OF_A_FILE:
-            found["fd"] = arguments[:, 0].view("<i8")
-    return found
+            calls["fd"] = arguments[:, 0].view("<i8")
+    return calls
 
 
-def _pauses(windows: str, calls: Trace) -> list[Pause]:
+def _pauses(windows: str, calls: Trace) -> Iterator[Pause]:
     switches = [(kind, int(at)) for kind, at in _WINDOW.findall(windows)]
     if len(switches) > 1 and calls.epoch_ns is None:
         raise ParseError("perf does not say by which clock it recorded", got="no CLOCK_DATA", allowed="perf 5.10")
-    epoch = calls.epoch_ns or 0
-    return [(low - epoch, high - epoch) for low, high in _between(switches)]
-
-
-def _between(switches: Sequence[tuple[str, int]]) -> Iterator[Pause]:
     off: int | None = None
-    for kind, at in switches:
+    for kind, time_of_day in [*switches, ("enable", 1 << 62)]:
+        at = time_of_day - (calls.epoch_ns or 0)
         if kind == "disable" and off is None:
             off = at
         elif kind == "enable" and off is not None:
             yield off, at
             off = None
-    if off is not None:
-        yield off, 1 << 62
 
 
 def stretches(begin: int, end: int, pauses: Sequence[Pause]) -> list[tuple[int, int]]:

@@ -14,11 +14,7 @@ from itertools import accumulate
 
 
 def collected(
-    submitted: Sequence[tuple[int, int]],
-    done: Sequence[int],
-    before: int,
-    end_of: Callable[[int], int],
-    depth: int = 0,
+    submitted: Sequence[tuple[int, int]], done: Sequence[int], before: int, end_of: Callable[[int], int], depth: int = 0
 ) -> list[int | None]:
     """Return when each operation is collected; None where that is after the last event.
 

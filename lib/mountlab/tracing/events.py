@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 SYSCALLS = {
@@ -34,16 +34,13 @@ class Event:
     texts: tuple[str, ...] = ()
 
 
-def _syscalls() -> Iterator[Event]:
-    for call in CALLS:
-        yield Event(f"syscalls:sys_enter_{call}", numbers=("flags",) if call in ("openat", "open") else ())
-        yield Event(f"syscalls:sys_exit_{call}", numbers=("ret",))
-
-
 _SECTORS = ("dev", "sector", "nr_sector")
 CALLS = tuple(dict.fromkeys([call for group in SYSCALLS.values() for call in group] + [*SUBMITTING, *COLLECTING]))
 """Every system call that is recorded, by its name."""
-CALL_EVENTS = tuple(_syscalls())
+CALL_EVENTS = (
+    *(Event(f"syscalls:sys_enter_{call}", numbers=("flags",) if call in ("openat", "open") else ()) for call in CALLS),
+    *(Event(f"syscalls:sys_exit_{call}", numbers=("ret",)) for call in CALLS),
+)
 """As records of Mountlab before 2026-12 have them, and as tracing.calls makes them of RAW_CALLS."""
 RAW_CALLS = (
     Event("raw_syscalls:sys_enter", numbers=("id",), texts=("args",)),
@@ -87,6 +84,6 @@ def missing(available: Collection[str]) -> tuple[str, ...]:
 
 def perf_words(available: Collection[str]) -> tuple[str, ...]:
     """Return what is recorded on a box with these events, as perf has them."""
-    found = (each for each in EVENTS if each.name in available)
-    words = (f"{each.name}{'/call-graph=fp/' if each.stack else ''}" for each in found)
+    recorded = (event for event in EVENTS if event.name in available)
+    words = (f"{event.name}{'/call-graph=fp/' if event.stack else ''}" for event in recorded)
     return (*words, f"cpu-clock/freq={SAMPLES_PER_S},call-graph=fp/")

@@ -17,7 +17,7 @@ from mountlab.tracing.calls import seen_share, seen_weights, with_calls
 from mountlab.tracing.events import SYSCALLS
 from mountlab.tracing.flame import SleepRow, StackRow, plain_name, sleeps_of, stacks_of
 from mountlab.tracing.operations import OpenFiles, Operation, operations_of, without_setup
-from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Piece, Splitter, Through
+from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Splitter, Through
 from mountlab.tracing.perf_data import Trace, read_trace
 from mountlab.tracing.requests import Requests, device_number, requests_of
 from mountlab.tracing.spent import Processors
@@ -164,193 +164,179 @@ def explained(
         trace = with_calls(trace, read_trace(calls.data), calls.windows)
     roots = [int(pid) for pid, _, _ in _FD.findall(fds)] if calls is None else [calls.root]
     processes = _descendants(roots, trace.parents)
-    numbers = None if devices is None else frozenset(device_number(*each) for each in devices)
+    numbers = None if devices is None else frozenset(device_number(*device) for device in devices)
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
-    found = without_setup(operations_of(trace, requests, processes, files_of(fds, directory), depth), trace.parents)
-    found = _measured(found, tool.mean)
-    by_name = {
-        name: [each for each in found if each.name == name] for name in dict.fromkeys(each.name for each in found)
+    operations = without_setup(
+        operations_of(trace, requests, processes, files_of(fds, directory), depth), trace.parents
+    )
+    unmeasured = {"read", "write"} - tool.mean.keys()
+    if len(unmeasured) == 1:  # a tool that times its writes times its reads, too: these are of its libraries and logs
+        operations = [operation for operation in operations if operation.name not in unmeasured]
+    samples = {
+        name: _sample([operation for operation in operations if operation.name == name], trace.pauses)
+        for name in dict.fromkeys(operation.name for operation in operations)
     }
-    lengths = {name: _lengths(operations) for name, operations in by_name.items()}
-    spans = {name: _span(operations) for name, operations in by_name.items()}
-    weights = {name: seen_weights(own, *spans[name], trace.pauses) for name, own in lengths.items()}
-    seen = {
-        name: (float(np.average(own, weights=weights[name])) / NS_PER_S, _in_flight(own, weights[name], spans[name]))
-        for name, own in lengths.items()
-    }
-    judged = tuple(_judged(trace, requests, by_name, seen, tool, said, calls is None or calls.root > 0))
-    shown = [row.operation for row in judged if not row.withheld]
+    rows = tuple(_trace_rows(trace, requests, samples, tool, said, calls is None or calls.root > 0))
+    shown = [row.operation for row in rows if not row.withheld]
     if not shown:
-        return Explained(trace=judged)
+        return Explained(trace=rows)
     splitter, names = Splitter(trace, threads, requests, symbols), names_of(trace, tasks)
     layers: list[LayerRow] = []
     slowest: list[SlowRow] = []
     waited: list[WorkRow] = []
     processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
-    for name, operations in ((name, by_name[name]) for name in shown):
-        waits: list[tuple[int, int]] = []
-        table = _table(operations, splitter, waits)
-        waited += _waited(name, len(operations), processors, waits)
-        layers += _layers(name, operations, table, weights[name])
-        slowest += _slowest(name, operations, splitter, trace.span_ns[0])
+    for name, sample in ((name, samples[name]) for name in shown):
+        table, waits = _table(sample.operations, splitter)
+        count = len(sample.operations)
+        waited.append(WorkRow(name, WAITS, "", len(waits) / count, "1"))
+        for thread, ns in processors.ran(waits).most_common():  # together as long as the operations waited
+            waited.append(WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s"))
+        layers += _layers(name, table, sample.weights)
+        slowest += _slowest(name, sample.operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
-        work=(*work_of(trace, found, requests, threads, processes, names, numbers or ()), *waited),
+        work=(*work_of(trace, operations, requests, threads, processes, names, numbers or ()), *waited),
         slowest=tuple(slowest),
         stacks=tuple(stacks_of(trace, symbols, processes, names)),
-        sleeps=tuple(sleeps_of(trace, symbols, found, threads, names)),
-        trace=judged,
+        sleeps=tuple(sleeps_of(trace, symbols, operations, threads, names)),
+        trace=rows,
     )
 
 
-def _measured(found: Sequence[Operation], tool_latency: Mapping[str, float]) -> list[Operation]:
-    """Return the operations without reads where a tool measured writes only, and the reverse: such a tool measures all
-    that it reads and writes, so these are its libraries and its logs."""
-    others = {"read", "write"} - tool_latency.keys()
-    return [each for each in found if each.name not in others] if len(others) == 1 else list(found)
+@dataclass(frozen=True)
+class _Sample:
+    """The operations of one name that the trace shows."""
+
+    operations: list[Operation]
+    weights: np.ndarray
+    """How many operations each stands for, shape (operations,)."""
+    mean_s: float
+    in_flight: float
+    """Operations under way at a time."""
+
+
+def _sample(operations: list[Operation], pauses: Sequence[tuple[int, int]]) -> _Sample:
+    lengths = np.array([operation.end - operation.begin for operation in operations], np.float64)
+    begin, end = min(operation.begin for operation in operations), max(operation.end for operation in operations)
+    weights = seen_weights(lengths, begin, end, pauses)
+    mean_s = float(np.average(lengths, weights=weights)) / NS_PER_S
+    return _Sample(operations, weights, mean_s, float(lengths @ weights) / max(end - begin, 1))
 
 
 def _descendants(roots: Iterable[int], parents: Mapping[int, int]) -> frozenset[int]:
     """Return the threads of the tool: its first ones, and what they started."""
     children = by_key((parent, child) for child, parent in parents.items())
-    found: set[int] = set()
+    threads: set[int] = set()
     more = list(roots)
     while more:
-        if (pid := more.pop()) not in found:
-            found.add(pid)
+        if (pid := more.pop()) not in threads:
+            threads.add(pid)
             more += children.get(pid, [])
-    return frozenset(found)
+    return frozenset(threads)
 
 
 def files_of(fds: str, directory: str) -> OpenFiles:
     """Return the files that each process was seen to have open. `directory`: how the name of that of the files under
     test ends. It may lie below /dev/shm, where a tool's reports are as well."""
-    known = [(int(pid), int(number), target) for pid, number, target in _FD.findall(fds)]
-    strange = {(pid, number) for pid, number, target in known if _STRANGE.match(target)}
-    devices = {(pid, number) for pid, number, target in known if target.startswith("/dev/")} - strange
-    tested = {(pid, number) for pid, number, target in known if f"{directory}/" in target}
+    opened = [(int(pid), int(number), target) for pid, number, target in _FD.findall(fds)]
+    strange = {(pid, number) for pid, number, target in opened if _STRANGE.match(target)}
+    devices = {(pid, number) for pid, number, target in opened if target.startswith("/dev/")} - strange
+    tested = {(pid, number) for pid, number, target in opened if f"{directory}/" in target}
     return OpenFiles(frozenset(tested | devices), frozenset(strange - tested))
 
 
 def names_of(trace: Trace, tasks: str) -> dict[int, str]:
     """Return thread to its name, by the switches between threads, and by what was seen at the end."""
-    found = {int(tid): name for tid, name in _TASK.findall(tasks)}
+    names = {int(tid): name for tid, name in _TASK.findall(tasks)}
     switches = trace.rows("sched:sched_switch")
     if switches is not None:
         tids, first = np.unique(switches["prev_pid"], return_index=True)
-        names = (bytes(each).split(b"\0")[0].decode(errors="replace") for each in switches["prev_comm"][first])
-        found = dict(zip(tids.tolist(), names, strict=True)) | found
-    return found
+        left = (bytes(name).split(b"\0")[0].decode(errors="replace") for name in switches["prev_comm"][first])
+        names = dict(zip(tids.tolist(), left, strict=True)) | names
+    return names
 
 
 def _withheld(trace: Trace, requests: Requests, operations: int, tool_is_known: bool) -> str:
     """Return why no split is shown; '' where one is."""
-    asked = len(requests.all) + requests.endless
+    issued = len(requests.all) + requests.endless
     if not tool_is_known:
         return "which process is the tool is not known"
     if trace.lost > MOST_LOST * (trace.total + trace.lost):
         return f"the kernel had no room for {trace.lost} of {trace.total + trace.lost} events"
-    if requests.endless > MOST_LOST * asked:
-        return f"perf did not see the end of {requests.endless} of {asked} requests: this kernel hides idle processors"
+    if requests.endless > MOST_LOST * issued:
+        return f"perf did not see the end of {requests.endless} of {issued} requests: this kernel hides idle processors"
     return "" if operations else "no operation of the tool lies in the trace"
 
 
-def _judged(
+def _trace_rows(
     trace: Trace,
     requests: Requests,
-    by_name: Mapping[str, list[Operation]],
-    seen: Mapping[str, tuple[float, float]],
+    samples: Mapping[str, _Sample],
     tool: ToolFigures,
-    said: str,
+    printed: str,
     tool_is_known: bool,
 ) -> Iterator[TraceRow]:
-    """Yield how each operation is to be judged. `seen`: its mean latency in the trace, in seconds, and how many are
-    under way at a time."""
+    """Yield how each operation is to be judged. `printed`: what perf printed, which says whether it ended early."""
     begin, end = trace.span_ns
-    withheld = _withheld(trace, requests, len(by_name), tool_is_known)
-    names = [*by_name, *(name for name in tool.mean if name in SYSCALLS and name not in by_name)] if by_name else [""]
+    withheld = _withheld(trace, requests, len(samples), tool_is_known)
+    full = _FULL.search(printed)
+    names = [*samples, *(name for name in tool.mean if name in SYSCALLS and name not in samples)] if samples else [""]
     for name in names:
-        mean, in_flight = seen.get(name, (np.nan, np.nan))
-        own = tool.mean.get(name, np.nan)
-        slowed = own <= mean <= MOST_SLOWED * own and _is_near(in_flight, tool.in_flight(name))
+        sample, measured = samples.get(name, _Sample([], np.zeros(0), np.nan, np.nan)), tool.mean.get(name, np.nan)
+        slowed = measured <= sample.mean_s <= MOST_SLOWED * measured and _is_near(
+            sample.in_flight, tool.in_flight(name)
+        )
         yield TraceRow(
             operation=name,
-            operations=len(by_name.get(name, ())),
+            operations=len(sample.operations),
             events=trace.total,
             lost_events=trace.lost,
             window_s=(end - begin) / NS_PER_S,
-            traced_mean=mean,
-            tool_mean=own,
-            withheld=withheld or ("" if slowed else _unlike(name, mean, tool)),
+            traced_mean=sample.mean_s,
+            tool_mean=measured,
+            withheld=withheld or ("" if slowed else _unlike(name, sample.mean_s, tool)),
             seen=seen_share(begin, end, trace.pauses),
-            cut=_cut(said),
-            traced_in_flight=in_flight,
+            cut=f"the record of {'system calls' if full[1] else 'events'} reached its limit of size" if full else "",
+            traced_in_flight=sample.in_flight,
             tool_in_flight=tool.in_flight(name),
         )
 
 
-def _cut(said: str) -> str:
-    """Return what ended a record before the tool ended; '' where nothing did."""
-    full = _FULL.search(said)
-    return f"the record of {'system calls' if full[1] else 'events'} reached its limit of size" if full else ""
-
-
 def _unlike(name: str, traced: float, tool: ToolFigures) -> str:
     """Return why the parts of an operation are no split of what the tool measured; '' where they are one."""
-    own = tool.mean.get(name, np.nan)
+    measured = tool.mean.get(name, np.nan)
     if np.isnan(traced):
         return f"no {name} is a system call of the tool: mapped memory, or a thread of the kernel submits it"
-    holds_more = tool.times_itself and traced < own
-    if np.isnan(own) or holds_more or abs(traced - own) <= _OUTSIDE_S or _is_near(traced, own):
+    holds_more = tool.times_itself and traced < measured
+    if np.isnan(measured) or holds_more or abs(traced - measured) <= _OUTSIDE_S or _is_near(traced, measured):
         return ""
-    return f"its parts add up to {traced / own:.2f} of the latency that the tool measured"
+    return f"its parts add up to {traced / measured:.2f} of the latency that the tool measured"
 
 
 def _is_near(traced: float, tool: float) -> bool:
     return abs(traced / tool - 1) <= MOST_OFF if tool else False
 
 
-def _table(operations: list[Operation], splitter: Splitter, waits: list[tuple[int, int]]) -> np.ndarray:
-    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns). `waits`: gets begin and
-    end of each wait for a processor."""
-    table = np.zeros((len(operations), len(_COLUMNS)))
-    column = {each: number for number, each in enumerate(_COLUMNS)}
-    for row, (each, whole) in enumerate(zip(operations, splitter.on_processor(operations), strict=True)):
+def _table(operations: list[Operation], splitter: Splitter) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns), and begin and end of each
+    wait for a processor, in ns."""
+    table, waits = np.zeros((len(operations), len(_COLUMNS))), list[tuple[int, int]]()
+    column = {part: number for number, part in enumerate(_COLUMNS)}
+    for row, (operation, whole) in enumerate(zip(operations, splitter.on_processor(operations), strict=True)):
         if whole:
-            table[row, column["processor", "own"]] = each.end - each.begin
+            table[row, column["processor", "own"]] = operation.end - operation.begin
             continue
-        for part in splitter.parts(each):
+        for part in splitter.parts(operation):
             table[row, column[part.layer, part.through]] += part.end - part.begin
             if part.layer == "run_queue":
                 waits.append((part.begin, part.end))
-    return table / NS_PER_S
+    return table / NS_PER_S, waits
 
 
-def _waited(name: str, count: int, processors: Processors, waits: Collection[tuple[int, int]]) -> Iterator[WorkRow]:
-    """Yield how often operations waited for a processor, and what ran meanwhile: together as long as they waited."""
-    yield WorkRow(name, WAITS, "", len(waits) / count, "1")
-    for thread, ns in processors.ran(waits).most_common():
-        yield WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s")
-
-
-def _lengths(operations: Sequence[Operation]) -> np.ndarray:
-    return np.array([each.end - each.begin for each in operations], np.float64)
-
-
-def _span(operations: Sequence[Operation]) -> tuple[int, int]:
-    """Return when the first operation began, and when all had ended."""
-    return min(each.begin for each in operations), max(each.end for each in operations)
-
-
-def _in_flight(lengths: np.ndarray, weights: np.ndarray, span: tuple[int, int]) -> float:
-    """Return how many operations are under way at a time."""
-    return float(lengths @ weights) / max(span[1] - span[0], 1)
-
-
-def _layers(name: str, operations: list[Operation], table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
+def _layers(name: str, table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
     yield from _rows(name, "mean", np.average(table, axis=0, weights=weights))
-    if enough(len(operations), 99):
+    if enough(len(table), 99):
         latency = table.sum(axis=1)
         order = np.argsort(latency, kind="stable")
         behind = np.cumsum(weights[order])
@@ -369,12 +355,10 @@ def _rows(name: str, statistic: str, seconds: np.ndarray) -> Iterator[LayerRow]:
 
 
 def _slowest(name: str, operations: list[Operation], splitter: Splitter, first: int) -> Iterator[SlowRow]:
-    ranked = sorted(operations, key=lambda each: each.begin - each.end)[:SLOWEST]
-    for rank, each in enumerate(ranked, start=1):
-        for part in splitter.parts(each):
-            yield _slow(name, rank, each, part, first)
-
-
-def _slow(name: str, rank: int, operation: Operation, part: Piece, first: int) -> SlowRow:
-    began, begin, end = operation.begin - first, part.begin - operation.begin, part.end - part.begin
-    return SlowRow(name, rank, began / NS_PER_S, begin / NS_PER_S, end / NS_PER_S, part.layer, part.through)
+    ranked = sorted(operations, key=lambda operation: operation.begin - operation.end)[:SLOWEST]
+    for rank, operation in enumerate(ranked, start=1):
+        for part in splitter.parts(operation):
+            since_first, since_begin, length = (
+                ns / NS_PER_S for ns in (operation.begin - first, part.begin - operation.begin, part.end - part.begin)
+            )
+            yield SlowRow(name, rank, since_first, since_begin, length, part.layer, part.through)

@@ -53,8 +53,7 @@ def stacks_of(
     seen: Counter[str] = Counter()
     for pid, tid, stack in zip(rows["PID"].tolist(), rows["TID"].tolist(), rows["STACK"].tolist(), strict=True):
         name, kernel = names.get(tid, "?"), symbols.functions(trace.stacks[stack]) if stack >= 0 else []
-        own = pid in processes
-        if pid != _IDLE and (own or is_kernels(name)):
+        if pid != _IDLE and (pid in processes or is_kernels(name)):
             seen[";".join([plain_name(name), *reversed(kernel or ["outside of the kernel"])])] += 1
     for stack_text, samples in seen.most_common():
         yield StackRow(stack_text, samples)
@@ -65,31 +64,23 @@ def sleeps_of(
 ) -> Iterator[SleepRow]:
     """Yield where threads slept, the longest first: those of operations while one of their own was under way, the
     kernel's own while any was. A thread of the kernel that waits for work is left out."""
-    own = by_key((operation.tid, operation) for operation in operations)
-    any_of_them = _under_way(operations)
-    kernels = {tid: any_of_them for tid, name in names.items() if tid not in own and is_kernels(name)}
+    by_thread = by_key((operation.tid, (operation.begin, operation.end)) for operation in operations)
+    any_of_them = Times((operation.begin, operation.end) for operation in operations)
+    kernels = {tid: any_of_them for tid, name in names.items() if tid not in by_thread and is_kernels(name)}
     sleeps, slept = Counter[str](), Counter[str]()
-    for tid, under_way in ({tid: _under_way(each) for tid, each in own.items()} | kernels).items():
+    for tid, under_way in ({tid: Times(spans) for tid, spans in by_thread.items()} | kernels).items():
         for span in tasks.thread(tid).spans:
             if span.state != "asleep" or not (ns := under_way.within(span.begin, span.end)):
                 continue
-            functions = _where(symbols, trace.stacks[span.stack]) if span.stack >= 0 else []
+            functions = symbols.functions(trace.stacks[span.stack]) if span.stack >= 0 else ()
+            functions = tuple(dropwhile(lambda name: name.lstrip("_").startswith(_SCHEDULER), functions))
             if tid in kernels and _waits_for_work(functions):
                 continue
-            stack = ";".join([plain_name(names.get(tid, "?")), *reversed(functions or ["unknown"])])
+            stack = ";".join([plain_name(names.get(tid, "?")), *reversed(functions or ("unknown",))])
             sleeps[stack] += 1
             slept[stack] += ns
     for stack, ns in slept.most_common():
         yield SleepRow(stack, sleeps[stack], ns / NS_PER_S)
-
-
-def _under_way(operations: Collection[Operation]) -> Times:
-    return Times((each.begin, each.end) for each in operations)
-
-
-def _where(symbols: Symbols, stack: tuple[int, ...]) -> list[str]:
-    """Return the functions of a sleep, innermost first, without those of the scheduler."""
-    return list(dropwhile(lambda name: name.lstrip("_").startswith(_SCHEDULER), symbols.functions(stack)))
 
 
 def _waits_for_work(functions: Sequence[str]) -> bool:

@@ -70,12 +70,8 @@ def operations_of(
     each thread keeps under way; 0 where that is not known.
     """
     wanted = frozenset(threads)
-    found = [
-        *_calls(trace, wanted, files),
-        *_uring(trace, wanted, depth),
-        *_aio(trace, requests, wanted, depth),
-    ]
-    return sorted(_outside(trace.pauses, found), key=lambda each: each.end)
+    operations = [*_calls(trace, wanted, files), *_uring(trace, wanted, depth), *_aio(trace, requests, wanted, depth)]
+    return sorted(_outside(trace.pauses, operations), key=lambda operation: operation.end)
 
 
 def _outside(pauses: Sequence[tuple[int, int]], operations: list[Operation]) -> list[Operation]:
@@ -83,24 +79,26 @@ def _outside(pauses: Sequence[tuple[int, int]], operations: list[Operation]) -> 
     if not pauses:
         return operations
     lows, highs = (np.array(ends, np.int64) for ends in zip(*pauses, strict=True))
-    begins, ends = (np.array([getattr(each, name) for each in operations], np.int64) for name in ("begin", "end"))
+    begins, ends = (
+        np.array([getattr(operation, name) for operation in operations], np.int64) for name in ("begin", "end")
+    )
     following = np.minimum(np.searchsorted(highs, begins, side="right"), len(highs) - 1)
     overlaps = (lows[following] < ends) & (highs[following] > begins)
-    return [each for each, lost in zip(operations, overlaps.tolist(), strict=True) if not lost]
+    return [operation for operation, lost in zip(operations, overlaps.tolist(), strict=True) if not lost]
 
 
 def without_setup(operations: Sequence[Operation], parents: Mapping[int, int]) -> list[Operation]:
     """Leave out what a thread does before those that it starts begin, where these spend more time in operations: a tool
     that lays out its files, and then starts its jobs. `parents`: thread to the one that started it."""
     spent, first = Counter[int](), dict[int, int]()
-    for each in operations:
-        tid, seen = each.tid, set[int]()
+    for operation in operations:
+        tid, seen = operation.tid, set[int]()
         while (tid := parents.get(tid, 0)) and tid not in seen:
             seen.add(tid)
-            spent[tid] += each.end - each.begin
-            first[tid] = min(first.get(tid, each.begin), each.begin)
-        spent[each.tid] -= each.end - each.begin
-    return [each for each in operations if spent[each.tid] <= 0 or each.end > first[each.tid]]
+            spent[tid] += operation.end - operation.begin
+            first[tid] = min(first.get(tid, operation.begin), operation.begin)
+        spent[operation.tid] -= operation.end - operation.begin
+    return [operation for operation in operations if spent[operation.tid] <= 0 or operation.end > first[operation.tid]]
 
 
 def _pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Columns]:
@@ -111,12 +109,12 @@ def _pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Co
         return empty, empty
     if wanted:
         begins, ends = (rows[np.isin(rows["PID"], list(wanted))] for rows in (begins, ends))
-    which = np.concatenate([np.zeros(len(begins), np.int8), np.ones(len(ends), np.int8)])
+    sides = np.concatenate([np.zeros(len(begins), np.int8), np.ones(len(ends), np.int8)])
     row = np.concatenate([np.arange(len(begins)), np.arange(len(ends))])
     tid, time = np.concatenate([begins["TID"], ends["TID"]]), np.concatenate([begins["TIME"], ends["TIME"]])
-    order = np.lexsort((which, time, tid))
-    which, row, tid = which[order], row[order], tid[order]
-    first = np.flatnonzero((which[:-1] == 0) & (which[1:] == 1) & (tid[:-1] == tid[1:]))
+    order = np.lexsort((sides, time, tid))
+    sides, row, tid = sides[order], row[order], tid[order]
+    first = np.flatnonzero((sides[:-1] == 0) & (sides[1:] == 1) & (tid[:-1] == tid[1:]))
     return begins[row[first]], ends[row[first + 1]]
 
 
@@ -132,8 +130,10 @@ def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[O
             good = ends["ret"].astype(np.int64) >= 0
             numbers = begins["fd"] if "fd" in (begins.dtype.names or ()) else ends["ret"] if name == "open" else None
             if numbers is not None and numbers.dtype.kind in "iu":
-                own = zip(begins["PID"].tolist(), numbers.astype(np.int64).tolist(), ends["TIME"].tolist(), strict=True)
-                good &= np.array([opened.under_test(*each, synced=name == "sync") for each in own])
+                uses = zip(
+                    begins["PID"].tolist(), numbers.astype(np.int64).tolist(), ends["TIME"].tolist(), strict=True
+                )
+                good &= np.array([opened.under_test(*use, synced=name == "sync") for use in uses])
             rows = (begins["TID"], begins["TIME"], ends["TIME"], sizes)
             for tid, begin, end, size in zip(*(column[good].tolist() for column in rows), strict=True):
                 yield Operation(name, tid, begin, end, end, end, int(size))
@@ -146,8 +146,8 @@ def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operati
     if submits is None or completes is None:
         return
     calls = _Calls(trace, "io_uring_enter", wanted)
-    following = _following(submits, trace.span_ns[1] + 1)
-    completion = _completions(submits, completes, trace.span_ns[1] + 1)
+    behind = trace.span_ns[1] + 1
+    completion = _completions(submits, completes, behind)
     before = _of_rings(submits, completes, completion)
     for tid, rows in groups(submits, "TID").items():
         if wanted and int(submits["PID"][rows[0]]) not in wanted:
@@ -155,6 +155,7 @@ def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operati
         ended = [(int(completes["TIME"][completion[row]]), row) for row in rows.tolist() if row in completion]
         dones = sorted([*ended, *before.get(tid, []), *_lost_ends(submits, rows, completion)])
         begins = submits["TIME"][rows].tolist()
+        following = dict(zip(rows.tolist(), [*begins[1:], behind], strict=True))
         submitted = [(at, calls.end_of(tid, at)) for at in begins]
         ends = collected(
             submitted, [at for at, _ in dones], len(before.get(tid, [])), partial(calls.end_of, tid), depth
@@ -171,16 +172,16 @@ def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operati
 def _completions(submits: Columns, completes: Columns, last: int) -> dict[int, int]:
     """Return the row of a submission to that of its completion: the next one of the same address, before this is used
     again. `last`: behind the trace."""
-    found: dict[int, int] = {}
+    completion: dict[int, int] = {}
     ends = groups(completes, "req")
     for key, rows in groups(submits, "req").items():
-        own = ends.get(key, np.zeros(0, np.int64))
+        candidates = ends.get(key, np.zeros(0, np.int64))
         begins = submits["TIME"][rows]
-        at = np.searchsorted(completes["TIME"][own], begins)
+        at = np.searchsorted(completes["TIME"][candidates], begins)
         for row, position, limit in zip(rows.tolist(), at.tolist(), [*begins[1:].tolist(), last], strict=True):
-            if position < len(own) and int(completes["TIME"][own[position]]) < limit:
-                found[row] = int(own[position])
-    return found
+            if position < len(candidates) and int(completes["TIME"][candidates[position]]) < limit:
+                completion[row] = int(candidates[position])
+    return completion
 
 
 def _lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -> Iterator[tuple[int, int]]:
@@ -195,22 +196,13 @@ def _lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -
 
 def _of_rings(submits: Columns, completes: Columns, completion: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
     """Return each thread to what it submitted before the trace began: when it was done, and -1 for the row."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    earlier: dict[int, list[tuple[int, int]]] = {}
     threads = dict(zip(submits["ctx"].tolist(), submits["TID"].tolist(), strict=True))
     for at in set(range(len(completes))) - set(completion.values()):
         tid = threads.get(int(completes["ctx"][at]))
         if tid is not None:
-            found.setdefault(tid, []).append((int(completes["TIME"][at]), -1))
-    return found
-
-
-def _following(submits: Columns, end: int) -> dict[int, int]:
-    """Return each row to when its thread submitted the next one. `end`: behind the last."""
-    found: dict[int, int] = {}
-    for rows in groups(submits, "TID").values():
-        times = submits["TIME"][rows].tolist()
-        found |= dict(zip(rows.tolist(), [*times[1:], end], strict=True))
-    return found
+            earlier.setdefault(tid, []).append((int(completes["TIME"][at]), -1))
+    return earlier
 
 
 def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
@@ -220,16 +212,16 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -
     waiting: dict[int, list[tuple[Request, Operation]]] = {}
     for begin_row, end_row in zip(begins, ends, strict=True):
         tid, begin, submitted = int(begin_row["TID"]), int(begin_row["TIME"]), int(end_row["TIME"])
-        own = requests.queued_by(tid, begin, submitted)
-        for each in own if int(end_row["ret"]) == len(own) else own[-1:]:
-            name = "read" if "R" in each.flags else "write" if "W" in each.flags else "sync"
-            found = Operation(name, tid, begin, each.done, submitted, each.done, each.bytes)
-            waiting.setdefault(tid, []).append((each, found))
+        queued = requests.queued_by(tid, begin, submitted)
+        for request in queued if int(end_row["ret"]) == len(queued) else queued[-1:]:
+            name = "read" if "R" in request.flags else "write" if "W" in request.flags else "sync"
+            operation = Operation(name, tid, begin, request.done, submitted, request.done, request.bytes)
+            waiting.setdefault(tid, []).append((request, operation))
     if trace.pauses:
         yield from _collected_one_by_one(trace, requests, wanted, waiting, depth)
         return
     for tid, done in waiting.items():
-        ready, first = [operation for _, operation in sorted(done, key=lambda each: each[0].done)], 0
+        ready, first = [operation for _, operation in sorted(done, key=lambda pair: pair[0].done)], 0
         for at, count in _collected(trace, wanted, tid):
             took = [operation for operation in ready[first : first + count] if operation.done <= at]
             first += len(took)
@@ -248,11 +240,11 @@ def _collected_one_by_one(
     waits = [_Calls(trace, call, wanted) for call in COLLECTING if call != "io_uring_enter"]
 
     for tid, operations in waiting.items():
-        every = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda each: each.done)
-        submitted = sorted((each.queued, submits.end_of(tid, each.queued)) for each in every)
+        queued = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda request: request.done)
+        submitted = sorted((request.queued, submits.end_of(tid, request.queued)) for request in queued)
         end_of = partial(_wait_end, waits, [*(at for at, _ in submitted), trace.span_ns[1] + 1], tid)
-        ends = collected(submitted, [each.done for each in every], 0, end_of, depth)
-        by_request = dict(zip(every, ends, strict=True))
+        ends = collected(submitted, [request.done for request in queued], 0, end_of, depth)
+        by_request = dict(zip(queued, ends, strict=True))
         for request, operation in operations:
             end = by_request[request]
             if end is not None:
@@ -307,15 +299,11 @@ class _Opened:
         flags = kinds[position] if position >= 0 else 0
         if (pid, number) in self._files.tested:
             like_a_library = flags & _CLOSED_BY_EXEC and not flags & (_MADE | _WRITES)
-            return not like_a_library or position == self._longest(times)
+            lengths = [later - at for at, later in pairwise([*times, self._end])]
+            return not like_a_library or position == lengths.index(max(lengths))
         if self._files.tested:
             return bool(flags & _MADE)
         return not flags & _CLOSED_BY_EXEC or bool(flags & (_MADE | _WRITES))
-
-    def _longest(self, times: list[int]) -> int:
-        """Return which of the files that were opened under one number was open for longest."""
-        lengths = [later - at for at, later in pairwise([*times, self._end])]
-        return lengths.index(max(lengths))
 
 
 class _Calls:

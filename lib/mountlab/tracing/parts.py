@@ -59,10 +59,10 @@ class Splitter:
         """Return which operations are on a processor from begin to end: their thread leaves none, and nothing else is
         to be asked."""
         return [
-            each.submitted == each.end
-            and not self._tasks.left(each.tid, each.begin, each.end)
-            and not any(self._tasks.reclaims(each.tid, each.begin, each.end))
-            for each in operations
+            operation.submitted == operation.end
+            and not self._tasks.left(operation.tid, operation.begin, operation.end)
+            and not any(self._tasks.reclaims(operation.tid, operation.begin, operation.end))
+            for operation in operations
         ]
 
     def _parts(self, operation: Operation) -> Iterator[Piece]:
@@ -70,12 +70,13 @@ class Splitter:
             yield from self._of_thread(operation.tid, operation.begin, operation.end)
             return
         begin, end, tid, ready = operation.begin, operation.end, operation.tid, operation.done
-        batch = [each for each in self._requests.queued_by(tid, begin, operation.submitted) if each.done <= ready]
-        own = [request for request in batch if request.done == ready] or batch  # of several that one call submitted
-        queued = min((each.queued for each in own), default=min(operation.submitted, ready))
+        queued_by = self._requests.queued_by(tid, begin, operation.submitted)
+        batch = [request for request in queued_by if request.done <= ready]
+        requests = [request for request in batch if request.done == ready] or batch  # several of one call
+        queued = min((request.queued for request in requests), default=min(operation.submitted, ready))
         yield from self._of_thread(tid, begin, queued)
-        served = max((request.done for request in own), default=ready)
-        yield from _of_requests(own, queued, served, "own", "unattributed")
+        served = max((request.done for request in requests), default=ready)
+        yield from _of_requests(requests, queued, served, "own", "unattributed")
         yield from self._uncollected(tid, served, end)
 
     def _uncollected(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
@@ -149,7 +150,7 @@ class Splitter:
         waker, end = waking.waker, waking.at
         if request := self._reported(waking):
             around = self._requests.around(begin, end, {tid, request.tid})
-            served = [each for each in around if each == request or each.queued <= request.done]
+            served = [candidate for candidate in around if candidate == request or candidate.queued <= request.done]
             otherwise = self._held_back(through, wait)
             item = self._tasks.item(request.tid, request.queued) if depth and request.tid != tid else None
             if item and begin < request.queued:  # a worker made it: compressed or collected its pages, or let it pass
@@ -223,8 +224,8 @@ class Splitter:
 
     def _reported(self, waking: Waking) -> Request | None:
         """Return the request whose end woke a thread."""
-        found = self._requests.ended_by(waking.at - _REPORTED_NS, waking.at, waking.cpu, waking.waker)
-        return found if found and not self._tasks.switched(waking.cpu, found.done, waking.at) else None
+        request = self._requests.ended_by(waking.at - _REPORTED_NS, waking.at, waking.cpu, waking.waker)
+        return request if request and not self._tasks.switched(waking.cpu, request.done, waking.at) else None
 
     def _wait(self, stack: int) -> Wait:
         if stack < 0:
@@ -258,29 +259,29 @@ def _layer_of(state: Layer, through: Through, wait: Wait) -> Layer:
     return _rest(through, wait) if state == "processor" and through != "own" else state
 
 
-def _of_requests(own: list[Request], begin: int, end: int, through: Through, otherwise: Layer) -> Iterator[Piece]:
+def _of_requests(requests: list[Request], begin: int, end: int, through: Through, otherwise: Layer) -> Iterator[Piece]:
     """A flush decides before another request at the device, and this before one in the queue."""
     steps: list[tuple[int, Layer, int]] = [(max(begin, end), "queue", 0)]
-    for each in own:
-        at_device: Layer = "flush" if each.is_flush else "device"
-        steps += [(each.queued, "queue", 1), (each.issued, "queue", -1)]
-        steps += [(each.issued, at_device, 1), (each.done, at_device, -1)]
+    for request in requests:
+        at_device: Layer = "flush" if request.is_flush else "device"
+        steps += [(request.queued, "queue", 1), (request.issued, "queue", -1)]
+        steps += [(request.issued, at_device, 1), (request.done, at_device, -1)]
     under_way: dict[Layer, int] = {"flush": 0, "device": 0, "queue": 0}
     low = begin
     for at, layer, change in sorted(steps):
         high = min(max(at, begin), end)
-        yield Piece(low, high, next((each for each, count in under_way.items() if count), otherwise), through)
+        yield Piece(low, high, next((busy for busy, count in under_way.items() if count), otherwise), through)
         under_way[layer] += change
         low = high
 
 
 def _joined(parts: Iterator[Piece]) -> list[Piece]:
-    found: list[Piece] = []
+    joined: list[Piece] = []
     for part in parts:
         if part.end <= part.begin:
             continue
-        if found and found[-1][1:] == (part.begin, part.layer, part.through):
-            found[-1] = found[-1]._replace(end=part.end)
+        if joined and joined[-1][1:] == (part.begin, part.layer, part.through):
+            joined[-1] = joined[-1]._replace(end=part.end)
         else:
-            found.append(part)
-    return found
+            joined.append(part)
+    return joined

@@ -72,7 +72,7 @@ class Trace:
     def span_ns(self) -> tuple[int, int]:
         """The times of the first and of the last event; (0, 0) without any."""
         times = [rows["TIME"] for rows in self.events.values() if len(rows)]
-        return (min(int(each[0]) for each in times), max(int(each[-1]) for each in times)) if times else (0, 0)
+        return (min(int(time[0]) for time in times), max(int(time[-1]) for time in times)) if times else (0, 0)
 
     def rows(self, *names: str) -> Columns | None:
         """Return the rows of the first of these events that were recorded."""
@@ -105,20 +105,13 @@ def _read(data: bytes) -> Trace:
     formats = _formats(features.get(_TRACING_DATA, b""))
     kinds = _kinds(data, attrs_at, attrs_size, attr_size, _names(features.get(_EVENT_DESC, b"")))
     trace = _records(data, data_at, data_at + data_size, kinds, formats)
-    machine, clock = features.get(_ARCH, b""), features.get(_CLOCK_DATA, b"")
-    return replace(trace, machine=_machine(machine), epoch_ns=_epoch_ns(clock))
-
-
-def _machine(data: bytes) -> str:
-    (size,) = struct.unpack_from("<I", data) if data else (0,)
-    return data[4 : 4 + size].split(b"\0")[0].decode()
-
-
-def _epoch_ns(data: bytes) -> int | None:
-    if not data:
-        return None
-    time_of_day, clock = struct.unpack_from("<QQ", data, 8)
-    return int(time_of_day) - int(clock)
+    if machine := features.get(_ARCH, b""):
+        (size,) = struct.unpack_from("<I", machine)
+        trace = replace(trace, machine=machine[4 : 4 + size].split(b"\0")[0].decode())
+    if clocks := features.get(_CLOCK_DATA, b""):
+        time_of_day, clock = struct.unpack_from("<QQ", clocks, 8)
+        trace = replace(trace, epoch_ns=int(time_of_day) - int(clock))
+    return trace
 
 
 def _features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
@@ -141,15 +134,15 @@ class _Kind:
     is_tracepoint: bool
 
 
-def _kinds(data: bytes, at: int, size: int, each: int, names: Mapping[int, str]) -> dict[int, _Kind]:
+def _kinds(data: bytes, at: int, size: int, attr_size: int, names: Mapping[int, str]) -> dict[int, _Kind]:
     """Return the id that a record carries to what it is a record of."""
-    found: dict[int, _Kind] = {}
+    kind_of_id: dict[int, _Kind] = {}
     total = 0
-    if each < 48 or size // each > _MOST_EVENTS:
-        raise _damaged(f"{size} bytes of events of {each} bytes")
-    for start in range(at, at + size - each + 1, each):
+    if attr_size < 48 or size // attr_size > _MOST_EVENTS:
+        raise _damaged(f"{size} bytes of events of {attr_size} bytes")
+    for start in range(at, at + size - attr_size + 1, attr_size):
         kind, _, config, _, sample_type = struct.unpack_from("<IIQQQ", data, start)
-        ids_at, ids_size = struct.unpack_from("<QQ", data, start + each - 16)
+        ids_at, ids_size = struct.unpack_from("<QQ", data, start + attr_size - 16)
         if sample_type & _UNREADABLE or not sample_type & _IDENTIFIER:
             raise _damaged("records with parts that were not asked for")
         total += ids_size // 8
@@ -157,15 +150,15 @@ def _kinds(data: bytes, at: int, size: int, each: int, names: Mapping[int, str])
             raise _damaged(f"{total} ids of events")
         ids = np.frombuffer(data, "<u8", ids_size // 8, ids_at).tolist() if ids_size // 8 else []
         name = names.get(ids[0], f"event {config}") if ids else ""
-        found |= dict.fromkeys(ids, _Kind(name, config, sample_type, kind == _TRACEPOINT))
-    return found
+        kind_of_id |= dict.fromkeys(ids, _Kind(name, config, sample_type, kind == _TRACEPOINT))
+    return kind_of_id
 
 
 def _names(data: bytes) -> dict[int, str]:
     """Return id to the name of its event."""
-    found: dict[int, str] = {}
+    name_of_id: dict[int, str] = {}
     if not data:
-        return found
+        return name_of_id
     count, attr_size = struct.unpack_from("<II", data, 0)
     at = 8
     for _ in range(min(count, _MOST_EVENTS)):
@@ -173,11 +166,11 @@ def _names(data: bytes) -> dict[int, str]:
         at += attr_size + 8
         name = data[at : at + length].split(b"\0")[0].decode()
         at += length
-        if len(found) + ids > _MOST_IDS:
+        if len(name_of_id) + ids > _MOST_IDS:
             raise _damaged(f"{ids} ids of {name!r}")
-        found |= dict.fromkeys(struct.unpack_from(f"<{ids}Q", data, at), name.partition("/")[0])
+        name_of_id |= dict.fromkeys(struct.unpack_from(f"<{ids}Q", data, at), name.partition("/")[0])
         at += 8 * ids
-    return found
+    return name_of_id
 
 
 def _formats(data: bytes) -> dict[int, str]:
@@ -193,8 +186,8 @@ def _formats(data: bytes) -> dict[int, str]:
         at += len(word)
         at += 8 + int.from_bytes(data[at : at + 8], "little")
     texts: list[str] = []
-    (own,) = struct.unpack_from("<I", data, at)
-    at = _texts(data, at + 4, own, texts)
+    (count,) = struct.unpack_from("<I", data, at)
+    at = _texts(data, at + 4, count, texts)
     (systems,) = struct.unpack_from("<I", data, at)
     at += 4
     for _ in range(min(systems, _MOST_EVENTS)):
@@ -217,32 +210,29 @@ def _texts(data: bytes, at: int, count: int, into: list[str]) -> int:
 
 def _layout(text: str) -> np.dtype:
     """Return the fields of a tracepoint that have a fixed size of a number or of a text, where they lie."""
-    found: dict[str, tuple[str, int]] = {}
+    fields: dict[str, tuple[str, int]] = {}
     for declared, offset, size, signed in _FIELD.findall(text):
         name = declared.split()[-1].partition("[")[0]
-        kind = _kind_of_field(declared, int(size), signed == "1")
-        if kind and name not in found:
-            found[name] = (kind, int(offset))
-    if len(found) > _MOST_FIELDS:
-        raise _damaged(f"an event of {len(found)} fields")
-    kinds, offsets = [kind for kind, _ in found.values()], [offset for _, offset in found.values()]
-    return np.dtype({"names": list(found), "formats": kinds, "offsets": offsets})
-
-
-def _kind_of_field(declared: str, size: int, signed: bool) -> str:
-    if "__data_loc" in declared or "__rel_loc" in declared:
-        return ""
-    if "[" in declared:
-        return f"S{size}" if 0 < size < 1 << 16 else ""
-    return f"<{'i' if signed else 'u'}{size}" if size in (1, 2, 4, 8) else ""
+        if "__data_loc" in declared or "__rel_loc" in declared:
+            continue
+        if "[" in declared:
+            kind = f"S{size}" if 0 < int(size) < 1 << 16 else ""
+        else:
+            kind = f"<{'i' if signed == '1' else 'u'}{size}" if size in ("1", "2", "4", "8") else ""
+        if kind and name not in fields:
+            fields[name] = (kind, int(offset))
+    if len(fields) > _MOST_FIELDS:
+        raise _damaged(f"an event of {len(fields)} fields")
+    kinds, offsets = [kind for kind, _ in fields.values()], [offset for _, offset in fields.values()]
+    return np.dtype({"names": list(fields), "formats": kinds, "offsets": offsets})
 
 
 def _lacks(name: str, layout: np.dtype) -> str:
     """Return the first field that is read of an event, and that it does not have; '' where it has all."""
     event = _READ_OF.get(name)
     fields: Mapping[str, Sequence[Any]] = layout.fields or {}
-    wanted = [*((each, "iu") for each in event.numbers), *((each, "S") for each in event.texts)] if event else []
-    return next((each for each, kinds in wanted if each not in fields or fields[each][0].kind not in kinds), "")
+    wanted = [*((name, "iu") for name in event.numbers), *((name, "S") for name in event.texts)] if event else []
+    return next((name for name, kinds in wanted if name not in fields or fields[name][0].kind not in kinds), "")
 
 
 def _records(data: bytes, at: int, end: int, kinds: Mapping[int, _Kind], formats: Mapping[int, str]) -> Trace:
@@ -272,7 +262,7 @@ def _trace(
     data: bytes, places: Mapping[_Kind, list[int]], formats: Mapping[int, str], lost: int, parents: Mapping[int, int]
 ) -> Trace:
     stacks: dict[bytes, int] = {}
-    found: dict[str, list[Columns]] = {}
+    tables: dict[str, list[Columns]] = {}
     layouts = {config: _layout(formats.get(config, "")) for config in {kind.config for kind in places}}
     for kind, where in places.items():
         layout = layouts[kind.config] if kind.is_tracepoint and kind.sample_type & _RAW else np.dtype([])
@@ -281,10 +271,10 @@ def _trace(
             raise _damaged(f"{kind.name} without its field {lacks}")
         if not lacks:
             rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
-            own = found.setdefault(kind.name, [])  # switches with a stack, and those without
-            if not own or own[0].dtype == rows.dtype:
-                own.append(rows)
-    events = {name: np.concatenate(own) for name, own in found.items()}
+            rows_of_kinds = tables.setdefault(kind.name, [])  # switches with a stack, and those without
+            if not rows_of_kinds or rows_of_kinds[0].dtype == rows.dtype:
+                rows_of_kinds.append(rows)
+    events = {name: np.concatenate(rows_of_kinds) for name, rows_of_kinds in tables.items()}
     in_order = {name: rows[np.argsort(rows["TIME"], kind="stable")] for name, rows in events.items()}
     addresses = (tuple(np.frombuffer(stack, "<u8").tolist()) for stack in stacks)
     return Trace(in_order, tuple(addresses), lost, parents)
@@ -313,7 +303,7 @@ def _samples(data: Columns, at: Columns, sample_type: int, layout: np.dtype, sta
 
 
 class _Cursor:
-    """Where one is in each of many records."""
+    """Cursor over N records, vectorised: `at` and `ends` are their places in `data`, shape (N,)."""
 
     def __init__(self, data: Columns, at: Columns, ends: Columns) -> None:
         self.data, self.at, self.ends = data, at, ends
@@ -333,14 +323,14 @@ class _Cursor:
         both = self.take(present)
         return (both & 0xFFFFFFFF).astype("<u4").view("<i4"), (both >> 32).astype("<u4").view("<i4")
 
-    def stacks(self, known: dict[bytes, int]) -> Columns:
+    def stacks(self, numbers: dict[bytes, int]) -> Columns:
         """Return the number of the stack that stands here; new ones are added to those known."""
         depth = self.take(1)
         if (depth > np.maximum(self.ends - self.at, 0).astype("<u8") // 8).any():
             raise _damaged("a stack without end")
         begins, self.at = self.at, self.at + 8 * depth.astype(np.int64)
-        found = (self.data[low:high].tobytes() for low, high in zip(begins.tolist(), self.at.tolist(), strict=True))
-        return np.array([known.setdefault(stack, len(known)) for stack in found], np.int64)
+        stacks = (self.data[low:high].tobytes() for low, high in zip(begins.tolist(), self.at.tolist(), strict=True))
+        return np.array([numbers.setdefault(stack, len(numbers)) for stack in stacks], np.int64)
 
 
 def _raw(data: Columns, at: Columns, ends: Columns, layout: np.dtype) -> dict[str, Columns]:

@@ -42,15 +42,15 @@ _PATIENCE_NS = 1_000_000_000
 """A request that was issued this long before the trace ends would have ended in it."""
 
 
-@dataclass(frozen=True)
-class _Of:
+class _Queue:
     """Requests in order of `queued`."""
 
-    all: tuple[Request, ...]
-    queued: Columns
-    dones: Columns
-    reach: Columns
-    """When each, and all before it, were done."""
+    def __init__(self, requests: list[Request]) -> None:
+        self.all = requests
+        self.queued = np.array([request.queued for request in requests], np.int64)
+        self.dones = np.array([request.done for request in requests], np.int64)
+        self.reach = np.maximum.accumulate(self.dones)
+        """When each, and all before it, were done."""
 
 
 @dataclass(frozen=True)
@@ -65,46 +65,41 @@ class Requests:
     is_device_known: bool = True
     """Else there are none here, whatever the device did."""
     dones: list[int] = field(init=False)
-    _whole: _Of = field(init=False)
-    _by_thread: dict[int, _Of] = field(init=False)
+    _whole: _Queue = field(init=False)
+    _by_thread: dict[int, _Queue] = field(init=False)
 
     def __post_init__(self) -> None:
-        in_order = sorted(self.all, key=lambda each: each.queued)
-        by_thread = by_key((each.tid, each) for each in in_order)
-        object.__setattr__(self, "_whole", _of(in_order))
-        object.__setattr__(self, "dones", [each.done for each in self.all])
-        object.__setattr__(self, "_by_thread", {tid: _of(own) for tid, own in by_thread.items()})
+        in_order = sorted(self.all, key=lambda request: request.queued)
+        by_thread = by_key((request.tid, request) for request in in_order)
+        object.__setattr__(self, "_whole", _Queue(in_order))
+        object.__setattr__(self, "dones", [request.done for request in self.all])
+        object.__setattr__(self, "_by_thread", {tid: _Queue(requests) for tid, requests in by_thread.items()})
 
     def queued_by(self, tid: int, begin: int, end: int) -> list[Request]:
         """Return what a thread queued in this time."""
-        own = self._by_thread.get(tid)
-        if own is None:
+        queue = self._by_thread.get(tid)
+        if queue is None:
             return []
-        low, high = np.searchsorted(own.queued, [begin, end + 1])
-        return list(own.all[low:high])
+        low, high = np.searchsorted(queue.queued, [begin, end + 1])
+        return queue.all[low:high]
 
     def ended_by(self, begin: int, at: int, cpu: int, teller: int) -> Request | None:
         """Return the last request whose end was reported on this processor by this thread between two moments."""
         high = bisect_right(self.dones, at)
         for position in range(high - 1, max(-1, high - 64), -1):
-            each = self.all[position]
-            if each.done < begin:
+            request = self.all[position]
+            if request.done < begin:
                 return None
-            if each.cpu == cpu and each.teller == teller:
-                return each
+            if request.cpu == cpu and request.teller == teller:
+                return request
         return None
 
     def around(self, begin: int, end: int, threads: Collection[int] | None = None) -> Iterator[Request]:
         """Yield the requests that were queued or at the device in this time. `threads`: by these; None: by all."""
         by_thread = (self._by_thread.get(tid) for tid in threads or ())
-        for own in filter(None, [self._whole] if threads is None else by_thread):
-            low, high = int(np.searchsorted(own.reach, begin, side="right")), int(np.searchsorted(own.queued, end))
-            yield from (own.all[low + at] for at in np.flatnonzero(own.dones[low:high] > begin).tolist())
-
-
-def _of(own: list[Request]) -> _Of:
-    dones = np.array([each.done for each in own], np.int64)
-    return _Of(tuple(own), np.array([each.queued for each in own], np.int64), dones, np.maximum.accumulate(dones))
+        for queue in filter(None, [self._whole] if threads is None else by_thread):
+            low, high = int(np.searchsorted(queue.reach, begin, side="right")), int(np.searchsorted(queue.queued, end))
+            yield from (queue.all[low + at] for at in np.flatnonzero(queue.dones[low:high] > begin).tolist())
 
 
 def device_number(major: int, minor: int) -> int:
@@ -112,15 +107,15 @@ def device_number(major: int, minor: int) -> int:
     return major << 20 | minor
 
 
-def requests_of(trace: Trace, known: Collection[int] | None) -> Requests:
+def requests_of(trace: Trace, under_test: Collection[int] | None) -> Requests:
     """Return the requests to these devices; None: it is not known which they are. Of a device without requests of the
     kernel's (md, dm, brd, pmem) the bios."""
-    devices = known or ()
-    steps = _steps(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
-    found = sorted([*_requests(trace, devices, steps)] or _bios(trace, devices), key=lambda each: each.done)
+    devices = under_test or ()
+    requests, endless = _requests(trace, devices)
+    in_order = sorted(requests or _bios(trace, devices), key=lambda request: request.done)
     merges = [_on(trace, f"block:block_bio_{side}merge", devices)["TIME"] for side in ("back", "front")]
     merged = np.sort(np.concatenate(merges)).astype(np.int64)
-    return Requests(tuple(found), merged, _endless(steps, trace.span_ns[1]), known is not None)
+    return Requests(tuple(in_order), merged, endless, under_test is not None)
 
 
 def _on(trace: Trace, event: str, devices: Collection[int]) -> Columns:
@@ -148,50 +143,46 @@ class _Happening(NamedTuple):
 
 def _steps(trace: Trace, devices: Collection[int], *events: str) -> list[_Happening]:
     """Return the events in order; where two come at one time, in the order of their names."""
-    found: list[_Happening] = []
+    steps: list[_Happening] = []
     for kind, event in enumerate(events):
         rows = _on(trace, event, devices)
         names = rows.dtype.names or ()
-        flags = map(_flags, rows["rwbs"].tolist()) if "rwbs" in names else [""] * len(rows)
+        rwbs = rows["rwbs"].tolist() if "rwbs" in names else [b""] * len(rows)
+        flags = (text.split(b"\0")[0].decode("ascii", errors="replace") for text in rwbs)
         if len(rows):
             columns = (rows[name].tolist() for name in ("TIME", "dev", "sector", "nr_sector", "CPU", "TID"))
-            found += (
+            steps += (
                 _Happening(at, kind, dev, sector, count, flag, cpu & 0xFFFFFFFF, tid)
                 for at, dev, sector, count, cpu, tid, flag in zip(*columns, flags, strict=True)
             )
-    return sorted(found, key=lambda each: (each.at, each.kind))
+    return sorted(steps, key=lambda step: (step.at, step.kind))
 
 
-def _endless(steps: list[_Happening], last: int) -> int:
-    """Return how many requests have no end: one like them was issued again, or the trace went on for long after."""
-    waiting: dict[tuple[int, int, bool], int] = {}
-    found = 0
-    for step in steps:
-        before = waiting.pop(step.key, None)
-        if step.kind == 0:
-            found += before is not None
-            waiting[step.key] = step.at
-    return found + sum(last - issued > _PATIENCE_NS for issued in waiting.values())
-
-
-def _requests(trace: Trace, devices: Collection[int], steps: list[_Happening]) -> Iterator[Request]:
-    """Follow each request from its issue to its end, by its first sector."""
+def _requests(trace: Trace, devices: Collection[int]) -> tuple[list[Request], int]:
+    """Follow each request from its issue to its end, by its first sector. Return those, and how many have no end: one
+    like them was issued again, or the trace went on for long after."""
     bios = _Bios(_steps(trace, devices, "block:block_bio_queue"))
+    steps = _steps(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
     waiting: dict[tuple[int, int, bool], _Happening] = {}
+    requests, endless = list[Request](), 0
     for step in steps:
+        began = waiting.pop(step.key, None)
         if step.kind == 0:
+            endless += began is not None
             waiting[step.key] = step
-        elif (began := waiting.pop(step.key, None)) and step.kind != 1:
+        elif began and step.kind != 1:
             queued, tid = bios.of(began)
-            yield Request(queued, began.at, step.at, tid, began.sectors * 512, step.flags, step.cpu, step.tid)
+            size = began.sectors * 512
+            requests.append(Request(queued, began.at, step.at, tid, size, step.flags, step.cpu, step.tid))
+    return requests, endless + sum(trace.span_ns[1] - step.at > _PATIENCE_NS for step in waiting.values())
 
 
 class _Bios:
     """Who queued what, to be found by its sectors."""
 
     def __init__(self, steps: list[_Happening]) -> None:
-        self._flushes = [each for each in steps if "F" in each.flags]
-        self._at = by_key((each.sector, each) for each in steps)
+        self._flushes = [step for step in steps if "F" in step.flags]
+        self._at = by_key((step.sector, step) for step in steps)
         self._sectors = sorted(self._at)
 
     def of(self, request: _Happening) -> tuple[int, int]:
@@ -203,8 +194,10 @@ class _Bios:
         first, end = request.sector, request.sector + request.sectors
         inside = self._sectors[bisect_left(self._sectors, first) : bisect_left(self._sectors, end)]
         places = [self._at[sector] for sector in inside] if request.sectors else [self._flushes]
-        found = [each[at - 1] for each in places if (at := bisect_right(each, request.at, key=lambda step: step.at))]
-        last = max(found, key=lambda each: each.at, default=request)
+        latest = [
+            steps[at - 1] for steps in places if (at := bisect_right(steps, request.at, key=lambda step: step.at))
+        ]
+        last = max(latest, key=lambda step: step.at, default=request)
         return last.at, last.tid
 
 
@@ -216,7 +209,3 @@ def _bios(trace: Trace, devices: Collection[int]) -> Iterator[Request]:
         elif began := waiting.pop((step.dev, step.sector), None):
             size = began.sectors * 512
             yield Request(began.at, began.at, step.at, began.tid, size, began.flags, step.cpu, step.tid)
-
-
-def _flags(rwbs: bytes) -> str:
-    return rwbs.split(b"\0")[0].decode("ascii", errors="replace")

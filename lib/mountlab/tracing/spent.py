@@ -45,14 +45,14 @@ class Processors:
     def __init__(self, trace: Trace, names: Mapping[int, str]) -> None:
         rows, self._names = trace.rows("sched:sched_switch"), names
         self._on: dict[int, tuple[list[int], list[int]]] = {}
-        for cpu, own in groups(rows, "CPU").items():
+        for cpu, places in groups(rows, "CPU").items():
             assert rows is not None
-            switches = rows[own]
+            switches = rows[places]
             before = int(switches["prev_pid"][0])
             self._on[cpu] = switches["TIME"].tolist(), [before, *switches["next_pid"].tolist()]
         self._left = {
-            tid: (rows["TIME"][own].tolist(), rows["CPU"][own].tolist())  # type: ignore[index]
-            for tid, own in groups(rows, "prev_pid").items()
+            tid: (rows["TIME"][places].tolist(), rows["CPU"][places].tolist())  # type: ignore[index]
+            for tid, places in groups(rows, "prev_pid").items()
         }
         self._came = {at: cpu for cpu, (times, _) in self._on.items() for at in times}
         items = trace.rows("workqueue:workqueue_execute_start")
@@ -62,11 +62,11 @@ class Processors:
     def ran(self, waits: Iterable[tuple[int, int]]) -> Counter[str]:
         """Return the name of each thread to the ns that it ran instead: on the processor that a waiting thread, or an
         item of a work queue, came to when its wait ended."""
-        found: Counter[str] = Counter()
+        ran: Counter[str] = Counter()
         for (begin, end), count in Counter(waits).items():  # operations of a batch wait together
             for name, ns in self._between(begin, end):
-                found[name] += ns * count
-        return found
+                ran[name] += ns * count
+        return ran
 
     def _between(self, begin: int, end: int) -> Iterator[tuple[str, int]]:
         cpu = self._came.get(end)
@@ -75,14 +75,10 @@ class Processors:
             return
         times, threads = self._on[cpu]
         first, last = bisect_right(times, begin), bisect_left(times, end)
-        stays = last < len(times) and self._last_on(threads[last + 1], begin) == cpu
+        left_at, left_cpus = self._left.get(threads[last + 1], ([], [])) if last < len(times) else ([], [])
+        number = bisect_right(left_at, begin)
+        stays = number > 0 and left_cpus[number - 1] == cpu  # the processor that the thread left last
         moments = [begin, *times[first:last], end]
         for (low, high), tid in zip(pairwise(moments), threads[first:], strict=False):
             idle = HELD if stays and high - low >= LONG_NS else IDLE
             yield (self._names.get(tid, UNKNOWN) if tid else idle), high - low
-
-    def _last_on(self, tid: int, at: int) -> int | None:
-        """Return the processor that a thread left last; None where that was not seen."""
-        times, cpus = self._left.get(tid, ([], []))
-        number = bisect_right(times, at)
-        return cpus[number - 1] if number else None

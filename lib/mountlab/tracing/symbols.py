@@ -91,20 +91,17 @@ class Symbols:
     starts: np.ndarray
     """In ascending order."""
     names: tuple[str, ...]
-    _known: dict[int, str] = field(default_factory=dict, repr=False)
+    _by_address: dict[int, str] = field(default_factory=dict, repr=False)
     _stacks: dict[tuple[int, ...], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def name(self, address: int) -> str:
         """Return the function that an address lies in; '' where that is not known."""
-        if address not in self._known:
-            self._known[address] = self._found(address)
-        return self._known[address]
-
-    def _found(self, address: int) -> str:
         if not _KERNEL <= address < _CONTEXT:
             return ""
-        at = int(np.searchsorted(self.starts, np.uint64(address), side="right")) - 1
-        return self.names[at] if at >= 0 else ""
+        if address not in self._by_address:
+            at = int(np.searchsorted(self.starts, np.uint64(address), side="right")) - 1
+            self._by_address[address] = self.names[at] if at >= 0 else ""
+        return self._by_address[address]
 
     def functions(self, stack: tuple[int, ...]) -> tuple[str, ...]:
         """Return the kernel's functions in a stack, innermost first."""
@@ -115,16 +112,12 @@ class Symbols:
 
 def read_symbols(text: str) -> Symbols:
     """Return what /proc/kallsyms says. Raises ParseError where it shows no addresses: kernel.kptr_restrict."""
-    found = sorted((int(address, 16), name) for address, name in _LINE.findall(text))
-    found = [(address, name) for address, name in found if address >= _KERNEL]
-    if not found:
+    functions = sorted((int(address, 16), name) for address, name in _LINE.findall(text))
+    functions = [(address, name) for address, name in functions if address >= _KERNEL]
+    if not functions:
         raise ParseError("the kernel does not show where its functions lie", got="/proc/kallsyms without addresses")
-    return Symbols(np.array([address for address, _ in found], np.uint64), tuple(_plain(name) for _, name in found))
-
-
-def _plain(name: str) -> str:
-    """Return the name without what the compiler has put behind it: f.isra.0 is f."""
-    return name.partition(".")[0]
+    names = (name.partition(".")[0] for _, name in functions)  # the compiler makes f.isra.0 of f
+    return Symbols(np.array([address for address, _ in functions], np.uint64), tuple(names))
 
 
 def wait_of(functions: Sequence[str]) -> Wait:

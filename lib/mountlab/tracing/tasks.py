@@ -75,7 +75,7 @@ class Tasks:
         self._switches, self._wakings = trace.rows("sched:sched_switch"), trace.rows("sched:sched_waking")
         self._out, self._in = groups(self._switches, "prev_pid"), groups(self._switches, "next_pid")
         self._woken = groups(self._wakings, "pid")
-        self._known: dict[int, Thread] = {}
+        self._threads: dict[int, Thread] = {}
         self._leaves = self._times(self._out)
         self._on_cpu = self._times(groups(self._switches, "CPU"))
         begins = trace.rows("workqueue:workqueue_execute_start")
@@ -94,10 +94,10 @@ class Tasks:
 
     def thread(self, tid: int) -> Thread:
         """Return the states of a thread; of one that is in no event an empty one."""
-        if tid not in self._known:
+        if tid not in self._threads:
             spans = tuple(self._spans(tid))
-            self._known[tid] = Thread(spans, tuple(span.begin for span in spans))
-        return self._known[tid]
+            self._threads[tid] = Thread(spans, tuple(span.begin for span in spans))
+        return self._threads[tid]
 
     def switched(self, cpu: int, begin: int, end: int) -> bool:
         """Return whether a processor has taken another thread between two moments."""
@@ -134,17 +134,19 @@ class Tasks:
 
     def _spans(self, tid: int) -> Iterator[Span]:
         first, last = self._trace.span_ns
-        state, since, stack = "unknown", first, -1
-        waking: Waking | None = None
+        state: State = "unknown"
+        since, stack = first, -1
         for at, kind, row in self._events(tid):
             if kind == "waking":
                 if state == "asleep":
-                    waking = Waking(at, int(self._woke(row, "TID")), int(self._woke(row, "CPU")))
-                    yield Span(since, at, "asleep", stack, waking)
+                    assert self._wakings is not None
+                    waker, cpu = (int(self._wakings[name][row]) for name in ("TID", "CPU"))
+                    yield Span(since, at, "asleep", stack, Waking(at, waker, cpu))
                     state, since = "runnable", at
                 continue
             if at > since:
-                yield Span(since, at, _before(state, kind), stack if state == "asleep" else -1)
+                before: State = "running" if kind == "out" else "unknown" if state == "running" else state
+                yield Span(since, at, before, stack if state == "asleep" else -1)
             since, stack = at, -1
             state = "running"
             if kind == "out":
@@ -152,23 +154,19 @@ class Tasks:
                 taken_off = not int(self._switches["prev_state"][row]) & _ASLEEP
                 state, stack = ("runnable", -1) if taken_off else ("asleep", int(self._switches["STACK"][row]))
         if last > since and state != "unknown":
-            yield Span(since, last, state, stack)  # type: ignore[arg-type]
-
-    def _woke(self, row: int, name: str) -> int:
-        assert self._wakings is not None
-        return int(self._wakings[name][row])
+            yield Span(since, last, state, stack)
 
     def _events(self, tid: int) -> list[tuple[int, str, int]]:
         """Return when a thread left a processor, was woken, or came to one, in order."""
-        found: list[tuple[int, str, int]] = []
+        events: list[tuple[int, str, int]] = []
         for kind, rows, table in (
             ("out", self._out, self._switches),
             ("waking", self._woken, self._wakings),
             ("in", self._in, self._switches),
         ):
             if table is not None and tid in rows:
-                found += [(int(table["TIME"][row]), kind, int(row)) for row in rows[tid]]
-        return sorted(found, key=lambda each: each[0])
+                events += [(int(table["TIME"][row]), kind, int(row)) for row in rows[tid]]
+        return sorted(events, key=lambda event: event[0])
 
 
 class _Latest:
@@ -202,15 +200,8 @@ def _reclaims(trace: Trace) -> Iterator[tuple[int, list[tuple[int, int]]]]:
                 for tid, at in zip(rows["TID"].tolist(), rows["TIME"].tolist(), strict=True):
                     steps.setdefault(tid, []).append((at, change))
     first, last = trace.span_ns
-    for tid, own in steps.items():
-        own.sort()
-        begins = [*([] if own[0][1] == 1 else [first]), *(at for at, change in own if change == 1)]
-        ends = [*(at for at, change in own if change == -1), *([] if own[-1][1] == -1 else [last])]
+    for tid, changes in steps.items():
+        changes.sort()
+        begins = [*([] if changes[0][1] == 1 else [first]), *(at for at, change in changes if change == 1)]
+        ends = [*(at for at, change in changes if change == -1), *([] if changes[-1][1] == -1 else [last])]
         yield tid, list(zip(begins, ends, strict=False))
-
-
-def _before(state: str, kind: str) -> State:
-    """Return what a thread was before it came ("in") or left ("out"), also where that was not seen to begin."""
-    if kind == "out":
-        return "running"
-    return "asleep" if state == "asleep" else "runnable" if state == "runnable" else "unknown"

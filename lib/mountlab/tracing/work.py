@@ -43,19 +43,19 @@ def work_of(
 ) -> Iterator[WorkRow]:
     """Yield the ratios of work of a trial; those without a denominator are left out."""
     seen = _spans(operations, trace.pauses)
-    finished = _inside(np.array([each.done for each in requests.all], np.int64), seen)
-    done = [each for each, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
-    moving = [each for each in operations if each.name in ("read", "write")]
+    finished = _inside(np.array([request.done for request in requests.all], np.int64), seen)
+    done = [request for request, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
+    moving = [operation for operation in operations if operation.name in ("read", "write")]
     if len(moving) < FEW * len(operations):
         moving = operations
-    threads = {each.tid for each in operations}
-    syncs = [each for each in operations if each.name == "sync"]
+    threads = {operation.tid for operation in operations}
+    syncs = [operation for operation in operations if operation.name == "sync"]
     merged = int(_inside(requests.merged, seen).sum())
     if requests.is_device_known:
         yield from _of_device(done, moving, operations, merged)
         yield from _of_syncs(trace, done, len(syncs), seen, devices)
     yield from _of_threads(tasks, threads, len(moving), seen)
-    who = Counter(_who(each, processes, names, threads) for each in done)
+    who = Counter(_who(request, processes, names, threads) for request in done)
     for label in ("tool", "journal", "writeback", "other"):
         if done:
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
@@ -64,12 +64,12 @@ def work_of(
 def _spans(operations: Sequence[Operation], pauses: Stretches) -> Stretches:
     """Return from when to when operations were seen, between one pause and the next. What a window begins or ends with
     belongs to operations that reach beyond it, which are not counted."""
-    found, ends = dict[int, tuple[int, int]](), [end for _, end in pauses]
-    for each in operations:
-        window = bisect_right(ends, each.begin)
-        begin, end = found.get(window, (each.begin, each.end))
-        found[window] = min(begin, each.begin), max(end, each.end)
-    return sorted(found.values())
+    spans, ends = dict[int, tuple[int, int]](), [end for _, end in pauses]
+    for operation in operations:
+        window = bisect_right(ends, operation.begin)
+        begin, end = spans.get(window, (operation.begin, operation.end))
+        spans[window] = min(begin, operation.begin), max(end, operation.end)
+    return sorted(spans.values())
 
 
 def _inside(times: Columns, seen: Stretches) -> Columns:
@@ -79,13 +79,13 @@ def _inside(times: Columns, seen: Stretches) -> Columns:
 
 
 def _of_device(done: list[Request], moving: list[Operation], all_: list[Operation], merged: int) -> Iterator[WorkRow]:
-    moved = [each for each in done if each.bytes]
+    moved = [request for request in done if request.bytes]
     yield WorkRow("", "device_ios_per_op", "", len(moved) / len(moving), "1")
-    yield WorkRow("", "device_bytes_per_op", "", sum(each.bytes for each in moved) / len(moving), "B")
-    asked = sum(each.bytes for each in all_ if each.name == "write")
-    if asked:
-        written = sum(each.bytes for each in moved if "W" in each.flags)
-        yield WorkRow("", "write_amplification", "", written / asked, "1")
+    yield WorkRow("", "device_bytes_per_op", "", sum(request.bytes for request in moved) / len(moving), "B")
+    requested = sum(operation.bytes for operation in all_ if operation.name == "write")
+    if requested:
+        written = sum(request.bytes for request in moved if "W" in request.flags)
+        yield WorkRow("", "write_amplification", "", written / requested, "1")
     if moved:
         yield WorkRow("", "merges_per_io", "", merged / len(moved), "1")
 
@@ -95,14 +95,16 @@ def _of_syncs(
 ) -> Iterator[WorkRow]:
     if not syncs:
         return
-    yield WorkRow("sync", "device_ios_per_op", "", sum(each.bytes > 0 for each in done) / syncs, "1")
-    yield WorkRow("sync", "flushes_per_sync", "", sum(each.is_flush and not each.bytes for each in done) / syncs, "1")
-    yield WorkRow("sync", "fua_per_sync", "", sum(each.is_fua for each in done) / syncs, "1")
+    yield WorkRow("sync", "device_ios_per_op", "", sum(request.bytes > 0 for request in done) / syncs, "1")
+    yield WorkRow(
+        "sync", "flushes_per_sync", "", sum(request.is_flush and not request.bytes for request in done) / syncs, "1"
+    )
+    yield WorkRow("sync", "fua_per_sync", "", sum(request.is_fua for request in done) / syncs, "1")
     rows = trace.rows("jbd2:jbd2_end_commit")
     if rows is not None:
-        own = rows[np.isin(rows["dev"], list(devices)) & _inside(rows["TIME"].astype(np.int64), seen)]
-        if len(own):
-            yield WorkRow("sync", "commits_per_sync", "", len(own) / syncs, "1")
+        commits = rows[np.isin(rows["dev"], list(devices)) & _inside(rows["TIME"].astype(np.int64), seen)]
+        if len(commits):
+            yield WorkRow("sync", "commits_per_sync", "", len(commits) / syncs, "1")
 
 
 def _of_threads(tasks: Tasks, threads: Collection[int], count: int, seen: Stretches) -> Iterator[WorkRow]:
