@@ -19,6 +19,7 @@ from mountlab.analysis.compare.runs import CellOverRuns, Factor, RunComparison, 
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import numbers
+from mountlab.core.box_facts import facts_of
 from mountlab.core.fact_words import fact_name, fact_text
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.json import plain
@@ -208,7 +209,7 @@ def _without(comparison: RunComparison) -> Iterator[str]:
 
 def about(run: ComparedRun) -> str:
     """Return a run in one line: its name, its box, kernel and date."""
-    kernel = run.info.get("facts", {}).get("kernel")
+    kernel = facts_of(run.info).kernel.release
     more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", day_of(run)) if part)
     return f"{run.info.get('run_id', '')} (box {box_of(run)}{more})"
 
