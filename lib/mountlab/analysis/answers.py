@@ -10,6 +10,7 @@ from typing import Literal
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.checks.asked import part_of
 from mountlab.core.findings import Claim, Comparison
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
 from mountlab.core.names import metric_noun, spoken_code
 from mountlab.core.numbers import counted, listed, percent, ratio_figures
@@ -110,17 +111,15 @@ def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) ->
 def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
     """Return what each file system does in one part of the question, the strongest effect first; those to which the
     same befell together."""
-    by_candidate: dict[str, list[Comparison]] = {}
-    for each in verdicts.strongest_first(own):
-        by_candidate.setdefault(each.candidate, []).append(each)
+    by_candidate = by_key((each.candidate, each) for each in verdicts.strongest_first(own))
     names = list(by_candidate)
     groups = {name: by_candidate[name] for name in names[:_MOST_CANDIDATES]}
     if rest := names[_MOST_CANDIDATES:]:
         groups[f"the other {len(rest)}"] = [each for name in rest for each in by_candidate[name]]
-    fell: dict[str, list[str]] = {}
     as_shares = all(map(verdicts.is_share, groups[names[0]]))
-    for name, group in groups.items():
-        fell.setdefault(_fell(group, smallest), []).append(f"{name} {_times(group, as_shares=as_shares)}")
+    fell = by_key(
+        (_fell(group, smallest), f"{name} {_times(group, as_shares=as_shares)}") for name, group in groups.items()
+    )
     tallies = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
     unit = [f" {_as(own, as_shares=as_shares)}", *[""] * (len(tallies) - 1)]  # what the ratios are of is said once
     clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(tallies, unit, strict=True))

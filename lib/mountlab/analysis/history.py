@@ -20,6 +20,7 @@ import numpy as np
 from mountlab.analysis.compare.figures import table_of
 from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Estimate, Verdict
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
 from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
@@ -191,13 +192,9 @@ class Group:
 
 def histories(rows: Iterable[tuple[Key, HistoryPoint]]) -> list[History]:
     """Return the figures of runs as histories, each with its changes."""
-    by_key: dict[Key, list[HistoryPoint]] = {}
-    for key, point in rows:
-        by_key.setdefault(key, []).append(point)
-    ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in by_key.items()}
-    families: dict[tuple[str, str, str], list[Key]] = {}
-    for key in ordered:
-        families.setdefault((key.sweep, key.box, "" if key.answer else key.metric), []).append(key)
+    points = by_key(rows)
+    ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in points.items()}
+    families = by_key(((key.sweep, key.box, "" if key.answer else key.metric), key) for key in ordered)
     found = {history.key: history for keys in families.values() for history in _of_family(keys, ordered)}
     return [found[key] for key in ordered]
 
@@ -213,9 +210,7 @@ def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[HistoryPoint, ...
 def grouped(history: History, by: By) -> list[Group]:
     """Return the runs of a history by kernel, operating system, year or month, in the order in which these first came.
     Each run is one value."""
-    groups: dict[str, list[HistoryPoint]] = {}
-    for point in history.points:
-        groups.setdefault(_group_name(point, by), []).append(point)
+    groups = by_key((_group_name(point, by), point) for point in history.points)
     means = [[point.mean for point in own] for own in groups.values()]
     bounds = [(math.nan, math.nan, math.nan)][: len(means)] + _to_first(means)
     return [

@@ -16,6 +16,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison, Verdict
+from mountlab.core.groups import by_key
 from mountlab.core.names import metric_noun
 from mountlab.wording.verdicts import workload_of
 
@@ -55,10 +56,11 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
     names = [fs.name for fs in run.sweep.filesystems]
     if len(names) < 2:
         raise InputError("there is nothing to choose from", got=", ".join(names), allowed="two file systems or more")
-    found: dict[Key, list[Comparison]] = {}
-    for each in _all_pairs(run, names):
-        if workloads is None or each.workload in workloads:
-            found.setdefault((workload_of(each), each.metric, each.label), []).append(each)
+    found = by_key(
+        ((workload_of(each), each.metric, each.label), each)
+        for each in _all_pairs(run, names)
+        if workloads is None or each.workload in workloads
+    )
     return [rank for key, own in found.items() for rank in _ranked(key, own, names)]
 
 
@@ -77,9 +79,7 @@ def best(run: RunView) -> set[tuple[Key, str]]:
 
 def _groups(found: Sequence[Rank]) -> list[list[Rank]]:
     """Return the ranks of each workload and metric."""
-    groups: dict[Key, list[Rank]] = {}
-    for rank in found:
-        groups.setdefault((rank.workload, rank.metric, rank.label), []).append(rank)
+    groups = by_key(((rank.workload, rank.metric, rank.label), rank) for rank in found)
     return list(groups.values())
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from mountlab.analysis.why_frames import Why, moving, rows_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.layers import FEW, LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
 from mountlab.core.model import Sweep
 from mountlab.core.names import cell_id, workload_label
@@ -371,10 +372,11 @@ def _taken_apart(
 
 def _waits(why: Why) -> dict[tuple[str, str], float]:
     """Return cell and operation to how often that waits for a processor, the mean over diagnostic trials."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for cell, operation, quantity, value in rows_of(shown(why, why.work), "cell", "operation", "quantity", "value"):
-        if quantity == WAITS:
-            found.setdefault((cell, operation), []).append(float(value))
+    found = by_key(
+        ((cell, operation), float(value))
+        for cell, operation, quantity, value in rows_of(shown(why, why.work), "cell", "operation", "quantity", "value")
+        if quantity == WAITS
+    )
     return {key: sum(values) / len(values) for key, values in found.items()}
 
 

@@ -130,14 +130,15 @@ class Evidence:
     @cached_property
     def samples(self) -> list[Sample]:
         """Every sample that the answer is about: the whole of a metric where there is one, else each of its rows."""
-        found: dict[tuple[str, str, str], list[tuple[int, str, float]]] = {}
         rows = self.measurements[~self.measurements["warmup"].astype(bool)]
         columns = (rows[name] for name in ("cell", "metric", "label", "block", "trial_id", "value"))
-        for cell, metric, label, block, trial_id, value in zip(*columns, strict=True):
-            found.setdefault((cell, metric, label), []).append((int(block), trial_id, float(value)))
-        labels = by_key(((cell, metric), label) for cell, metric, label in found)
+        values = by_key(
+            ((cell, metric, label), (int(block), trial_id, float(value)))
+            for cell, metric, label, block, trial_id, value in zip(*columns, strict=True)
+        )
+        labels = by_key(((cell, metric), label) for cell, metric, label in values)
         return [
-            _sample(cell, metric, label, sorted(found[cell.id, metric, label]))
+            _sample(cell, metric, label, sorted(values[cell.id, metric, label]))
             for cell in self.sweep.cells
             for metric in self.answer_metrics[cell.workload.label]
             for own in [labels.get((cell.id, metric), [])]

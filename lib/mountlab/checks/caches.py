@@ -27,6 +27,7 @@ from mountlab.checks.traffic import (
     range_of,
 )
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_bytes
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
@@ -279,12 +280,13 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
     600 MB/s where it reports that it rotates. Links count on bare metal only.
     """
     for cell, trials in evidence.seen():
-        found: dict[tuple[Direction, str], list[tuple[str, float, float]]] = {}
-        for trial_id, _ in trials:
-            for side, speed, limit, what in _speeds(evidence, trial_id):
-                if speed > IMPLAUSIBLE * limit:
-                    found.setdefault((side, what), []).append((trial_id, speed, limit))
-        for (side, what), rows in found.items():
+        too_fast = by_key(
+            ((side, what), (trial_id, speed, limit))
+            for trial_id, _ in trials
+            for side, speed, limit, what in _speeds(evidence, trial_id)
+            if speed > IMPLAUSIBLE * limit
+        )
+        for (side, what), rows in too_fast.items():
             speed, limit = max(row[1] for row in rows), rows[0][2]
             yield Doubt.of_cell(
                 cell,

@@ -10,6 +10,7 @@ from mountlab.checks.shape import drifting
 from mountlab.checks.traffic import bytes_of
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.box_facts.storage import DriveSensor
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems.counters import Around
@@ -211,11 +212,12 @@ def hot_drives(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _alarmed(evidence: Evidence, cell: Cell, trials: Sequence[tuple[str, Around]]) -> Iterator[Doubt]:
-    grown: dict[str, list[str]] = {}
-    for trial_id, each in trials:
-        for drive in _names_below(evidence, trial_id):
-            if each.drive_alarms.get(drive, 0) > 0:
-                grown.setdefault(drive, []).append(trial_id)
+    grown = by_key(
+        (drive, trial_id)
+        for trial_id, around in trials
+        for drive in _names_below(evidence, trial_id)
+        if around.drive_alarms.get(drive, 0) > 0
+    )
     for drive, own in grown.items():
         yield Doubt.of_cell(
             cell,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mountlab.core.box_facts.stated import WorkloadOfLogs
+from mountlab.core.groups import by_key
 from mountlab.core.model import Scalar
 from mountlab.core.numbers import first_few
 from mountlab.core.units import format_bytes
@@ -26,10 +27,7 @@ def unconfirmed(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
 def differing(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
     """Return 'numjobs: 4 in ext4, 1 in tmpfs' for options in which the logs of a workload differ; behind the workloads
     where these are not all."""
-    found: dict[str, list[str]] = {}
-    for label, own in known.items():
-        for name in own.differing():
-            found.setdefault(f"{name}: {own.shown(name)}", []).append(label)
+    found = by_key((f"{name}: {logs.shown(name)}", label) for label, logs in known.items() for name in logs.differing())
     return [
         text if len(labels) == len(known) else f"{first_few(labels, _MOST_NAMED)}: {text}"
         for text, labels in found.items()

@@ -126,10 +126,10 @@ def caveat_line(groups: Sequence[CaveatGroup]) -> str:
     'Do not use: Cache served (1 cell): the page cache answered. 9 notes.'
     """
     doubts = [group for group in groups if group.severity != "note"]
-    lines: dict[Severity, list[str]] = {}
-    for place, group in enumerate(doubts):
-        line = f"{group.heading}: {group.seen}" if place < _SHOWN_IN_LINE and group.seen else group.heading
-        lines.setdefault(group.severity, []).append(line)
+    lines = by_key(
+        (group.severity, f"{group.heading}: {group.seen}" if place < _SHOWN_IN_LINE and group.seen else group.heading)
+        for place, group in enumerate(doubts)
+    )
     differing = [f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items()]
     notes = len(groups) - len(doubts)
     return " ".join([*differing, *([f"{counted(notes, 'note')}."] if notes else [])])

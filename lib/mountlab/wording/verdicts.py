@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mountlab.core.findings import Agreement, Comparison, PublishedFigure, Verdict
+from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id as cell_id_
 from mountlab.core.names import metric_noun, metric_words, workload_label
 from mountlab.core.numbers import Figures, counted, level_text, listed, number, percent, ratio_figures
@@ -355,12 +356,8 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
         blocks = f"n = {counted(most.n, _unit_of(most))}"
         count = sum(map(has_blocks, comparisons)) or len(comparisons)
         return f"Nothing is shown to be faster or slower than {baselines}, in {count} comparisons; {blocks}."
-    by_candidate: dict[str, list[Comparison]] = {}
-    for each in strongest_first(comparisons):
-        by_candidate.setdefault(each.candidate, []).append(each)
-    alike: dict[str, list[str]] = {}
-    for name, group in by_candidate.items():
-        alike.setdefault(tally_of(group, smallest_effect), []).append(name)
+    by_candidate = by_key((each.candidate, each) for each in strongest_first(comparisons))
+    alike = by_key((tally_of(group, smallest_effect), name) for name, group in by_candidate.items())
     tallies = [f"{listed(names)} {'are each' if len(names) > 1 else 'is'} {tally}" for tally, names in alike.items()]
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mountlab.core.findings import Comparison, NoiseSource, Verdict
+from mountlab.core.groups import by_key
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.model import Workload
 from mountlab.core.names import workload_label
@@ -120,11 +121,7 @@ class AnswerOverRuns:
     @property
     def verdicts(self) -> dict[Verdict, list[int]]:
         """Verdict to the places of the runs in which it fell."""
-        found: dict[Verdict, list[int]] = {}
-        for place, each in enumerate(self.on_each):
-            if each is not None:
-                found.setdefault(each.verdict, []).append(place)
-        return found
+        return by_key((each.verdict, place) for place, each in enumerate(self.on_each) if each is not None)
 
     @property
     def agrees(self) -> bool:

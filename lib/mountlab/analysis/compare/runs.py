@@ -36,6 +36,7 @@ from mountlab.core import numbers
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
 from mountlab.stats import estimate, sequential
 from mountlab.stats.between import Spread, alike_p, spread
@@ -133,10 +134,9 @@ class RunComparison:
     @property
     def only_in(self) -> Mapping[str, Sequence[str]]:
         """The cells that some runs lack, by the names of the runs that have them, such as 'A' or 'A and C'."""
-        places: dict[str, list[str]] = {}
-        for name, run in zip(self.names, self.runs, strict=True):
-            for cell in run.sweep.cells:
-                places.setdefault(cell.id, []).append(name)
+        places = by_key(
+            (cell.id, name) for name, run in zip(self.names, self.runs, strict=True) for cell in run.sweep.cells
+        )
         cells: dict[str, tuple[str, ...]] = {}
         for cell_id, names in places.items():
             if len(names) < len(self.runs):
