@@ -15,6 +15,7 @@ from mountlab.core import numbers
 from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
 
 FEW = 5
@@ -128,13 +129,10 @@ def _at_the_limit(boxes: Sequence[str], runs: Sequence[AnsweredRun]) -> Iterator
 
 def _one_machine(boxes: Sequence[str], runs: Sequence[ComparedRun]) -> Iterator[Caveat]:
     """Yield boxes that are one machine: its second box is no repetition of anything but the run."""
-    same: dict[tuple[object, object], list[str]] = {}
-    for name, run in zip(boxes, runs, strict=True):
-        facts = facts_of(run.info)
-        if facts.machine.hostname:
-            same.setdefault((facts.machine.hostname, facts.processors.model), []).append(name)
-    for (hostname, _), names in same.items():
-        if len(names) > 1:
+    facts = [facts_of(run.info) for run in runs]
+    machines = [(one.machine.hostname, one.processors.model) for one in facts]
+    for (hostname, _), names in by_key(zip(machines, boxes, strict=True)).items():
+        if hostname and len(names) > 1:
             yield of_run(
                 "one-machine",
                 "warning",

@@ -121,7 +121,7 @@ class AnswerOverRuns:
     @property
     def verdicts(self) -> dict[Verdict, list[int]]:
         """Verdict to the places of the runs in which it fell."""
-        return by_key((each.verdict, place) for place, each in enumerate(self.on_each) if each is not None)
+        return by_key((one.verdict, place) for place, one in enumerate(self.on_each) if one is not None)
 
     @property
     def agrees(self) -> bool:

@@ -134,15 +134,10 @@ class RunComparison:
     @property
     def only_in(self) -> Mapping[str, Sequence[str]]:
         """The cells that some runs lack, by the names of the runs that have them, such as 'A' or 'A and C'."""
-        places = by_key(
-            (cell.id, name) for name, run in zip(self.names, self.runs, strict=True) for cell in run.sweep.cells
-        )
-        cells: dict[str, tuple[str, ...]] = {}
-        for cell_id, names in places.items():
-            if len(names) < len(self.runs):
-                where = numbers.listed(names)
-                cells[where] = (*cells.get(where, ()), cell_id)
-        return cells
+        runs = zip(self.names, self.runs, strict=True)
+        names_of = by_key((cell.id, name) for name, run in runs for cell in run.sweep.cells)
+        lacking = ((numbers.listed(names), cell) for cell, names in names_of.items() if len(names) < len(self.runs))
+        return {names: tuple(cells) for names, cells in by_key(lacking).items()}
 
     @property
     def trials(self) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from mountlab.core import numbers
 from mountlab.core.box_facts import facts_of
 from mountlab.core.fact_words import fact_name, fact_text
 from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.groups import by_key
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
@@ -167,10 +168,10 @@ def plot_titles(comparison: RunComparison) -> tuple[str, str]:
 
 def _against_first(comparison: RunComparison) -> str:
     """'Against A, all 18 ratios corrected together: B is faster in 2; C is undecided in 9.'"""
-    alike: dict[str, list[str]] = {}
-    for place, name in enumerate(comparison.names[1:], start=1):
-        fell = Counter(ratio.comparison.verdict for cell in comparison.cells if (ratio := cell.ratios[place]))
-        alike.setdefault(verdicts.tally(fell, comparison.smallest_effect), []).append(name)
+    columns = list(zip(*comparison.to_first, strict=True))[1:]
+    fell = [Counter(ratio.comparison.verdict for ratio in column if ratio) for column in columns]
+    tallies = [verdicts.tally(counts, comparison.smallest_effect) for counts in fell]
+    alike = by_key(zip(tallies, comparison.names[1:], strict=True))
     parts = [f"{numbers.listed(runs)} {'are each' if len(runs) > 1 else 'is'} {tally}" for tally, runs in alike.items()]
     count = numbers.counted(len(comparison.ratios), "ratio")
     return f"Against A, {count} corrected together: {'; '.join(parts)}."
@@ -321,9 +322,7 @@ def _difference_lines(comparison: RunComparison) -> Iterator[str]:
 
 def _values_in_line(comparison: RunComparison, difference: Difference) -> str:
     """'6.18 in A and B, 6.19 in C'."""
-    by_value: dict[str, list[str]] = {}
-    for name, text in zip(comparison.names, difference_values(difference), strict=True):
-        by_value.setdefault(text, []).append(name)
+    by_value = by_key(zip(difference_values(difference), comparison.names, strict=True))
     return ", ".join(f"{text} in {numbers.listed(names)}" for text, names in by_value.items())
 
 

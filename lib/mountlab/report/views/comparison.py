@@ -16,6 +16,7 @@ from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.core import numbers
 from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison, Estimate
+from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
@@ -279,9 +280,7 @@ def cell_by_cell(comparison: RunComparison) -> Html:
 
 def _by_metric(figures: Iterable[Row], made: Callable[[str, list[Row]], Html]) -> Html:
     """Return one table a metric."""
-    by_metric: dict[str, list[Row]] = {}
-    for figure in figures:
-        by_metric.setdefault(figure.metric, []).append(figure)
+    by_metric = by_key((figure.metric, figure) for figure in figures)
     return html.joined(*(made(metric, rows) for metric, rows in by_metric.items()))
 
 
