@@ -99,7 +99,7 @@ def answer_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, tuple[
 def _metrics_of(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[str]]:
     """Return workload label to the metrics that any of its cells has."""
     by_cell: dict[str, set[str]] = {}
-    for name, metric in dict.fromkeys(_rows_of(measurements[["cell", "metric"]])):
+    for name, metric in _rows_of(measurements[["cell", "metric"]].drop_duplicates()):
         by_cell.setdefault(name, set()).add(metric)
     present: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell in sweep.cells:
@@ -543,7 +543,7 @@ def answer_labels(sweep: Sweep, measurements: pd.DataFrame) -> dict[tuple[str, s
     """(workload label, metric) to the rows of the metric that an answer is about: the whole where there is one, else
     every part (the methods of pg_test_fsync), in the order in which they came."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    for cell, metric, label in dict.fromkeys(_rows_of(measurements[list(FIGURE)])):
+    for cell, metric, label in _rows_of(measurements[list(FIGURE)].drop_duplicates()):
         if own := sweep.combinations.get(cell):
             found.setdefault((own.workload.label, metric), {})[label] = None
     return {key: ("",) if "" in labels else tuple(labels) for key, labels in found.items()}

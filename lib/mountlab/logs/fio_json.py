@@ -123,7 +123,7 @@ def measurements(report: Any) -> list[Measurement]:
                 "verify" in name for name in requested
             ):  # then fio reads back what it wrote, and counts it its way
                 _check_counts(job, side)
-    rows = unchecked(report)
+    rows = fio_report.measurements(jobs, disks=report.get("disk_util"))
     if not any(row.metric.endswith("_bandwidth") for row in rows):
         raise ToolError("fio moved no bytes", where="io_bytes", got="0")
     return rows

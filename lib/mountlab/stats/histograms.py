@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, compress
@@ -110,8 +110,8 @@ def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
     A report has hundreds of bins: to check each by itself took most of the time of reading a log.
     """
     names, counts = _names(), bins.values()
-    ns = [names.get(key, -1) for key in bins]
-    if -1 in ns or ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
+    ns = list(map(names.get, bins))
+    if None in ns or ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
         return None
     return Histogram(dict(zip(ns, counts, strict=True)))
 
@@ -156,38 +156,46 @@ def ios_needed(percent: float) -> int:
 
 
 def percentile_ns(histogram: Histogram, percent: float) -> float:
-    """Return the latency below which `percent` of the I/Os lie, interpolated inside its bin; a bin of 1 ns is exact.
+    """Return the latency below which `percent` of the I/Os lie, as `percentile_with_step`."""
+    return percentile_with_step(histogram, percent)[0]
+
+
+def step_ns(histogram: Histogram, percent: float) -> float:
+    """To what `percentile_ns` is uncertain by itself: 0, or the width of the bin where that holds more than COARSE of
+    all I/Os. The shape inside of such a bin is not known, and all trials of a cell may be wrong by the same amount."""
+    return percentile_with_step(histogram, percent)[1]
+
+
+def percentile_with_step(histogram: Histogram, percent: float) -> tuple[float, float]:
+    """Return the latency below which `percent` of the I/Os lie, interpolated inside its bin, and its step (`step_ns`),
+    both in ns; a bin of 1 ns is exact.
 
     Between the edges of its bin, the latency is a monotone cubic in the normal score of the rank (slopes: Fritsch &
     Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300). This is exact where latencies are normal, and close in a tail,
     where a bin holds more I/Os near its lower edge than near its upper one. The neighbouring bins give the slopes.
     Raises ValueError for an empty histogram, and for a percentage beyond 0 to 100.
     """
-    bins, at = _located(histogram, percent)
-    own, total = bins[at], histogram.total
-    if own.high - own.low <= 1:
-        return (own.low + own.high) / 2
-    beside = [each for each in bins if own.low <= each.high and each.low <= own.high]
-    return _cubic([each.segment(total) for each in beside], beside.index(own), _score(percent * total / 100, total))
-
-
-def step_ns(histogram: Histogram, percent: float) -> float:
-    """To what `percentile_ns` is uncertain by itself: 0, or the width of the bin where that holds more than COARSE of
-    all I/Os. The shape inside of such a bin is not known, and all trials of a cell may be wrong by the same amount."""
-    bins, at = _located(histogram, percent)
-    own = bins[at]
-    return own.high - own.low if own.to_rank - own.from_rank > COARSE * histogram.total else 0.0
-
-
-def _located(histogram: Histogram, percent: float) -> tuple[list[_Bin], int]:
-    """Return the bin of the percentile with those that hold I/Os before and after it, and its place among them."""
     filled, ranks = histogram.filled, histogram.ranks
+    total = ranks[-1]
     if not filled or not 0 <= percent <= 100:
-        raise ValueError(f"no {percent}th percentile of {ranks[-1]} I/Os")
-    at = min(max(bisect_left(ranks, percent * ranks[-1] / 100 * (1 - 1e-12)) - 1, 0), len(filled) - 1)
-    first = max(0, at - 1)
-    around = range(first, min(at + 2, len(filled)))
-    return [_bin_between(histogram, filled[i], ranks[i], ranks[i + 1]) for i in around], at - first
+        raise ValueError(f"no {percent}th percentile of {total} I/Os")
+    rank = percent * total / 100
+    at = min(max(bisect_left(ranks, rank * (1 - 1e-12)) - 1, 0), len(filled) - 1)
+    low, high = _edges(histogram, filled[at])
+    step = high - low if ranks[at + 1] - ranks[at] > COARSE * total else 0.0
+    if high - low <= 1:
+        return (low + high) / 2, step
+    begin, end = _score(ranks[at], total), _score(ranks[at + 1], total)
+    own = _Segment(begin, end - begin, low, high)
+    left = right = own.slope
+    if at > 0 and (before := _edges(histogram, filled[at - 1]))[1] >= low:
+        score = _score(ranks[at - 1], total)
+        left = _slope(_Segment(score, begin - score, *before), own)
+    if at + 1 < len(filled) and (after := _edges(histogram, filled[at + 1]))[0] <= high:
+        right = _slope(own, _Segment(end, _score(ranks[at + 2], total) - end, *after))
+    x = (_score(rank, total) - begin) / own.wide if own.wide else 0.5
+    bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
+    return low + x * (high - low) + x * (1 - x) * bend, step
 
 
 def percentile(histogram: Histogram, percent: float) -> float:
@@ -210,39 +218,15 @@ class _Segment(NamedTuple):
         return (self.high - self.low) / self.wide if self.wide else 0.0
 
 
-class _Bin(NamedTuple):
-    """A bin: its edges in ns, and the ranks of the I/Os between them."""
-
-    low: float
-    high: float
-    from_rank: int
-    to_rank: int
-
-    def segment(self, total: int) -> _Segment:
-        score = _score(self.from_rank, total)
-        return _Segment(score, _score(self.to_rank, total) - score, self.low, self.high)
-
-
-def _bin_between(histogram: Histogram, ns: int, from_rank: int, to_rank: int) -> _Bin:
-    """Latencies are whole nanoseconds, so the edges lie half-way between two of them."""
+def _edges(histogram: Histogram, ns: int) -> tuple[float, float]:
+    """Return the edges of a bin in ns. Latencies are whole nanoseconds, so they lie half-way between two of them."""
     first, width = bin_of(ns)
-    low, high = max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most)
-    return _Bin(low, high, from_rank, to_rank)
+    return max(first - 0.5, histogram.least), min(first + width - 0.5, histogram.most)
 
 
 def _score(rank: float, total: int) -> float:
     """Return the normal score of a rank. The first and the last I/O are half of one from the end."""
     return _NORMAL.inv_cdf(min(max(rank, 0.5), total - 0.5) / total)
-
-
-def _cubic(segments: Sequence[_Segment], at: int, score: float) -> float:
-    """Return the curve through the edges of all segments, at a score inside of segment `at`."""
-    own = segments[at]
-    left = _slope(segments[at - 1], own) if at else own.slope
-    right = _slope(own, segments[at + 1]) if at + 1 < len(segments) else own.slope
-    x = (score - own.score) / own.wide if own.wide else 0.5
-    bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
-    return own.low + x * (own.high - own.low) + x * (1 - x) * bend
 
 
 def _slope(before: _Segment, after: _Segment) -> float:

@@ -122,7 +122,7 @@ def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value of JSON is a number; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is float or type(value) is int
 
 
 def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
@@ -330,7 +330,7 @@ def _percentiles(metric: str, section: Mapping[str, Any], place: str) -> Iterato
         if not histograms.enough(ios, float(key)) or not (merged or key in printed):
             continue
         if merged:
-            value, step = histograms.percentile_ns(merged, float(key)), histograms.step_ns(merged, float(key))
+            value, step = histograms.percentile_with_step(merged, float(key))
         else:
             value = number_of(printed, key, f"{place}.percentile")
             step = histograms.bin_of(round(value))[1]
