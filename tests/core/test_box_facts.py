@@ -48,7 +48,6 @@ def test_what_is_missing_unknown_or_of_a_later_version_survives(record: dict[str
         ({"cpus": True}, "cpus", "a valid integer"),
         ({"block_devices": [{"name": "vda", "size_bytes": []}]}, "block_devices.0.size_bytes", "a valid integer"),
         ({"programs": None}, "programs", "a valid dictionary"),
-        ({"rights": "all"}, "rights", "'root', 'sudo', 'helper' or 'none'"),
         ({"clients": {"a": {"kernel": 6.1}}}, "clients.a.kernel", "a valid string"),
         ({"clients": {"a": []}}, "clients", "an object of objects"),
     ],

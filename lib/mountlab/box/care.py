@@ -13,7 +13,7 @@ from mountlab.box.roots import check as check_roots
 from mountlab.box.scripts import script_text
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
-from mountlab.core.model import Box, Program, Rights
+from mountlab.core.model import Box, Program
 from mountlab.core.units import GIB, MIB, format_bytes
 from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, read_permission, read_refusal
@@ -157,7 +157,7 @@ def _kernel_rows(facts: BoxFacts, types: Mapping[str, bool]) -> Iterator[CheckRo
         yield CheckRow("loop devices", "limited", "not available: no file systems on images", mend)
 
 
-def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: Rights | None) -> CheckRow:
+def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: str | None) -> CheckRow:
     """Return the guard's answer on a device, which it only reads, and the command that would give it to Mountlab."""
     name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":

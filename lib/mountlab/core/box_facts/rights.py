@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from mountlab.core.box_facts.base import FactPart, Group, fact
 from mountlab.core.box_facts.parsing import lines
-from mountlab.core.model import Rights
 
 NO_LIMIT, ALL = "no limit", "all"
 SYS_ADMIN = 21
@@ -125,7 +124,8 @@ class RightsFacts(Group):
         parts={"memory_bytes": "memory", "memory_high_bytes": "memory before it is slowed",
                "processors": "processor time", "processors_allowed": "processors it may run on", "tasks": "tasks",
                "disks": "disks"})  # fmt: skip
-    level: Rights | None = fact("rights", key="rights", area="rights", rank=10)
+    level: str | None = fact("rights", key="rights", area="rights", rank=10)
+    """One of core.model.Rights."""
     may_mount: bool | None = fact(
         "may mount", "sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status", parse_may_mount, area="rights", rank=20
     )
