@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +322,14 @@ def test_two_groups_of_jobs_are_not_one_measurement() -> None:
     assert error.what == "fio reports on other jobs than were asked for"
     assert error.got.startswith("2 jobs: ")
     assert error.allowed == "1: mountlab"
+
+
+def test_what_the_servers_of_clients_say_above_the_report_is_shown() -> None:
+    text = f"fio: client vm: no space\n{(DATA / 'clients.jsonplus').read_text()}"
+    with pytest.raises(ToolError, match="exit status 1") as caught:
+        Fio().parse(replace(workload(), clients=("vm",)), report(text, exit_status=1, stderr="fio: failed\n"))
+    assert caught.value.evidence.startswith("fio: client vm: no space\n")
+    assert caught.value.evidence.endswith("fio: failed\n")
 
 
 def test_without_a_report_the_words_of_fio_are_shown() -> None:

@@ -12,6 +12,7 @@ from mountlab.core.errors import ParseError
 from mountlab.tracing.calls import NUMBERS, seen_weights, stretches
 from mountlab.tracing.events import CALLS
 from mountlab.tracing.explained import Calls, Explained, ToolFigures, explained
+from mountlab.tracing.perf_data import read_trace
 from rows import every_row
 from synthetic_trace import DEVICE, PerfData, Timeline
 
@@ -267,6 +268,7 @@ def test_a_machine_whose_calls_have_unknown_numbers_is_refused() -> None:
 
 def test_windows_need_the_clock_of_the_record() -> None:
     windows = f"enable {EPOCH}\ndisable {EPOCH + 1000}\n"
+    assert read_trace(calls_of(writing([1000]))).epoch_ns == EPOCH
     with pytest.raises(ParseError, match="by which clock"):
         explain(writing([1000]), windows, clock=None)
     assert operations(explain(writing([1000]), f"enable {EPOCH}\n", clock=None)) == {"write": 1}

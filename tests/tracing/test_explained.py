@@ -233,6 +233,7 @@ SEEN = """\
 8 5 /srv/mountlab-20261123T192700-tiny-ext4/x0001/mountlab.0.0
 9 6 /srv/out/20261123T192700-tiny/x0001/fio.json
 9 7 /dev/loop3
+9 8 /srv/mountlab-20261123T192700-tiny-ext4/x00012/mountlab.0.0
 """
 
 

@@ -61,6 +61,13 @@ def test_a_thread_whose_waking_was_lost_slept_until_it_came() -> None:
     assert states(line) == [(0, 200, "running"), (200, 400, "asleep"), (400, 1000, "running")]
 
 
+def test_what_a_thread_did_that_came_again_without_leaving_is_not_known() -> None:
+    line = over(Timeline())
+    line.comes(5, 100)
+    line.comes(5, 400)
+    assert states(line) == [(0, 100, "unknown"), (100, 400, "unknown"), (400, 1000, "running")]
+
+
 def test_what_a_thread_did_in_a_time_is_cut_to_it() -> None:
     line = over(Timeline())
     line.leaves(5, 200)
@@ -205,6 +212,14 @@ def test_a_request_that_is_put_back_is_in_the_queue_until_it_is_sent_again() -> 
     line.add("block:block_rq_issue", 1000, 30, **place)
     line.add("block:block_rq_complete", 2000, 0, **place)
     assert [each[:4] for each in requests(line)] == [(100, 1000, 2000, 5)]
+
+
+def test_a_request_that_is_sent_again_without_having_been_put_back_has_lost_its_end() -> None:
+    line = Timeline()
+    for at in (200, 400):
+        line.add("block:block_rq_issue", at, 5, dev=DEV, sector=64, nr_sector=8, rwbs="W")
+    line.add("block:block_rq_complete", 900, 0, dev=DEV, sector=64, nr_sector=8, rwbs="W")
+    assert (len(requests(line)), seen(line).requests.endless) == (1, 1)
 
 
 def test_a_flush_behind_a_write_with_fua_belongs_to_that_write() -> None:

@@ -52,11 +52,11 @@ def read_log(tool: str, text: str, *, where: str = "", known: StatedValues | Non
     if not parts:
         first = next((line.strip() for line in text.split("\n") if line.strip()), "nothing")
         raise ParseError(f"no output of {tool} in it", where=where, got=first[:160], allowed=f"what {tool} prints")
-    outputs = [_output(tool, part, where, known or {}) for part in parts]
-    return [_as_stored(output, text.split("\n"), numbers, where) for output in outputs] if numbers else outputs
+    outputs = [_read_part(tool, part, where, known or {}) for part in parts]
+    return [_place_in_mail(output, text.split("\n"), numbers, where) for output in outputs] if numbers else outputs
 
 
-def _as_stored(output: Output, stored: list[str], numbers: list[int], where: str) -> Output:
+def _place_in_mail(output: Output, stored: list[str], numbers: list[int], where: str) -> Output:
     """Return an output of a decoded mail with the lines of the mail as it is `stored`; `numbers` as in Letter."""
 
     def of(text: str) -> str:
@@ -86,7 +86,7 @@ def read_one(tool: str, text: str, *, where: str = "", known: StatedValues | Non
     return outputs[0]
 
 
-def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
+def _read_part(tool: str, part: Part, where: str, known: StatedValues) -> Output:
     log = FORMATS[tool]
     form = log.name(part)
     try:
@@ -107,11 +107,11 @@ def _output(tool: str, part: Part, where: str, known: StatedValues) -> Output:
         figures=tuple(
             Figure(measurement=row, line=figure.line + part.line - 1) for row, figure in zip(rows, figures, strict=True)
         ),
-        notes=(*reading.notes, *_elisions(part, [figure.line for figure in figures])),
+        notes=(*reading.notes, *_note_elisions(part, [figure.line for figure in figures])),
     )
 
 
-def _elisions(part: Part, places: Sequence[int]) -> Iterator[str]:
+def _note_elisions(part: Part, places: Sequence[int]) -> Iterator[str]:
     """Yield a note for each line about the figures that stands for lines which somebody left out."""
     first = min(places) + 1
     for number, line in enumerate(part.text.split("\n")[first - 1 : max(places) + _NEAR - 1], start=first):

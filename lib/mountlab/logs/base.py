@@ -128,32 +128,32 @@ def unpasted(text: str) -> str:
         text = _ENTITY.sub(lambda match: " " if match[0] == "&#10;" else unescape(match[0]), text)
     text = _TAB.sub("  ", text) if "\t" in text else text
     lines = [line.rstrip(" \t") for line in _INVISIBLE.sub("", _BLANKS.sub(" ", text)).split("\n")]
-    lines = _without(lines, _QUOTED)
+    lines = _strip_prefix(lines, _QUOTED)
     if all(_COMMENT.match(line) for line in lines if line) and not any(map(_OF_FS_MARK.match, lines)):
-        lines = _without(lines, _COMMENT)
+        lines = _strip_prefix(lines, _COMMENT)
     for prefix in (_STAMP, _SERVICE):
-        lines = _without_prefix(lines, prefix)
+        lines = _strip_common_prefix(lines, prefix)
     ends = sum(line[-1:] == "|" for line in lines)
     if ends > 1 and 2 * ends > sum(map(bool, lines)):  # cells of a table
         lines = [line.rstrip(" \t|") if line[-1:] == "|" else line for line in lines]
-    lines = _without_bars(lines)
+    lines = _strip_bars(lines)
     indented = all(line[:1].isspace() for line in lines if line)
     text = dedent("\n".join(lines)) if indented else "\n".join(lines)
     return _BULLET.sub("\n", f"\n{text}")[1:]
 
 
-def _without_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
+def _strip_common_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
     """Return lines without what most of them begin with; a few of them may well be of something else."""
     filled = sum(map(bool, lines))
     matched = sum(map(bool, map(prefix.match, lines)))
-    return _without(lines, prefix) if matched > 1 and 2 * matched > filled else lines
+    return _strip_prefix(lines, prefix) if matched > 1 and 2 * matched > filled else lines
 
 
-def _without(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
+def _strip_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
     return [line[match.end() :] if (match := prefix.match(line)) else line for line in lines]
 
 
-def _without_bars(lines: list[str]) -> list[str]:
+def _strip_bars(lines: list[str]) -> list[str]:
     """Return lines without `| ` as a quote mark. fio's percentiles begin with one, too, and so do the rows of tables:
     neither do where all lines of a paragraph have it."""
     if not any(map(_BAR.match, lines)):
@@ -162,7 +162,7 @@ def _without_bars(lines: list[str]) -> list[str]:
     for marked, paragraph in groupby(lines, key=lambda line: bool(_BAR.match(line))):
         run = list(paragraph)
         quoted = marked and len(run) > 1 and not all(map(_PERCENTILES.match, run)) and not any(map(_TABLE.match, run))
-        unquoted += _without(run, _BAR) if quoted else run
+        unquoted += _strip_prefix(run, _BAR) if quoted else run
     return unquoted
 
 
@@ -232,11 +232,11 @@ def original(data: bytes, part: Part) -> bytes:
     count = part.text.count("\n") + (not part.text.endswith("\n"))
     if data[:2] in _UTF_16:
         lines = data.decode("utf-16", errors="replace").split("\n")
-        return _of_lines("\n", lines, part.line, count).encode("utf-16")
-    return _of_lines(b"\n", data.split(b"\n"), part.line, count)
+        return _join_lines("\n", lines, part.line, count).encode("utf-16")
+    return _join_lines(b"\n", data.split(b"\n"), part.line, count)
 
 
-def _of_lines(end: AnyStr, lines: list[AnyStr], first: int, count: int) -> AnyStr:
+def _join_lines(end: AnyStr, lines: list[AnyStr], first: int, count: int) -> AnyStr:
     """Return lines with their ends; the last line of a text may have none."""
     kept = lines[first - 1 : first - 1 + count]
     return end.join(kept) + (end if first - 1 + count < len(lines) else end[:0])

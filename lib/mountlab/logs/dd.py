@@ -69,16 +69,19 @@ _NO_SUMMARY = (
 def _split(text: str) -> list[Part]:
     """Return the outputs: each ends with its summary; a rest that is of dd is one that was cut off."""
     lines = lines_of(text)
-    ends = [at + 1 for at in range(len(lines)) if _ends(lines, at)]
+    ends = [at + 1 for at in range(len(lines)) if _is_end(lines, at)]
     rest = lines[ends[-1] if ends else 0 :]
-    cut = any(_PROGRESS.match(line) or RECORDS.match(line) or _COMPLAINT.search(line) or _begins(line) for line in rest)
+    cut = any(
+        _PROGRESS.match(line) or RECORDS.match(line) or _COMPLAINT.search(line) or _begins_summary(line)
+        for line in rest
+    )
     return parts_at(lines, [0, *(ends if cut else ends[:-1])] if ends or cut else [])
 
 
-def _ends(lines: list[str], at: int) -> bool:
+def _is_end(lines: list[str], at: int) -> bool:
     """Return whether a line is the summary of an output, and not one of its progress."""
     match = _SUMMARY.match(lines[at])
-    if _PROGRESS_BSD.match(lines[at]) or (match and _goes_on(lines, at, match)):
+    if _PROGRESS_BSD.match(lines[at]) or (match and _find_continued(lines, at, match)):
         return False
     if match and TENTHS.search(match["seconds"]):  # uutils up to 0.0.17 prints its progress like its summary
         return bool(_JOINED.match(lines[at])) or (at > 0 and bool(RECORDS.match(lines[at - 1])))
@@ -88,7 +91,7 @@ def _ends(lines: list[str], at: int) -> bool:
     return at > 0 and bool(RECORDS.match(lines[at - 1])) and as_number(match["seconds"]) >= LONG_S
 
 
-def _goes_on(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
+def _find_continued(lines: list[str], at: int, match: re.Match[str]) -> re.Match[str] | None:
     """Return the summary of the same dd, where it stands right below with its rows: coreutils 8.24 to 8.29 print their
     progress with fractions of a second."""
     end, most = at + 1, int(match["bytes"])
@@ -107,7 +110,7 @@ def _check_progress(lines: list[str]) -> None:
     """Raise ParseError for what may be progress, or another run of as many bytes: its rows may have been left out."""
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
-        last = _goes_on(lines, at, match) if match else None
+        last = _find_continued(lines, at, match) if match else None
         if _PROGRESS.match(line) or not match or not last or match["bytes"] != last["bytes"]:
             continue
         earlier_s, later_s = as_number(match["seconds"]), as_number(last["seconds"])
@@ -115,7 +118,7 @@ def _check_progress(lines: list[str]) -> None:
             raise unreadable("this may be dd's progress, or another run", at + 1, line, _ROWS)
 
 
-def _begins(line: str) -> bool:
+def _begins_summary(line: str) -> bool:
     """Return whether it is what a torn summary begins with: bytes, and their size in parentheses."""
     whole = r"^[^\d\n'\"]*\d{1,20}[^\d\n(（+'\"]+[(（]\d+[.,]?\d* ?[kKMGT]i?B[,，)）]"
     return bool(re.match(whole, line) or re.match(r"^\d{3,20} ?[^\d\n(（+'\"]*B[)）]", line))
@@ -124,11 +127,11 @@ def _begins(line: str) -> bool:
 def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
     for number, line in enumerate(lines, start=1):
-        if _fails(line):
+        if _is_failure(line):
             near = "\n".join(lines[max(0, number - _NEAR) : number + _NEAR])
             raise ToolError("dd failed", where=f"line {number}", got=line.strip()[:160], evidence=near)
     _check_progress(lines)
-    at, printed = _summary(lines)
+    at, printed = _find_summary(lines)
     _check_records(lines, at, printed.copied)
     if "bs" in known and "count" in known:  # a dd that was stopped prints a whole summary
         requested = int(known["bs"]) * int(known["count"])
@@ -138,22 +141,22 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     return LogReading([Figure(measurement=row, line=at + 1) for row in rows])
 
 
-def _fails(line: str) -> bool:
+def _is_failure(line: str) -> bool:
     """Return whether a line says that dd failed or was stopped."""
     return bool(_COMPLAINT.search(line) or _INTERRUPTED.search(line))
 
 
-def _summary(lines: list[str]) -> tuple[int, Summary]:
+def _find_summary(lines: list[str]) -> tuple[int, Summary]:
     """Return the summary, and its place."""
     for at, line in enumerate(lines):
         match = _SUMMARY.match(line)
-        if match and _ends(lines, at):
-            return at, _amounts(match, at + 1)
+        if match and _is_end(lines, at):
+            return at, _read_amounts(match, at + 1)
     last = max((n for n, line in enumerate(lines, start=1) if line.strip()), default=1)
     raise unreadable("dd printed no whole summary", last, lines[last - 1] if lines else "", _NO_SUMMARY)
 
 
-def _amounts(match: re.Match[str], line: int) -> Summary:
+def _read_amounts(match: re.Match[str], line: int) -> Summary:
     copied = int(match["bytes"])
     if not copied:
         raise ToolError("dd copied nothing", where=f"line {line}", got=match[0].strip())
@@ -166,10 +169,10 @@ def _amounts(match: re.Match[str], line: int) -> Summary:
     seconds, half = as_number(match["seconds"]), 0.51 * last_digit(match["seconds"])
     rates = (copied / (seconds + half), copied / max(seconds - half, math.ulp(0.0)))
     by_ms = copied / max(math.floor(seconds / UUTILS_CLOCK_S), 1) / UUTILS_CLOCK_S
-    of_uutils = not as_number(match["rate"]) or _agrees(match["rate"], match["unit"], by_ms, by_ms)
+    of_uutils = not as_number(match["rate"]) or _agree(match["rate"], match["unit"], by_ms, by_ms)
     sizes = [(size["size"], size["unit"], (copied, copied)) for size in _SIZE.finditer(match["sizes"] or "")]
     for printed, unit, (least, most) in (*([] if of_uutils else [(match["rate"], match["unit"], rates)]), *sizes):
-        if not _agrees(printed, unit, least, most):
+        if not _agree(printed, unit, least, most):
             allowed = f"{copied / printed_summary.seconds if least < most else copied:.4g} for {printed} {unit}"
             raise unreadable("the numbers of dd's summary do not agree", line, match[0], allowed)
     return printed_summary
@@ -179,7 +182,7 @@ _COUNTS_MIB = re.compile(r"\d seconds, ")
 """BusyBox means MiB by MB; it prints microseconds. (Old versions of GNU write '(751 MB/s)' behind that word.)"""
 
 
-def _agrees(printed: str, unit: str, least: float, most: float) -> bool:
+def _agree(printed: str, unit: str, least: float, most: float) -> bool:
     """Return whether a printed number is between two values, rounded in its last digit. MB are MiB to BusyBox."""
     power, value = PREFIXES.get(prefix_of(unit), 0), as_number(printed)
     last = 1.01 * last_digit(printed)
@@ -237,10 +240,10 @@ _OVERWRITTEN = re.compile(
 def _plain(text: str) -> str:
     logged = any(mark in text for mark in '<{["')
     apart = _OVERWRITTEN.sub("", (plain if logged else unpasted)(text).replace("**", ""))
-    return _without_words(rejoined(apart, _BROKEN, (_SUMMARY,)))
+    return _strip_words(rejoined(apart, _BROKEN, (_SUMMARY,)))
 
 
-def _without_words(text: str) -> str:
+def _strip_words(text: str) -> str:
     """Return a text whose summaries each have a line without other words; all lines keep their numbers. What stands
     beside a complaint of dd, or beside another summary, is left as it is."""
     kept, at = [], 0
@@ -251,7 +254,7 @@ def _without_words(text: str) -> str:
         lines = text[begin:end]
         beside = matches[max(0, number - 1) : number] + matches[number + 1 : number + 2]
         alone = "\n\n" not in match[0] and not any(other.end() > begin and other.start() < end for other in beside)
-        if alone and not any(_SUMMARY.match(line) or _fails(line) for line in lines.split("\n")):
+        if alone and not any(_SUMMARY.match(line) or _is_failure(line) for line in lines.split("\n")):
             kept += [text[at:begin], " ".join(match[0].split()), "\n" * lines.count("\n")]
             at = end
     return "".join([*kept, text[at:]])

@@ -65,19 +65,19 @@ def _split(text: str) -> list[Part]:
     lines = lines_of(text)
     starts = [number for number, line in enumerate(lines) if _VERSION.match(line)]
     if not starts:
-        ends = _ends_of_runs(lines)
+        ends = _find_ends_of_runs(lines)
         starts = [0, *ends[:-1]] if ends or "Per-Operation Breakdown" in text else []
     return parts_at(lines, starts)
 
 
-def _summaries(lines: Sequence[str]) -> list[int]:
+def _find_summaries(lines: Sequence[str]) -> list[int]:
     """Return the lines, from 0, of all summaries."""
     return [number for number, line in enumerate(lines) if "IO Summary" in line]
 
 
-def _ends_of_runs(lines: Sequence[str]) -> list[int]:
+def _find_ends_of_runs(lines: Sequence[str]) -> list[int]:
     """Return the line after the last summary of each run, where no line says that another run begins."""
-    summaries = _summaries(lines)
+    summaries = _find_summaries(lines)
     return [
         number + 1
         for number, after in zip(summaries, [*summaries[1:], None], strict=False)  # without a summary there is no run
@@ -86,22 +86,22 @@ def _ends_of_runs(lines: Sequence[str]) -> list[int]:
 
 
 def _read(part: Part, known: StatedValues) -> LogReading:
-    ends = _cleared_periods(part.text)
-    text = part.text if ends else _without_interim(part.text)
+    ends = _find_cleared_periods(part.text)
+    text = part.text if ends else _drop_interim(part.text)
     for number, line in enumerate(text.split("\n"), start=1):
         if _OF_MICROSECONDS.search(line):
             allowed = "latencies in ms, as filebench 1.4 and 1.5 print them"
             raise unreadable("this filebench was changed: it counts latencies in us", number, line, allowed)
     if ends:
-        texts = [_of_period(part.text, ends, number) for number in range(len(ends))]
+        texts = [_keep_period(part.text, ends, number) for number in range(len(ends))]
         note = (
             f"filebench printed {len(ends)} summaries of one period each, as with a negative period of psrun: figures "
             "are of all periods together"
         )
-        report = _added([_report(period)[0] for period in texts], ends, part.text)
-        return LogReading(_figures(report, texts[-1], 0.0), [note])
-    report, slack = _report(text)
-    rows = _figures(report, text, slack)
+        report = _add_reports([_read_one(period)[0] for period in texts], ends, part.text)
+        return LogReading(_make_figures(report, texts[-1], 0.0), [note])
+    report, slack = _read_one(text)
+    rows = _make_figures(report, text, slack)
     notes = []
     if not _TOOK.search(text):
         notes.append("'Run took N seconds' is not in this text: the summary may be of a part of a run")
@@ -110,7 +110,7 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     return LogReading(rows, notes if "Per-Operation Breakdown" in text else [*notes, _NO_ROWS])
 
 
-def _report(text: str) -> tuple[FilebenchReport, float]:
+def _read_one(text: str) -> tuple[FilebenchReport, float]:
     """Return the report of a text with one summary, and how far rounding may put off its operations."""
     if re.search(r"^.*IO Summary: +\d+ (?:ops,|iops) .*$", text, re.MULTILINE):
         report = _read_1_4(text)
@@ -118,7 +118,7 @@ def _report(text: str) -> tuple[FilebenchReport, float]:
     return read_report(text, whole=False), 0.0
 
 
-def _figures(report: FilebenchReport, text: str, slack: float) -> list[Figure]:
+def _make_figures(report: FilebenchReport, text: str, slack: float) -> list[Figure]:
     lines = text.split("\n")
     summary = next(number for number, line in enumerate(lines, start=1) if "IO Summary" in line)
     _check_whole(report, summary, lines[summary - 1], SLACK + slack)
@@ -163,7 +163,7 @@ class _Period:
         return same and between >= _SHORTEST_PERIOD_S
 
 
-def _period(line: str) -> _Period | None:
+def _read_period(line: str) -> _Period | None:
     match = _STAMPED.match(line)
     rate = float(match["rate"]) if match else 0.0
     if not match or not rate:
@@ -174,18 +174,18 @@ def _period(line: str) -> _Period | None:
 
 def _continues(before: str, after: str, late: float) -> bool:
     """Return whether the second of two summaries covers what the first does, and more."""
-    first, second = _period(before), _period(after)
+    first, second = _read_period(before), _read_period(after)
     return first is not None and second is not None and second.goes_on(first, late)
 
 
 def _is_one_run(before: str, after: str) -> bool:
     """Return whether the second of two summaries goes on with the first, or begins where that one ended."""
-    first, second = _period(before), _period(after)
+    first, second = _read_period(before), _read_period(after)
     abuts = first and second and abs(second.start - first.end) <= _SAME_START_S + second.unsure
     return bool(abuts) or _continues(before, after, _LATE)
 
 
-def _without_interim(text: str) -> str:
+def _drop_interim(text: str) -> str:
     """Return a report with its last summary only, the lines of the others being empty.
 
     `stats snap` and `psrun` print a summary from time to time. Each covers the time since the last `stats clear`, so
@@ -193,13 +193,13 @@ def _without_interim(text: str) -> str:
     where the run did not reach its end.
     """
     lines = text.split("\n")
-    ends = _summaries(lines)
+    ends = _find_summaries(lines)
     if len(ends) < 2 or _TROUBLE.search(text):
         return text
     late = _LATE if any(map(_VERSION.match, lines)) else 0.0  # else they may be of several runs
     for before, after in pairwise(ends):
         if not _continues(lines[before], lines[after], late):
-            raise _cleared(lines, ends, after)
+            raise _cleared_error(lines, ends, after)
     if not any(_TOOK.search(line) for line in lines[ends[-2] : ends[-1]]):
         what = "filebench was ended after an interim summary, before its last one"
         raise unreadable(what, ends[-1] + 1, lines[ends[-1]], "'Run took N seconds...' above the last summary")
@@ -207,9 +207,9 @@ def _without_interim(text: str) -> str:
     return "\n".join([*interim, *lines[ends[-2] + 1 :]])
 
 
-def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
+def _cleared_error(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
     """Return the error for summaries whose last one does not cover the whole run."""
-    periods = [_period(lines[number]) for number in ends]
+    periods = [_read_period(lines[number]) for number in ends]
     covered = ", ".join(f"{period.start:.1f} s to {period.end:.1f} s" for period in periods[:4] if period)
     error = unreadable(
         f"filebench printed {len(ends)} summaries, and the last one does not cover all of its run",
@@ -224,15 +224,15 @@ def _cleared(lines: Sequence[str], ends: Sequence[int], at: int) -> ParseError:
     return error
 
 
-def _cleared_periods(text: str) -> list[int]:
+def _find_cleared_periods(text: str) -> list[int]:
     """Return the lines (from 0) of the summaries of a run that each cover one period, from the end of the one before
     it: psrun with a negative period prints such. All periods but the last are as long as each other; the last is at
     most that long, unlike a run after a warm-up. [] for any other text."""
     lines = text.split("\n")
-    ends = _summaries(lines)
+    ends = _find_summaries(lines)
     if len(ends) < 2 or _TROUBLE.search(text) or not any(map(_TOOK.search, lines[ends[-2] : ends[-1]])):
         return []
-    periods = [period for number in ends if (period := _period(lines[number]))]
+    periods = [period for number in ends if (period := _read_period(lines[number]))]
     abut = len(periods) == len(ends) and all(
         abs(after.start - before.end) <= _SAME_START_S + after.unsure for before, after in pairwise(periods)
     )
@@ -242,7 +242,7 @@ def _cleared_periods(text: str) -> list[int]:
     return ends if abut and even else []
 
 
-def _of_period(text: str, ends: Sequence[int], number: int) -> str:
+def _keep_period(text: str, ends: Sequence[int], number: int) -> str:
     """Return a text with one of its summaries, the lines of the others being empty, and the line of the run time."""
     first = ends[number - 1] + 1 if number else 0
     kept = range(first, ends[number] + 1)
@@ -251,7 +251,7 @@ def _of_period(text: str, ends: Sequence[int], number: int) -> str:
     )
 
 
-def _added(reports: Sequence[FilebenchReport], ends: Sequence[int], text: str) -> FilebenchReport:
+def _add_reports(reports: Sequence[FilebenchReport], ends: Sequence[int], text: str) -> FilebenchReport:
     """Return the periods of one run as one. Raises ParseError where they have other operations."""
     names = [row.name for row in reports[-1].operations]
     for report, end in zip(reports, ends, strict=True):
@@ -261,14 +261,14 @@ def _added(reports: Sequence[FilebenchReport], ends: Sequence[int], text: str) -
     elapsed_s = sum(report.elapsed_s for report in reports)
     step_s = sum(report.step_s for report in reports)
     times = [report.elapsed_s for report in reports]
-    rows = [_added_rows([report.operations[at] for report in reports], times) for at in range(len(names))]
-    whole = _added_rows([report.summary for report in reports], times)
+    rows = [_add_rows([report.operations[at] for report in reports], times) for at in range(len(names))]
+    whole = _add_rows([report.summary for report in reports], times)
     return FilebenchReport(
         took_s=reports[-1].took_s, elapsed_s=elapsed_s, step_s=step_s, operations=tuple(rows), summary=whole
     )
 
 
-def _added_rows(rows: Sequence[Operations], times: Sequence[float]) -> Operations:
+def _add_rows(rows: Sequence[Operations], times: Sequence[float]) -> Operations:
     """Return one operation over several periods: sums of counts and bytes, latencies by their counts."""
     busy = [row for row in rows if row.count]
     count, elapsed_s = sum(row.count for row in rows), sum(times)
@@ -296,7 +296,7 @@ def _read_1_4(text: str) -> FilebenchReport:
     for number, line in enumerate(lines, start=1):
         if _TROUBLE.search(line):
             raise ToolError("filebench failed", where=f"line {number}", got=line.strip()[:160])
-    ends = _summaries(lines)
+    ends = _find_summaries(lines)
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     summary = _SUMMARY_1_4.match(lines[ends[0]])
     starts = starts or [ends[0]]
@@ -307,30 +307,30 @@ def _read_1_4(text: str) -> FilebenchReport:
             lines[ends[0]],
             "one breakdown of operations, and below it 'IO Summary: N ops, RATE ops/s, (R/W r/w), MBmb/s, ...'",
         )
-    whole = _operations(summary, "", 0.0)
+    whole = _read_operations(summary, "", 0.0)
     if not whole.count or not whole.rate:
         raise ToolError("filebench did nothing", where=f"line {ends[0] + 1}", got=summary[0])
     elapsed_s = whole.count / whole.rate
     step_s = elapsed_s * whole.rate_step / whole.rate
     between = [number for number in range(starts[0] + 1, ends[0]) if lines[number].strip()]
-    rows = tuple(_row(lines[number], number + 1, elapsed_s) for number in between)
+    rows = tuple(_read_row(lines[number], number + 1, elapsed_s) for number in between)
     if len({row.name for row in rows}) != len(rows) or (starts[0] < ends[0] and not rows):
         raise ParseError("filebench's report is not whole", where=f"line {ends[0] + 1}", got=f"{len(rows)} operations")
     return FilebenchReport(took_s=round(elapsed_s), elapsed_s=elapsed_s, step_s=step_s, operations=rows, summary=whole)
 
 
-def _row(line: str, number: int, elapsed_s: float) -> Operations:
+def _read_row(line: str, number: int, elapsed_s: float) -> Operations:
     match = _LINE_1_4.match(line.rstrip())
     if not match:
         allowed = "NAME RATEops/s MBmb/s MSms/op ..."
         raise unreadable("a line of filebench's report cannot be read", number, line, allowed)
-    row = _operations(match, match["name"], elapsed_s)
+    row = _read_operations(match, match["name"], elapsed_s)
     if abs(row.count / elapsed_s - row.rate) > 1 + 2e-3 * row.rate:
         raise unreadable("filebench's count and rate do not agree", number, line, f"{row.count / elapsed_s:.0f} ops/s")
     return row
 
 
-def _operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations:
+def _read_operations(match: re.Match[str], name: str, elapsed_s: float) -> Operations:
     printed = match.groupdict()
     rate = float(printed["rate"])
     return Operations(

@@ -43,12 +43,12 @@ def read(text: str, before: int) -> LogReading:
             error.where = f"line {lines.of_error(error.where)}, {error.where}"
         raise
     places = len(fraction[1]) if (fraction := _FRACTION.search(text)) else _PLACES
-    figures = [Figure(measurement=_rounded(row, places), line=lines.of(row)) for row in rows]
-    jobs = fio_report.entries(_as_version_3(report))
-    return LogReading(figures, [*fio_report.amounts_left_out(rows), *_uncounted(jobs)])
+    figures = [Figure(measurement=_round(row, places), line=lines.of(row)) for row in rows]
+    jobs = fio_report.entries(_convert(report))
+    return LogReading(figures, [*fio_report.amounts_left_out(rows), *_note_uncounted(jobs)])
 
 
-def _uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _note_uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note where IOPS are not those that fio prints."""
     for label, job in zip(fio_report.labels(jobs), jobs, strict=True):
         for side in fio_report.sides_of(job):
@@ -61,7 +61,7 @@ def _uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 )
 
 
-def _rounded(row: Measurement, places: int) -> Measurement:
+def _round(row: Measurement, places: int) -> Measurement:
     """Return a figure with its step, where fio printed so few places: those of microseconds, of I/Os a second (before
     2.2 whole ones), and of per cent. `Fio.steps` knows those of today."""
     steps = {"1/s": 1.0 if row.value.is_integer() else 10.0**-places, "1": 10.0 ** -(places + 2)}
@@ -107,7 +107,7 @@ def check_torn(report: Any, count: Callable[[str], int]) -> None:
 def measurements(report: Any) -> list[Measurement]:
     """Return the figures of a decoded report. Raises ToolError where fio failed, or stopped before it had done what it
     says it was asked; ParseError where a figure is not there or makes no sense."""
-    today = _as_version_3(report)
+    today = _convert(report)
     jobs = fio_report.entries(today)
     _check_clients(today, jobs)
     for job in jobs:
@@ -131,7 +131,7 @@ def measurements(report: Any) -> list[Measurement]:
 
 def unchecked(report: Any) -> list[Measurement]:
     """Return the figures of a decoded report, whether or not it is that of a whole run. Raises ParseError as above."""
-    return fio_report.measurements(fio_report.entries(_as_version_3(report)), disks=report.get("disk_util"))
+    return fio_report.measurements(fio_report.entries(_convert(report)), disks=report.get("disk_util"))
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -141,12 +141,12 @@ _LISTS = ("jobs", "client_stats")
 """Where a report keeps its entries: of fio alone, and of fio that asked clients."""
 
 
-def _as_version_3(report: Any) -> Any:
+def _convert(report: Any) -> Any:
     """Return a report whose entries count bytes and nanoseconds, and say how many I/Os a latency is of."""
     for key in _LISTS if isinstance(report, dict) else ():
         jobs = report.get(key)
         if isinstance(jobs, list) and not all(map(_is_version_3, jobs)):
-            report = {**report, key: [_job(job) if isinstance(job, dict) else job for job in jobs]}
+            report = {**report, key: [_convert_job(job) if isinstance(job, dict) else job for job in jobs]}
     if not isinstance(report, dict):
         return report
     whole = fio_report.all_clients(report)
@@ -164,8 +164,8 @@ def _is_version_3(job: Any) -> bool:
     return isinstance(latency, dict) and "N" in latency
 
 
-def _job(job: Mapping[str, Any]) -> dict[str, Any]:
-    sides = {key: _side(job[key]) for key in fio_report.sides_of(job) if isinstance(job[key], dict)}
+def _convert_job(job: Mapping[str, Any]) -> dict[str, Any]:
+    sides = {key: _convert_side(job[key]) for key in fio_report.sides_of(job) if isinstance(job[key], dict)}
     if fio_report.MIXED in sides:  # without unified_rw_reporting=both fio says nothing of each direction
         sides = {**{key: {"io_bytes": 0} for key in fio_report.SIDES}, **sides}
     sync = job.get("sync")
@@ -175,7 +175,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     return {**job, **sides}
 
 
-def _side(side: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_side(side: Mapping[str, Any]) -> dict[str, Any]:
     """Return one direction in bytes and nanoseconds. What cannot be read is refused where it is used."""
     runtime = side.get("runtime")
     moved = _io_bytes(side)
@@ -183,7 +183,9 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
     iops = side.get("iops")
     done = side.get("total_ios", round(iops * runtime / 1e3) if rate and fio_report.is_number(iops) else 0)  # type: ignore[operator]
     latencies = {
-        f"{key}_ns": _latency(side[key], done) for key in ("slat", "clat", "lat") if isinstance(side.get(key), dict)
+        f"{key}_ns": _convert_latency(side[key], done)
+        for key in ("slat", "clat", "lat")
+        if isinstance(side.get(key), dict)
     }
     today = {key: {"N": done, **side[key]} for key in fio_report.LATENCIES if isinstance(side.get(key), dict)}
     return {**side, "io_bytes": moved, "bw_bytes": side.get("bw_bytes", rate), **latencies, **today}
@@ -207,7 +209,7 @@ def _io_bytes(side: Mapping[str, Any]) -> Any:
     )
 
 
-def _latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
+def _convert_latency(section: Mapping[str, Any], done: Any) -> dict[str, Any]:
     """Return a section in microseconds as one in nanoseconds. Where nothing was counted all of it is 0."""
 
     def scaled(value: Any) -> Any:
@@ -243,7 +245,7 @@ def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         return
     if "time_based" in given and given["time_based"] != "0":
         if limit_s:
-            raise _stopped(f"{runtime_s:g} s", f"{limit_s:g} s", job)
+            raise _stopped_error(f"{runtime_s:g} s", f"{limit_s:g} s", job)
         return
     size = fio_bytes(given.get("io_size", given.get("io_limit", given.get("size", ""))), given.get("kb_base", ""))
     if size is None or any(name in given for name in _UNKNOWN_AMOUNT):
@@ -254,10 +256,10 @@ def _check_amount(job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     files = int(given.get("nrfiles", "1")) if given.get("nrfiles", "1").isdecimal() else 1
     slack = clones * files * (fio_bytes(given.get("bs", "4k").split(",")[0]) or 0)
     if fio_report.moved(job) < _SHARE * clones * size - slack:
-        raise _stopped(f"{fio_report.moved(job):g} B", f"{clones * size} B", job)
+        raise _stopped_error(f"{fio_report.moved(job):g} B", f"{clones * size} B", job)
 
 
-def _stopped(got: str, allowed: str, job: Mapping[str, Any]) -> ToolError:
+def _stopped_error(got: str, allowed: str, job: Mapping[str, Any]) -> ToolError:
     return ToolError("fio stopped early", where=f"job {job.get('jobname', '')}", got=got, allowed=allowed)
 
 

@@ -59,7 +59,7 @@ class _Report:
 
 def joined(parts: list[Part]) -> list[Part]:
     """Return the parts, those of one run as one."""
-    return _with_snapshots(_with_clients(parts))
+    return _join_snapshots(_join_clients(parts))
 
 
 def the_report(part: Part) -> Part:
@@ -78,7 +78,7 @@ def the_report(part: Part) -> Part:
 # --- clients ----------------------------------------------------------------------------------------------------------
 
 
-def _with_clients(parts: list[Part]) -> list[Part]:
+def _join_clients(parts: list[Part]) -> list[Part]:
     """Reports of clients go with the sum below them, and with the lines of their fio above."""
     runs: list[Part] = []
     awaits_clients = False
@@ -87,15 +87,15 @@ def _with_clients(parts: list[Part]) -> list[Part]:
         begin, header = len(runs), fio_text.has_header(lines)
         is_sum = part.form == "text" and fio_text.is_sum(lines)
         if is_sum and not header:
-            begin = _first_client(runs)
+            begin = _find_first_client(runs)
         elif awaits_clients and part.form == "text" and not header:
             begin -= 1
         awaits_clients = not is_sum and (fio_text.clients_asked(lines) > 1 if header else awaits_clients)
-        runs[begin:] = [_together([*runs[begin:], part])]
+        runs[begin:] = [_join([*runs[begin:], part])]
     return runs
 
 
-def _first_client(parts: Sequence[Part]) -> int:
+def _find_first_client(parts: Sequence[Part]) -> int:
     """Return where those begin whose sum comes next: at the last header, behind the last sum, or at the top."""
     for place in range(len(parts) - 1, -1, -1):
         lines = parts[place].text.split("\n")
@@ -109,44 +109,46 @@ def _first_client(parts: Sequence[Part]) -> int:
 # --- snapshots --------------------------------------------------------------------------------------------------------
 
 
-def _with_snapshots(parts: list[Part]) -> list[Part]:
+def _join_snapshots(parts: list[Part]) -> list[Part]:
     if len(parts) < 2:
         return parts
     runs, clear = [[parts[0]]], [True]
-    reports = [_of_text(part.text) if part.form == "text" else _of_json(part.text) for part in parts]
+    reports = [_read_text(part.text) if part.form == "text" else _read_json(part.text) for part in parts]
     for earlier, later in pairwise(zip(parts, reports, strict=True)):
-        again = _again(*earlier, *later, headed=_headed(runs[-1][0]))
+        again = _is_same_run(*earlier, *later, headed=_has_header(runs[-1][0]))
         if again is False:
             runs.append([])
             clear.append(True)
         runs[-1].append(later[0])
         clear[-1] = clear[-1] and again is not None
-    return [_one_run(run, certain) for run, certain in zip(runs, clear, strict=True)]
+    return [_make_run(run, certain) for run, certain in zip(runs, clear, strict=True)]
 
 
-def _one_run(parts: Sequence[Part], clear: bool) -> Part:
+def _make_run(parts: Sequence[Part], clear: bool) -> Part:
     if len(parts) == 1:
         return parts[0]
     skipped = sum(part.text.count("\n") for part in parts[:-1])
     form = parts[-1].form if clear else UNCLEAR
     if parts[-1].inside:
         return replace(parts[-1], form=form, reports=len(parts))
-    return replace(_together(parts), form=form, skipped=skipped, reports=len(parts))
+    return replace(_join(parts), form=form, skipped=skipped, reports=len(parts))
 
 
-def _headed(part: Part) -> bool:
+def _has_header(part: Part) -> bool:
     return fio_text.has_header(part.text.split("\n"))
 
 
-def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | None, *, headed: bool) -> bool | None:
+def _is_same_run(
+    earlier: Part, before: _Report | None, later: Part, after: _Report | None, *, headed: bool
+) -> bool | None:
     """Return whether the later report is of the same run, which may have a header; None where that is unknown."""
-    if before is None or after is None or earlier.form != later.form or not _grew(before, after):
+    if before is None or after is None or earlier.form != later.form or not _has_grown(before, after):
         return False
     text = later.form == "text"
     if not text and before == after:  # a copy
         return False
-    if text and (headed or _headed(later)):  # every fio prints one, before its first report
-        return not _headed(later)
+    if text and (headed or _has_header(later)):  # every fio prints one, before its first report
+        return not _has_header(later)
     longer_ms = after.longest_ms - before.longest_ms
     longer = longer_ms >= _LONGER_MS and after.done > before.done
     if before.printed_s is None or after.printed_s is None:
@@ -158,7 +160,7 @@ def _again(earlier: Part, before: _Report | None, later: Part, after: _Report | 
     return longer and abs(after.printed_s - before.printed_s - longer_ms / 1e3) < after.step_s
 
 
-def _grew(before: _Report, after: _Report) -> bool:
+def _has_grown(before: _Report, after: _Report) -> bool:
     """Return whether the later report has every job of the earlier one, with counts that are at least as high."""
     return bool(before.jobs) and all(
         name in after.jobs
@@ -168,14 +170,14 @@ def _grew(before: _Report, after: _Report) -> bool:
     )
 
 
-def _together(parts: Sequence[Part]) -> Part:
+def _join(parts: Sequence[Part]) -> Part:
     return replace(parts[0], text="".join(part.text for part in parts), form=parts[-1].form)
 
 
 # --- what a report states about itself --------------------------------------------------------------------------------
 
 
-def _of_text(text: str) -> _Report | None:
+def _read_text(text: str) -> _Report | None:
     """By job and process: its I/Os, and its run times."""
     lines = text.split("\n")
     heads = matches_in(lines, _TEXT_JOB, 0)
@@ -191,12 +193,12 @@ def _of_text(text: str) -> _Report | None:
         times += job_times
     longest = max(times, default=0)
     # By ctime, in one zone for all reports of a run.
-    printed = max((moment for _, head in heads if (moment := _moment(head)) is not None), default=None)
+    printed = max((moment for _, head in heads if (moment := _read_moment(head)) is not None), default=None)
     done = sum(sum(counts[:-1]) for counts in jobs.values())
     return _Report(jobs, done, longest, printed, 1.0, longest / 1e3)
 
 
-def _moment(head: re.Match[str]) -> float | None:
+def _read_moment(head: re.Match[str]) -> float | None:
     if not head["year"] or head["month"] not in _MONTHS:
         return None
     day = f"{head['year']}-{_MONTHS[head['month']]:02d}-{int(head['day']):02d}"
@@ -205,7 +207,7 @@ def _moment(head: re.Match[str]) -> float | None:
     return None
 
 
-def _of_json(text: str) -> _Report | None:
+def _read_json(text: str) -> _Report | None:
     try:
         report = fio_report.decode(text)
     except ParseError:

@@ -66,8 +66,8 @@ def read(part: Part) -> LogReading:
     """Return the figures of each job. Raises ParseError for lines that may be snapshots of one run."""
     matches = dict(matches_in(part.text.split("\n"), _LINE, 0))
     numbers, lines = list(matches), [match["line"].strip() for match in matches.values()]
-    names = [_head(line)[0] for line in lines]
-    jobs = [list(_rows(line, number + 1)) for number, line in zip(numbers, lines, strict=True)]
+    names = [_split_head(line)[0] for line in lines]
+    jobs = [list(_read_job(line, number + 1)) for number, line in zip(numbers, lines, strict=True)]
     for name in set(names):
         places = [place for place, other in enumerate(names) if other == name]
         _check_snapshots([(numbers[place], jobs[place]) for place in places])
@@ -79,10 +79,10 @@ def read(part: Part) -> LogReading:
     for place, (number, label, rows) in enumerate(zip(numbers, labels, jobs, strict=True)):
         labelled = rows if len(names) == 1 or place == whole else fio_report.labelled(rows, label)
         figures += [Figure(measurement=row, line=number + 1) for row in labelled]
-    return LogReading(figures, list(_notes(names, figures)))
+    return LogReading(figures, list(_list_notes(names, figures)))
 
 
-def _notes(names: Sequence[str], figures: Sequence[Figure]) -> Iterator[str]:
+def _list_notes(names: Sequence[str], figures: Sequence[Figure]) -> Iterator[str]:
     rows = [figure.measurement for figure in figures]
     if len(set(names)) < len(names):
         yield f"{len(names)} lines, some of one name: jobs of one run, or runs"
@@ -106,7 +106,7 @@ def _check_clients(clients: Sequence[Sequence[Measurement]], whole: Sequence[Mea
                 raise unreadable("fio's clients and their sum do not agree", line, got, allowed)
 
 
-def _head(line: str) -> tuple[str, str, str]:
+def _split_head(line: str) -> tuple[str, str, str]:
     """Return the name of a job, its error, and the figures behind."""
     fields = line.split(";", 4 if line[0] == "2" else 5)
     name, _, error, rest = [*fields[-4:], *[""] * 4][:4]
@@ -131,22 +131,22 @@ def _check_snapshots(jobs: Sequence[tuple[int, Sequence[Measurement]]]) -> None:
             )
 
 
-def _rows(line: str, number: int) -> Iterator[Measurement]:
-    _, error, rest = _head(line)
+def _read_job(line: str, number: int) -> Iterator[Measurement]:
+    _, error, rest = _split_head(line)
     if rest and error != "0":
         raise ToolError(f"fio failed with error {error}", where=f"line {number}", got=line[:60])
-    sides, machine = _directions(rest, line[0], number)
+    sides, machine = _read_directions(rest, line[0], number)
     busy = {name: direction for name, direction in sides.items() if name != "trim" and int(direction["kib"])}
     if not busy:
         raise ToolError("fio read and wrote no bytes", where=f"line {number}", got=line[:60])
     for name, direction in busy.items():
-        yield from _side(name, direction, number)
+        yield from _read_side(name, direction, number)
     longest = max(int(direction["ms"]) for direction in busy.values())
     yield Measurement(metric="elapsed", value=times_ten(str(longest), -3), unit="s")
     yield from costs(machine)
 
 
-def _directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.Match[str]], re.Match[str]]:
+def _read_directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.Match[str]], re.Match[str]]:
     """Return the directions by name, and what stands behind them."""
     matches: list[re.Match[str]] = []
     at = 0
@@ -169,7 +169,7 @@ def _directions(rest: str, version: str, number: int) -> tuple[Mapping[str, re.M
     return dict(zip(names, matches, strict=True)), machine
 
 
-def _side(name: str, printed: re.Match[str], number: int) -> Iterator[Measurement]:
+def _read_side(name: str, printed: re.Match[str], number: int) -> Iterator[Measurement]:
     moved, seconds = int(printed["kib"]) * KIB, times_ten(printed["ms"], -3)
     rate = moved / seconds if seconds else 0.0
     if not rate or abs(int(printed["rate"]) * KIB - rate) > _TOLERANCE * rate + 2 * KIB:
@@ -183,10 +183,10 @@ def _side(name: str, printed: re.Match[str], number: int) -> Iterator[Measuremen
             step = last_digit(f"{printed[key]}e-6")
             yield Measurement(metric=f"{name}_{kind}_mean", value=mean, unit="s", step=step)
     # fio cuts the decimals of IOPS off.
-    yield from _points(name, printed["points"] or "", math.ceil(int(printed["iops"] or 0) * seconds))
+    yield from _read_points(name, printed["points"] or "", math.ceil(int(printed["iops"] or 0) * seconds))
 
 
-def _points(name: str, points: str, ios: int) -> Iterator[Measurement]:
+def _read_points(name: str, points: str, ios: int) -> Iterator[Measurement]:
     """Yield percentiles, in whole microseconds, that rest on enough I/Os; one that fio did not compute is 0."""
     for percent, value in _POINT.findall(points):
         kept = POINTS_KEPT.get(float(percent))

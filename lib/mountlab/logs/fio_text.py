@@ -177,37 +177,39 @@ def read(text: str) -> LogReading:
             f"reports of {clients} clients without their sum",
             "the lines below 'All clients: '",
         )
-    jobs, notes = _whole(lines, 0, len(lines))
+    jobs, notes = _read_run(lines, 0, len(lines))
     if not jobs:
-        return _read_sums(_totals(lines), notes)
+        return _read_sums(_read_totals(lines), notes)
     started = [int(match["number"]) for match in map(fio_lines.STARTING.match, lines) if match]
     if len(jobs) == 1 and (not started or sum(started) == jobs[0].clones):
         return LogReading(jobs[0].figures, notes)
-    totals = _totals(lines)
+    totals = _read_totals(lines)
     if len({job.group for job in jobs}) == 1 and totals:
-        together = list(_together(totals))
+        together = list(_sum_group(totals))
     else:
         given = {(total.group, total.side) for total in totals}
-        together = list(_amounts(totals) if given >= {(job.group, side) for job in jobs for side in job.sides} else ())
+        together = list(
+            _sum_amounts(totals) if given >= {(job.group, side) for job in jobs for side in job.sides} else ()
+        )
     labels = fio_report.labels([{"jobname": job.name} for job in jobs])
-    return _labelled_reading(together, zip(labels, (job.figures for job in jobs), strict=True), notes)
+    return _make_reading(together, zip(labels, (job.figures for job in jobs), strict=True), notes)
 
 
-def _whole(lines: list[str], first: int, last: int) -> tuple[list[_Job], list[str]]:
+def _read_run(lines: list[str], first: int, last: int) -> tuple[list[_Job], list[str]]:
     """Return the jobs of a run between two lines (from 0), held against its sums, and what is missing; without jobs
     there are the sums at least."""
     given = any(map(fio_lines.LOOKS_LIKE_A_TOTAL.match, lines[first:last]))
-    cut = _last_line(lines, first, last)
-    lines = lines if given else [*lines[: cut - 1], _closed(lines[cut - 1]), *lines[cut:]]
-    jobs, totals = _jobs(lines, first, last), _totals(lines, first, last)
+    cut = _find_last_line(lines, first, last)
+    lines = lines if given else [*lines[: cut - 1], _drop_torn_end(lines[cut - 1]), *lines[cut:]]
+    jobs, totals = _read_jobs(lines, first, last), _read_totals(lines, first, last)
     if not jobs:
         _check_any(lines, totals)
         return [], ["the jobs are not in this text: figures are those of 'Run status group'"]
-    notes = [note for job in jobs for note in (*job.notes, *_gaps(job))]
+    notes = [note for job in jobs for note in (*job.notes, *_list_gaps(job))]
     jobs = [job for job in jobs if job.sides]
     if not given:
         for job in jobs:
-            job.figures = _certain(job, cut)
+            job.figures = _drop_uncertain(job, cut)
         notes.append("the sums at its end ('Run status group') are not in this text: nothing shows that it is whole")
     else:
         notes += _check_totals(jobs, totals, last, at_end=bool(fio_lines.LOOKS_LIKE_A_TOTAL.match(lines[cut - 1])))
@@ -224,12 +226,12 @@ def _check_any(lines: Sequence[str], totals: Sequence[_Total]) -> None:
         raise unreadable("sums of several runs of fio, without their jobs", totals[0].line, lines[totals[0].line - 1])
 
 
-def _last_line(lines: Sequence[str], first: int, last: int) -> int:
+def _find_last_line(lines: Sequence[str], first: int, last: int) -> int:
     """Return the number of the last line that is not empty, from 1."""
     return next((number for number in range(last, first, -1) if lines[number - 1].strip()), first + 1)
 
 
-def _closed(line: str) -> str:
+def _drop_torn_end(line: str) -> str:
     """Return the last line of a text that may be cut off: what of it is whole."""
     if fio_lines.LOOKS_LIKE_POINTS.match(line):
         return line[: line.rfind("]") + 1]
@@ -246,12 +248,12 @@ def _closed(line: str) -> str:
     return line if not begun or any(pattern.match(line) for pattern in readable) else ""
 
 
-def _certain(job: _Job, cut: int) -> list[Figure]:
+def _drop_uncertain(job: _Job, cut: int) -> list[Figure]:
     """Return the figures of a job but for the last of the last line of a text, whose digits may be cut off."""
     return [row for row in job.figures if (row.line, row.measurement.metric) != (cut, "minor_faults")]
 
 
-def _gaps(job: _Job) -> Iterator[str]:
+def _list_gaps(job: _Job) -> Iterator[str]:
     """Yield what fio prints of every job, and this text has not."""
     if job.ios:
         return
@@ -270,12 +272,12 @@ def _read_sums(totals: Sequence[_Total], notes: Sequence[str]) -> LogReading:
     """Return the figures of the groups of a run; of several, each under its label."""
     groups = dict.fromkeys(total.group for total in totals)
     if len(groups) == 1:
-        return LogReading([*_together(totals)], notes)
-    parts = [(f"group {group}", _together([total for total in totals if total.group == group])) for group in groups]
-    return _labelled_reading(list(_amounts(totals)), parts, notes)
+        return LogReading([*_sum_group(totals)], notes)
+    parts = [(f"group {group}", _sum_group([total for total in totals if total.group == group])) for group in groups]
+    return _make_reading(list(_sum_amounts(totals)), parts, notes)
 
 
-def _labelled_reading(
+def _make_reading(
     whole: Sequence[Figure], parts: Iterable[tuple[str, Iterable[Figure]]], notes: Sequence[str]
 ) -> LogReading:
     """Return the figures of the whole run, and those of its parts (label and figures): jobs, or groups."""
@@ -295,22 +297,22 @@ def _labelled_reading(
 def _read_clients(lines: list[str], edges: Sequence[int]) -> LogReading:
     """fio's own sum over its clients, and each of them under its name. The sum alone must have its last lines."""
     *clients, (begin, end) = pairwise(edges)
-    cut = _last_line(lines, begin, end)
-    lines = [*lines[: cut - 1], _closed(lines[cut - 1]), *lines[cut:]]
-    (whole,) = _jobs(lines, begin, end)
-    whole.figures = _certain(whole, cut)
-    jobs = [job for first, last in clients for job in _whole(lines, first, last)[0]]
+    cut = _find_last_line(lines, begin, end)
+    lines = [*lines[: cut - 1], _drop_torn_end(lines[cut - 1]), *lines[cut:]]
+    (whole,) = _read_jobs(lines, begin, end)
+    whole.figures = _drop_uncertain(whole, cut)
+    jobs = [job for first, last in clients for job in _read_run(lines, first, last)[0]]
     for name, side in whole.sides.items() if jobs else ():
         moved = math.fsum(job.sides[name].moved for job in jobs if name in job.sides)
         if abs(moved - side.moved) > TOLERANCE * len(jobs) * moved:
             got, allowed = f"{name}: {side.moved:.4g} B", f"{moved:.4g} B, as its clients say"
             raise unreadable("fio's clients and their sum do not agree", side.line, got, allowed)
-    labels = fio_report.labels([{"hostname": _client_above(lines, job.line), "jobname": job.name} for job in jobs])
+    labels = fio_report.labels([{"hostname": _find_client(lines, job.line), "jobname": job.name} for job in jobs])
     parts = zip(labels, (job.figures for job in jobs), strict=True)
-    return _labelled_reading(whole.figures, parts, [*whole.notes, *_gaps(whole)])
+    return _make_reading(whole.figures, parts, [*whole.notes, *_list_gaps(whole)])
 
 
-def _client_above(lines: Sequence[str], line: int) -> str:
+def _find_client(lines: Sequence[str], line: int) -> str:
     """Return the client that fio names above its jobs."""
     return next((match[1] for above in reversed(lines[:line]) if (match := fio_lines.CLIENT.match(above))), "")
 
@@ -318,7 +320,7 @@ def _client_above(lines: Sequence[str], line: int) -> str:
 # --- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
+def _read_jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
     jobs: list[_Job] = []
     side = points = ""
     power, blocks = 0, block_sizes(lines[first:last])
@@ -345,7 +347,7 @@ def _jobs(lines: Sequence[str], first: int, last: int) -> list[_Job]:
             points = ""
             _add_other(jobs[-1], side, line, number)
     for job in jobs:
-        _close(job, alone=not any(other.sides for other in jobs))
+        _finish_job(job, alone=not any(other.sides for other in jobs))
     return jobs
 
 
@@ -411,7 +413,7 @@ def _add_other(job: _Job, side: str, line: str, number: int) -> None:
         raise unreadable("a line of fio's cannot be read", number, line, "what fio prints of latency, cpu or issued")
 
 
-def _close(job: _Job, *, alone: bool) -> None:
+def _finish_job(job: _Job, *, alone: bool) -> None:
     """Check a job, and add what follows from its figures. `alone`: no job of the run has any."""
     if not job.sides and not alone:
         job.notes.append(f"job {job.name}: no reads and no writes below it")
@@ -483,7 +485,7 @@ class _Total:
     line: int
 
 
-def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
+def _read_totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> list[_Total]:
     """Return the sums of reads, of writes and of both: trims have no metric. Pages that explain them repeat them."""
     totals: list[_Total] = []
     group = None if any(map(fio_lines.STATUS.match, lines[first:last])) else 0
@@ -494,17 +496,17 @@ def _totals(lines: Sequence[str], first: int = 0, last: int | None = None) -> li
         elif group is not None and fio_lines.LOOKS_LIKE_A_TOTAL.match(line):
             old = "aggrb" in line
             match = fio_lines.OLD_TOTAL.match(plain_numbers(line)) if old else fio_lines.TOTAL.match(line)
-            if not match and number == _last_line(lines, first, end):
+            if not match and number == _find_last_line(lines, first, end):
                 break  # the text is cut off here
             if not match:
                 raise unreadable("a sum of fio's cannot be read", number, line, "READ: bw=... run=...-...msec")
-            total = _total(match, group, number, old=old)
+            total = _read_total(match, group, number, old=old)
             if total.side in _DIRECTIONS and not any(replace(total, line=other.line) == other for other in totals):
                 totals.append(total)
     return totals
 
 
-def _total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
+def _read_total(match: re.Match[str], group: int, number: int, *, old: bool) -> _Total:
     """Return one sum. Rate and bytes, in new versions in units of 1024 and of 1000, must mean one amount."""
     printed, seconds = match.groupdict(), times_ten(match["ms"], -3)
     rates = [bytes_of(printed[key], old=old) for key in ("rate", "again") if key in printed]
@@ -545,7 +547,7 @@ def _check_totals(jobs: Sequence[_Job], totals: Sequence[_Total], last: int, *, 
     return [f"the text ends before the last of fio's sums: {len(given)} of {len(expected)}"] if short else []
 
 
-def _amounts(totals: Sequence[_Total]) -> Iterator[Figure]:
+def _sum_amounts(totals: Sequence[_Total]) -> Iterator[Figure]:
     """Yield what the jobs of all groups moved in each direction."""
     for side in dict.fromkeys(total.side for total in totals):
         of_side = [total for total in totals if total.side == side]
@@ -554,7 +556,7 @@ def _amounts(totals: Sequence[_Total]) -> Iterator[Figure]:
         yield from [Figure(measurement=row, line=of_side[-1].line)] * bool(moved)
 
 
-def _together(totals: Sequence[_Total]) -> Iterator[Figure]:
+def _sum_group(totals: Sequence[_Total]) -> Iterator[Figure]:
     """Yield all jobs of one group. I/O rates and latencies have no sum here."""
     for total in totals:
         rows = (

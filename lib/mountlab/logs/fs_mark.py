@@ -38,7 +38,7 @@ def _split(text: str) -> list[Part]:
     return parts_at(lines, starts or ([0] if any(map(_USAGE.match, lines)) else []))
 
 
-def _apart(text: str) -> Letter:
+def _split_joined(text: str) -> Letter:
     return apart(text, _lines_in) if _JOINED.search(text) else same(text)
 
 
@@ -50,7 +50,7 @@ def _lines_in(line: str) -> list[str]:
 
 
 def _read(part: Part, known: StatedValues) -> LogReading:
-    report, notes, whole = _report(part.text)
+    report, notes, whole = _read_run(part.text)
     rows = [number for number, line in enumerate(part.text.split("\n"), start=1) if _ROW.match(line)]
     places = {report.label(row): line for row, line in zip(report.iterations, rows, strict=True)}
     # Without all its rows nothing is known of the whole run.
@@ -58,7 +58,7 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     return LogReading([Figure(measurement=row, line=places.get(row.label, rows[-1])) for row in figures], notes)
 
 
-def _report(text: str) -> tuple[fs_mark.FsMarkReport, list[str], bool]:
+def _read_run(text: str) -> tuple[fs_mark.FsMarkReport, list[str], bool]:
     """Return a run, what is missing of it, and whether all its rows are there. Rows stand for themselves: those that
     are there are read, where their counts of files go up in steps of one size."""
     lines = text.split("\n")
@@ -72,11 +72,11 @@ def _report(text: str) -> tuple[fs_mark.FsMarkReport, list[str], bool]:
     version = next((match for line in lines[:table] if (match := fs_mark.THREADS.match(line))), None)
     options = fs_mark.options_of(header[2]) if header else {}
     cut = any(map(elided, lines))
-    if table is None or (header and not cut and not _stopped(options, fs_mark.read_rows(lines, table))):
+    if table is None or (header and not cut and not _is_stopped(options, fs_mark.read_rows(lines, table))):
         return fs_mark.read_report(text), [], True
     rows = fs_mark.read_rows(lines, table)
     stated = fs_mark.stated_number(options, "n", 1000) * int(version[2]) if header and version else 0
-    files = _files_in_an_iteration(rows, table + 1, even=not cut, stated=stated)
+    files = _count_files(rows, table + 1, even=not cut, stated=stated)
     notes = [] if header else ["fs_mark's header is not in this text: its options and threads are unknown"]
     loops = options.get("L", "")
     missing = rows[-1].count // files - len(rows)
@@ -88,12 +88,12 @@ def _report(text: str) -> tuple[fs_mark.FsMarkReport, list[str], bool]:
     return fs_mark.FsMarkReport(options, int(version[2]) if version else 0, files, rows), notes, not missing
 
 
-def _stopped(options: dict[str, str], rows: tuple[fs_mark.Iteration, ...]) -> bool:
+def _is_stopped(options: dict[str, str], rows: tuple[fs_mark.Iteration, ...]) -> bool:
     loops = options.get("L", "")
     return bool(rows) and loops.isdecimal() and len(rows) < int(loops) and "F" not in options
 
 
-def _files_in_an_iteration(rows: tuple[fs_mark.Iteration, ...], line: int, *, even: bool, stated: int) -> int:
+def _count_files(rows: tuple[fs_mark.Iteration, ...], line: int, *, even: bool, stated: int) -> int:
     """Return how many files an iteration makes: as `stated` by the header, else by the counts of the rows. These go up
     by as many each time (`even`), unless rows were left out."""
     if not rows:
@@ -126,4 +126,4 @@ def _plain(text: str) -> str:
     return "\n".join(lines)
 
 
-FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, apart=_apart)
+FORMAT = Format(split=_split, read=_read, name=_name, plain=_plain, apart=_split_joined)

@@ -47,53 +47,53 @@ def unlogged(text: str) -> str:
     """Return the text of a log without marks of HTML and trackers, strings of JSON as their content, and without what
     a service writes before each line. Lines keep their numbers."""
     if "<" in text or "{" in text:
-        text = _without_pairs(_TAGS.sub("", text))
+        text = _strip_pairs(_TAGS.sub("", text))
     if "[/" in text:
         names = {name.lower() for name in _BB_ENDS.findall(text)}
-        text = _removed(rf"\[/?(?:{'|'.join(sorted(names))})(?:=[^\[\]\n]{{0,80}})?\]", text) if names else text
+        text = _remove(rf"\[/?(?:{'|'.join(sorted(names))})(?:=[^\[\]\n]{{0,80}})?\]", text) if names else text
     if '"' not in text:
-        return _without_before(text)
+        return _strip_before(text)
     lines = text.split("\n")
     for start, pattern in (('"', _STRING), ('{"log":', _RECORD)):
         if 2 * sum(line.lstrip().startswith(start) for line in lines) > sum(map(bool, lines)):
-            lines = _contents(lines, pattern)
-    text = _without_before("\n".join(lines))
+            lines = _decode_lines(lines, pattern)
+    text = _strip_before("\n".join(lines))
     starts = (match.start() for match in _REPORT.finditer(text))
-    return _BEFORE_JSON.sub("", text) if any(_stands_before(text, start).strip() for start in starts) else text
+    return _BEFORE_JSON.sub("", text) if any(_text_before(text, start).strip() for start in starts) else text
 
 
-def _without_pairs(text: str) -> str:
+def _strip_pairs(text: str) -> str:
     """Return a text without marks of HTML that have an end. Cells of a table are words of their own."""
     names = {name.lower() for name in _ENDS.findall(text)} if "</" in text else set()
     if not names:
         return text
     if names & {"td", "th"}:
         text = _CELLS.sub(" ", text)
-    return _removed(rf"</?(?:{'|'.join(sorted(names))})(?:\s[^<>\n]{{0,300}})?/?>", text)
+    return _remove(rf"</?(?:{'|'.join(sorted(names))})(?:\s[^<>\n]{{0,300}})?/?>", text)
 
 
-def _removed(pattern: str, text: str) -> str:
+def _remove(pattern: str, text: str) -> str:
     return re.sub(pattern, "", text, flags=re.IGNORECASE)
 
 
-def _contents(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
+def _decode_lines(lines: list[str], pattern: re.Pattern[str]) -> list[str]:
     """Return lines, where most are strings of JSON (Ansible, notebooks, Docker) with what these stand for."""
     matches = [pattern.fullmatch(line) for line in lines]
     if 2 * sum(map(bool, matches)) <= sum(map(bool, map(str.strip, lines))):
         return lines
-    return [_content(match[1]) if match else line for line, match in zip(lines, matches, strict=True)]
+    return [_decode_line(match[1]) if match else line for line, match in zip(lines, matches, strict=True)]
 
 
-def _content(string: str) -> str:
+def _decode_line(string: str) -> str:
     try:
         return str(json.loads(string, strict=False)).rstrip("\n").replace("\n", " ")
     except ValueError:  # an escape that JSON does not have
         return string.strip('"')
 
 
-def _without_before(text: str) -> str:
+def _strip_before(text: str) -> str:
     """Return a text without what stands before the known lines; its numbers may differ by line."""
-    before_known = (_stands_before(text, match.start()) for match in _KNOWN.finditer(text))
+    before_known = (_text_before(text, match.start()) for match in _KNOWN.finditer(text))
     befores = {_SINCE.sub("", before).rstrip() for before in before_known if len(before) <= _LONGEST}
     if not befores or any(not before or '"' in before for before in befores):  # a key of JSON is of the output
         return text
@@ -101,6 +101,6 @@ def _without_before(text: str) -> str:
     return re.sub(rf"^(?:{'|'.join(sorted(shapes, key=len, reverse=True))})[ \t]?", "", text, flags=re.MULTILINE)
 
 
-def _stands_before(text: str, place: int) -> str:
+def _text_before(text: str, place: int) -> str:
     """Return what stands on the same line before a place."""
     return text[text.rfind("\n", 0, place) + 1 : place]

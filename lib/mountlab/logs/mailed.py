@@ -48,11 +48,11 @@ def unmailed(text: str) -> Letter:
     """Return what a mail says that is stored as quoted-printable or base64, and a text without the empty lines that all
     its lines have below; any other text as it is."""
     if "base64" in text and (match := _BASE64.search(text)):
-        return _of_base64(text, match)
+        return _decode_base64(text, match)
     if _SIGN.search(text) and _is_quoted_printable(text):
-        return _of_quoted_printable(text.split("\n"))
+        return _decode_quoted_printable(text.split("\n"))
     if "\n\n" in text and 2 * text.count("\n\n") >= text.count("\n") - 2:
-        return _single_spaced(text)
+        return _drop_empty_lines(text)
     return same(text)
 
 
@@ -64,31 +64,31 @@ def _is_quoted_printable(text: str) -> bool:
     return len(_OF_BLANKS.findall(text)) == signs
 
 
-def _of_quoted_printable(lines: list[str]) -> Letter:
+def _decode_quoted_printable(lines: list[str]) -> Letter:
     decoded_lines: list[str] = []
     numbers: list[int] = []
     first = 0
     while first < len(lines):
         last = first
-        while last + 1 < len(lines) and _goes_on(lines[last]):
+        while last + 1 < len(lines) and _is_continued(lines[last]):
             last += 1
         # Who quotes a mail as it is stored has the marks on each of its lines.
         quotes = match[0] if (match := _QUOTES.match(lines[first])) else ""
         broken = [lines[first], *(line.removeprefix(quotes) for line in lines[first + 1 : last + 1])]
         whole = "".join([*(line.rstrip(" \t")[:-1] for line in broken[:-1]), broken[-1]])
-        decoded_lines.append(_decoded(quopri.decodestring(whole.encode())).rstrip("\n").replace("\n", " "))
+        decoded_lines.append(_decode(quopri.decodestring(whole.encode())).rstrip("\n").replace("\n", " "))
         numbers.append(first + 1)
         first = last + 1
     return Letter("\n".join(decoded_lines), numbers)
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     """Return whether the next line is of this one. (Some mailers write the end of a line, too, and then break it.)"""
     end = line.rstrip(" \t")
     return end.endswith("=") and not end.endswith("=0A=")
 
 
-def _single_spaced(text: str) -> Letter:
+def _drop_empty_lines(text: str) -> Letter:
     lines = text.split("\n")
     for first in (0, 1):
         if len(lines) > _FEW and not any(lines[1 - first :: 2]):
@@ -96,9 +96,9 @@ def _single_spaced(text: str) -> Letter:
     return same(text)
 
 
-def _of_base64(text: str, match: re.Match[str]) -> Letter:
+def _decode_base64(text: str, match: re.Match[str]) -> Letter:
     try:
-        lines = _decoded(binascii.a2b_base64(match["data"])).split("\n")
+        lines = _decode(binascii.a2b_base64(match["data"])).split("\n")
     except binascii.Error:
         return same(text)
     before, after = text[: match.start("data")].split("\n")[:-1], text[match.end("data") :].split("\n")
@@ -111,7 +111,7 @@ def _of_base64(text: str, match: re.Match[str]) -> Letter:
     return Letter("\n".join([*before, *lines, *after]), [*numbers, *range(first + height, first + height + len(after))])
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:

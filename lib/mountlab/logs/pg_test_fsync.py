@@ -22,10 +22,10 @@ def _split(text: str) -> list[Part]:
     """Return the runs: each begins in the paragraph before every second row of open_datasync."""
     lines = lines_of(text)
     firsts, oldest = matches_in(lines, _FIRST, 0)[::2], matches_in(lines, _LOOPS, 0)
-    return parts_at(lines, sorted({*(_beginning(lines, row) for row, _ in firsts), *(row for row, _ in oldest)}))
+    return parts_at(lines, sorted({*(_find_beginning(lines, row) for row, _ in firsts), *(row for row, _ in oldest)}))
 
 
-def _beginning(lines: list[str], row: int) -> int:
+def _find_beginning(lines: list[str], row: int) -> int:
     blank = next((number for number in range(row, -1, -1) if not lines[number].strip()), 0)
     above = next((number for number in range(blank - 1, -1, -1) if not lines[number].strip()), -1)
     return max(above + 1, blank - HEAD_LINES, 0)
@@ -35,16 +35,16 @@ def _read(part: Part, known: StatedValues) -> LogReading:
     lines = part.text.split("\n")
     end = next((number for number, line in enumerate(lines, start=1) if _LAST.match(line)), len(lines))
     oldest = [number for number, _ in matches_in(lines, _LOOPS, 0)]
-    begin = oldest[0] if oldest else _beginning(lines, matches_in(lines, _FIRST, 0)[0][0])
+    begin = oldest[0] if oldest else _find_beginning(lines, matches_in(lines, _FIRST, 0)[0][0])
     # What stands above the first line and follows the last row (`time`, a prompt) is not pg_test_fsync's; a row without
     # its end of line was cut off.
-    report = _report("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
+    report = _read_part("\n".join(lines[begin:end]) + ("\n" if end < len(lines) else ""), begin)
     notes = [f"the rows of its last {report.missing} tests are not in this text"] if report.missing else []
     places = {row.label: begin + row.line for row in report.rows}
     return LogReading([Figure(measurement=row, line=places[row.label]) for row in measurements(report)], notes)
 
 
-def _report(text: str, before: int) -> SyncReport:
+def _read_part(text: str, before: int) -> SyncReport:
     """Return the report of a text above which some lines stand; an error gives the line of the whole part."""
     try:
         return read_report(text, whole=False)
@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
     return rejoined(plain(text), _BROKEN, (_ROW,))
 
 
-def _apart(text: str) -> Letter:
+def _split_joined(text: str) -> Letter:
     return apart(text, _lines_in) if any(map(_is_joined, text.split("\n"))) else same(text)
 
 
@@ -88,4 +88,4 @@ def _lines_in(line: str) -> list[str]:
     return [part for at, row in enumerate(lines) for part in (["", row] if at and _SECTION.match(row) else [row])]
 
 
-FORMAT = Format(split=_split, read=_read, name=lambda part: "pg_test_fsync", plain=_plain, apart=_apart)
+FORMAT = Format(split=_split, read=_read, name=lambda part: "pg_test_fsync", plain=_plain, apart=_split_joined)

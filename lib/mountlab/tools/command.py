@@ -127,8 +127,8 @@ class CommandTool(Tool):
                     allowed="small letters, digits and '_'",
                 )
         _check_templates(options, where)
-        _figures(options, where)
-        _ok_status(options, where)
+        _read_figures(options, where)
+        _read_ok_status(options, where)
         if "owner" in options and not _ACCOUNT.match(str(options["owner"])):
             raise ParameterError(
                 "not an account",
@@ -147,31 +147,31 @@ class CommandTool(Tool):
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         """Return the first word of each command line, but for `prepare` where that is the same."""
         options = workload.options
-        lines = [_words(str(options[key]), options, "", "") for key in ("argv", "prepare") if key in options]
+        lines = [_split_line(str(options[key]), options, "", "") for key in ("argv", "prepare") if key in options]
         first, *others = dict.fromkeys(words[0] for words in lines)
         return _program(first, str(options.get("version", ""))), *(_program(name, "") for name in others)
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
         cache = self.cache_of(workload)
-        prepare = (_words(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
+        prepare = (_split_line(str(options["prepare"]), options, directory, output),) if "prepare" in options else ()
         fill = (("find", directory, *_READ_ALL),) if prepare else ()
-        argv = _words(str(options["argv"]), options, directory, output)
-        if any(figure.source == CLOCK for figure in _figures(options, "workload")):
+        argv = _split_line(str(options["argv"]), options, directory, output)
+        if any(figure.source == CLOCK for figure in _read_figures(options, "workload")):
             argv = wall_clock.timed(argv, output)
         return Command(argv=argv, prepare=prepare, fill=fill, cache=cache, owner=str(options.get("owner", "")))
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> dict[str, Metric]:
         """Return the metrics that the sweep defines."""
-        figures = _figures(options, "workload")
+        figures = _read_figures(options, "workload")
         return {figure.metric: figure.what for figure in figures if figure.metric not in METRICS}
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return one measurement for each metric of the sweep; all of them must be found."""
-        if output.exit_status not in _ok_status(workload.options, "ok_status"):
+        if output.exit_status not in _read_ok_status(workload.options, "ok_status"):
             printed = output.stderr.strip() or output.stdout.strip()
             raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=printed)
-        return [_measure(figure, output) for figure in _figures(workload.options, "workload")]
+        return [_measure(figure, output) for figure in _read_figures(workload.options, "workload")]
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["space"])
@@ -185,20 +185,20 @@ class CommandTool(Tool):
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Return all that the sweep names, but for what was asked for (bytes) and how long it took, if there is
         more."""
-        names = tuple(dict.fromkeys(figure.metric for figure in _figures(workload.options, "workload")))
+        names = tuple(dict.fromkeys(figure.metric for figure in _read_figures(workload.options, "workload")))
         return tuple(name for name in names if name not in ("bytes", "elapsed")) or names
 
 
 # --- the command lines ------------------------------------------------------------------------------------------------
 
 
-def _words(template: str, options: Mapping[str, Scalar], directory: str, output: str) -> tuple[str, ...]:
+def _split_line(template: str, options: Mapping[str, Scalar], directory: str, output: str) -> tuple[str, ...]:
     """Split first, filled in then: a value stays one word, whatever is in it."""
     values = {**options, DIRECTORY: directory, OUTPUT: output}
-    return tuple(_filled(word, values) for word in shlex.split(template))
+    return tuple(_fill(word, values) for word in shlex.split(template))
 
 
-def _filled(word: str, values: Mapping[str, Scalar]) -> str:
+def _fill(word: str, values: Mapping[str, Scalar]) -> str:
     def value(match: re.Match[str]) -> str:
         given = values.get(match[2], "") if match[2] else f"{{{match[1]}}}"
         return f"{given:.15g}" if isinstance(given, float) else str(given)
@@ -211,7 +211,7 @@ def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
     values = [*further, DIRECTORY, OUTPUT]
     used: set[str] = set()
     for key in ("argv", "prepare", "version"):
-        names = _names(str(options[key]), f"{where}.{key}") if key in options else []
+        names = _read_names(str(options[key]), f"{where}.{key}") if key in options else []
         for name in names:
             if key == "version":
                 allowed = "no name in braces: a version is asked before anything is measured"
@@ -227,7 +227,7 @@ def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
     if unused:
         what = "option for command that no command line uses"
         raise unknown_key(unused[0], list(CommandTool.options), where=f"{where}.{unused[0]}", what=what)
-    if DIRECTORY not in _names(str(options["argv"]), f"{where}.argv"):
+    if DIRECTORY not in _read_names(str(options["argv"]), f"{where}.argv"):
         raise ParameterError(
             "the command would not measure the file system",
             where=f"{where}.argv",
@@ -240,7 +240,7 @@ def _check_templates(options: Mapping[str, Scalar], where: str) -> None:
 _ONE_TEXT = "write the whole command line as one text; a list is a factor, and each of its entries a command line"
 
 
-def _names(template: str, where: str) -> list[str]:
+def _read_names(template: str, where: str) -> list[str]:
     """Return the names in braces. Raises ParameterError for a line that a shell could not split either."""
     try:
         words = shlex.split(template)
@@ -273,7 +273,7 @@ def _program(name: str, version: str) -> Program:
 # --- the figures ------------------------------------------------------------------------------------------------------
 
 
-def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
+def _read_ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
     words = str(options["ok_status"]).replace(",", " ").split()
     if not words or not all(re.fullmatch(r"\d{1,3}", word) and int(word) < TIMED_OUT for word in words):
         raise ParameterError(
@@ -285,9 +285,9 @@ def _ok_status(options: Mapping[str, Scalar], where: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
+def _read_figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
     raw = json.loads(str(options["metrics"]))
-    figures = [_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
+    figures = [_read_figure(key, entry, f"{where}.metrics.{key}") for key, entry in raw.items()]
     seen = set[tuple[str, str]]()
     for figure in figures:
         name = (figure.metric, figure.label.strip())
@@ -302,7 +302,7 @@ def _figures(options: Mapping[str, Scalar], where: str) -> list[Figure]:
     return figures
 
 
-def _figure(key: str, entry: Any, where: str) -> Figure:
+def _read_figure(key: str, entry: Any, where: str) -> Figure:
     metric, slash, label = key.partition("/")
     if slash and not label.strip():
         raise ParameterError(
@@ -316,8 +316,8 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
     unit, source = entry.get("unit", ""), entry.get("from", "stdout")
     what = read_metric(metric, entry, unit=unit or ("s" if source == CLOCK else ""), where=where)
     if source == CLOCK:
-        return _clock(metric, label, entry, what, where)
-    pattern = _pattern(entry, where)
+        return _clock_figure(metric, label, entry, what, where)
+    pattern = _read_pattern(entry, where)
     _check_unit(metric, what, unit, pattern, where)
     if not _FILE.match(source):
         raise ParameterError(
@@ -331,7 +331,7 @@ def _figure(key: str, entry: Any, where: str) -> Figure:
     return Figure(metric, label, pattern, unit, what, source, entry.get("all", ""))
 
 
-def _clock(metric: str, label: str, entry: Mapping[str, str], what: Metric, where: str) -> Figure:
+def _clock_figure(metric: str, label: str, entry: Mapping[str, str], what: Metric, where: str) -> Figure:
     """Return how long the command takes."""
     for key in ("pattern", "all"):
         if key in entry:
@@ -372,7 +372,7 @@ def _check_entry(entry: Any, where: str) -> None:
 _KEYS = "pattern (a regular expression), unit, and if wanted from, all and better; or from: clock"
 
 
-def _pattern(entry: Mapping[str, str], where: str) -> re.Pattern[str]:
+def _read_pattern(entry: Mapping[str, str], where: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(entry.get("pattern", ""), re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
@@ -405,7 +405,7 @@ def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], 
     finds_it = "unit" in pattern.groupindex
     if finds_it and (not unit or metric not in METRICS):
         return
-    if finds_it or _factor(unit, what) is None:
+    if finds_it or _find_factor(unit, what) is None:
         raise ParameterError(
             f"not a unit of {metric}",
             where=f"{where}.unit",
@@ -415,7 +415,7 @@ def _check_unit(metric: str, what: Metric, unit: str, pattern: re.Pattern[str], 
         )
 
 
-def _factor(unit: str, what: Metric) -> float | None:
+def _find_factor(unit: str, what: Metric) -> float | None:
     """Return what one of a unit is in the metric's own; None where it is a unit of something else."""
     base, factor = base_unit(unit) or (unit, 1.0)
     return factor if base == what.unit else None
@@ -441,7 +441,7 @@ def _measure(figure: Figure, output: ToolOutput) -> Measurement:
             allowed="one match",
             next_step=f"say what to make of them: all: {', '.join(_ALL)}",
         )
-    values, steps = zip(*(_value(figure, match, where) for match in matches), strict=True)
+    values, steps = zip(*(_read_value(figure, match, where) for match in matches), strict=True)
     value = _ALL[figure.of_all or "first"](values)
     may_be_0 = figure.what.unit not in ("B/s", "1/s", "s", "B")
     if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_0):
@@ -451,7 +451,7 @@ def _measure(figure: Figure, output: ToolOutput) -> Measurement:
     return Measurement(metric=figure.metric, label=figure.label, value=value, unit=figure.what.unit, step=step)
 
 
-def _value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, float]:
+def _read_value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, float]:
     """Return one match in base units, and what one in its last digit is worth."""
     group: str | int = "value" if "value" in figure.pattern.groupindex else 1
     text = match[group] or ""
@@ -468,7 +468,7 @@ def _value(figure: Figure, match: re.Match[str], where: str) -> tuple[float, flo
         )
     _check_whole(figure, match, match.span(group), where)
     unit = (match["unit"] if "unit" in figure.pattern.groupindex else figure.unit) or ""
-    factor = _factor(unit, figure.what)
+    factor = _find_factor(unit, figure.what)
     if factor is None:
         raise ParseError(f"not a unit of {figure.metric}", where=where, got=repr(unit), allowed=figure.what.unit)
     value = float(text.replace(",", "")) * factor

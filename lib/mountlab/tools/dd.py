@@ -140,7 +140,7 @@ class Dd(Tool):
                 next_step="install coreutils on the box, or measure with fio",
             )
         for name in ("iflag",) if reads else ("conv", "oflag"):
-            _check_known(name, str(options[name]), text, where)
+            _check_word(name, str(options[name]), text, where)
         if again_cold:
             raise _cannot_drop("the box's dd, which is BusyBox's,", options, where)
 
@@ -174,18 +174,18 @@ class Dd(Tool):
         to = (f"of={file}", *((f"seek={MARK_BYTES}", "oflag=seek_bytes") if device else ()))
         source = (f"if={file}", *((f"skip={MARK_BYTES}", "iflag=skip_bytes") if device else ()))
         options, cache = workload.options, self.cache_of(workload)
-        random = _draws(workload)
+        random = _is_random(workload)
         if options["direction"] == "write":
             flags = (*_flag("conv", options), *_flag("oflag", options))
             data = f"{output}{SOURCE}" if random else "/dev/zero"
-            made = (_random(f"of={data}", *_extent(options)),) if random else ()
+            made = (_copy_random(f"of={data}", *_extent(options)),) if random else ()
             write = ("dd", f"if={data}", *to, *_extent(options), *flags)
-            return Command(argv=_again(write, options, ""), prepare=made, cache=cache)
+            return Command(argv=_repeat(write, options, ""), prepare=made, cache=cache)
         into = (*to, *_extent(options), "conv=fsync")
-        prepare = _random(*into) if random else ("dd", "if=/dev/zero", *into)
+        prepare = _copy_random(*into) if random else ("dd", "if=/dev/zero", *into)
         read = ("dd", *source, "of=/dev/null", *_extent(options), *_flag("iflag", options))
         fill = ("dd", *source, "of=/dev/null", *_extent(options))
-        again = _again(read, options, file if cache == "cold" else "")
+        again = _repeat(read, options, file if cache == "cold" else "")
         return Command(argv=again, prepare=(prepare,), fill=(fill,), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
@@ -208,16 +208,16 @@ class Dd(Tool):
 
     def expected_s(self, workload: Workload) -> float:
         passes = 1 if workload.options["direction"] == "write" else 2
-        drawn = self.space_bytes(workload) / RANDOM_BYTES_PER_S if _draws(workload) else 0.0
+        drawn = self.space_bytes(workload) / RANDOM_BYTES_PER_S if _is_random(workload) else 0.0
         once = self.space_bytes(workload) / GUESSED_BYTES_PER_S
         return 0.1 + (passes - 1) * once + max(once, float(workload.options.get("runtime", 0))) + drawn
 
     def source_bytes(self, workload: Workload) -> int:
-        copied = workload.options["direction"] == "write" and _draws(workload)
+        copied = workload.options["direction"] == "write" and _is_random(workload)
         return self.space_bytes(workload) if copied else 0
 
     def written(self, workload: Workload) -> Written:
-        return Written("random data, new for each trial", False) if _draws(workload) else ZEROS
+        return Written("random data, new for each trial", False) if _is_random(workload) else ZEROS
 
     def manner(self, workload: Workload) -> Manner:
         return Manner(engine=str(workload.options["direction"]), depth="1", jobs="1")
@@ -322,7 +322,7 @@ def _cannot_drop(program: str, options: Mapping[str, Scalar], where: str) -> Par
     )
 
 
-def _check_known(name: str, value: str, text: str, where: str) -> None:
+def _check_word(name: str, value: str, text: str, where: str) -> None:
     """Raise ParameterError where the help lists no such word of `name`."""
     words = {word for listed in re.findall(rf"\b{name}=([\w|]+)", text) for word in listed.split("|")}
     choices = [word for word in Dd.options[name].choices if word in words or word == "none"]
@@ -336,7 +336,7 @@ def _check_known(name: str, value: str, text: str, where: str) -> None:
         )
 
 
-def _again(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> tuple[str, ...]:
+def _repeat(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> tuple[str, ...]:
     """Return the command, or with `runtime` a script that runs it again and again. `cold`: the file whose pages are
     dropped between two runs."""
     if "runtime" not in options:
@@ -349,12 +349,12 @@ def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:
     return (f"bs={options['bs']}", f"count={options['count']}")
 
 
-def _draws(workload: Workload) -> bool:
+def _is_random(workload: Workload) -> bool:
     """Return whether it writes random data; runs of older versions do not say, and wrote zeros."""
     return workload.options.get("data") == "random"
 
 
-def _random(*words: str) -> tuple[str, ...]:
+def _copy_random(*words: str) -> tuple[str, ...]:
     """Return a copy of random data. The kernel hands out at most 32 MiB at a time, less than a block may be."""
     return ("dd", "if=/dev/urandom", *words, "iflag=fullblock")
 

@@ -107,16 +107,16 @@ class Filebench(Tool):
         settle = f"sh {output}/{SETTLE} {cache or 'as_is'} {directory}"
         script = f"{output}/{SCRIPT}"
         texts = {
-            f"{output}/{WRAPPER}": _resource("filebench.sh"),
-            f"{output}/{SETTLE}": _resource("filebench_settle.sh"),
+            f"{output}/{WRAPPER}": _read_script("filebench.sh"),
+            f"{output}/{SETTLE}": _read_script("filebench_settle.sh"),
         }
         prepare: tuple[tuple[str, ...], ...] = ()
         if "installed" in workload.options:
-            texts[f"{output}/{INSTALLED}"] = _resource("filebench_installed.sh")
+            texts[f"{output}/{INSTALLED}"] = _read_script("filebench_installed.sh")
             words = (str(workload.options["installed"]), directory, settle, str(_runtime(workload)), script)
             prepare = (("sh", f"{output}/{INSTALLED}", *words),)
         else:
-            texts[script] = wml.whole(_body(workload, target.seed), directory, settle, _limit(workload))
+            texts[script] = wml.whole(_make_body(workload, target.seed), directory, settle, _limit(workload))
         argv = ("sh", f"{output}/{WRAPPER}", "filebench", "-f", script)
         name, sizes = (str(workload.options.get(key, "")) for key in ("workload", "sizes"))
         seed = target.seed if name and wml.varies(name, sizes) else None
@@ -129,7 +129,7 @@ class Filebench(Tool):
         printed = f"{output.stdout}\n{output.stderr}"
         self.check_exit(output, printed)
         report = read_report(output.stdout, output.stderr)
-        text = output.files.get(SCRIPT) or _body(workload)
+        text = output.files.get(SCRIPT) or _make_body(workload)
         kinds, fixed = wml.kinds(text), wml.is_fixed_work(text)
         _check_operations(report, kinds)
         if fixed:
@@ -140,12 +140,12 @@ class Filebench(Tool):
             raise ToolError("filebench stopped early", got=got, allowed=allowed, evidence=printed)
         if SETTLED not in output.files:
             raise ToolError("filebench measured without its files being flushed before", got=f"no file {SETTLED!r}")
-        return [*figures(report, fixed=fixed), *_moved(report, kinds)]
+        return [*figures(report, fixed=fixed), *_sum_bytes(report, kinds)]
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         if "workload" not in workload.options:
             return int(workload.options["space"])
-        name, given = str(workload.options["workload"]), _amounts(workload.options)
+        name, given = str(workload.options["workload"]), _read_amounts(workload.options)
         return wml.space_bytes(name, given, str(workload.options.get("sizes", "")), _runtime(workload))
 
     def expected_s(self, workload: Workload) -> float:
@@ -159,7 +159,7 @@ class Filebench(Tool):
         return Manner(jobs=str(workload.options.get("threads", "")))
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
-        return ("operation_latency",) if wml.is_fixed_work(_body(workload)) else ("operation_rate",)
+        return ("operation_latency",) if wml.is_fixed_work(_make_body(workload)) else ("operation_rate",)
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _check_recipe(options: Mapping[str, Scalar], where: str) -> None:
     for key in options:
         if key not in takes | {"workload", "cache"}:
             raise unknown_key(key, sorted(takes), where=f"{where}.{key}", what=f"option of filebench's {name}")
-    values = wml.amounts(name, _amounts(options))
+    values = wml.amounts(name, _read_amounts(options))
     for key in sorted(takes & values.keys() - {"prealloc", "direct"}):
         if not values[key] and wml.RECIPES[name].defaults.get(key):
             raise ParameterError("filebench would do nothing", where=f"{where}.{key}", got="0", allowed="1 or more")
@@ -216,24 +216,24 @@ def _check_own(options: Mapping[str, Scalar], source: str, where: str) -> None:
             raise ParameterError("two run times", where=f"{where}.runtime", got=got, allowed="one of them")
 
 
-def _amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
+def _read_amounts(options: Mapping[str, Scalar]) -> dict[str, int]:
     return {key: int(value) for key, value in options.items() if isinstance(value, int) and key != "space"}
 
 
 def draws_places(workload: Workload) -> bool:
     """Return whether its operations draw files, places or sizes at random, as far as its text tells."""
-    body = _body(workload)
+    body = _make_body(workload)
     return not body or bool(re.search(r"\brandom\b|appendfilerand", body))
 
 
-def _body(workload: Workload, seed: int | None = None) -> str:
+def _make_body(workload: Workload, seed: int | None = None) -> str:
     """Return the workload's text, or '' for an installed one, which only the box knows."""
     options = workload.options
     if "wml" in options:
         return wml.read_text(str(options["wml"]), where=f"workloads.{workload.name}.wml")
     if "installed" in options:
         return ""
-    return wml.generate(str(options["workload"]), _amounts(options), str(options.get("sizes", "")), seed)
+    return wml.generate(str(options["workload"]), _read_amounts(options), str(options.get("sizes", "")), seed)
 
 
 def _runtime(workload: Workload) -> int:
@@ -242,10 +242,10 @@ def _runtime(workload: Workload) -> int:
 
 
 def _limit(workload: Workload) -> int | None:
-    return None if wml.is_fixed_work(_body(workload)) else _runtime(workload)
+    return None if wml.is_fixed_work(_make_body(workload)) else _runtime(workload)
 
 
-def _resource(name: str) -> str:
+def _read_script(name: str) -> str:
     return files("mountlab.tools").joinpath(name).read_text()
 
 
@@ -320,7 +320,7 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     where they are not `whole`: without that, the summary alone is enough."""
     printed = f"{stdout}\n{stderr}"
     if re.search(r"Run stopped early|NO VALID RESULTS", printed) or "IO Summary" not in stdout:
-        _no_figures(printed)
+        _raise_reason(printed)
     lines = stdout.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if "Per-Operation Breakdown" in line]
     ends = [number for number, line in enumerate(lines) if "IO Summary" in line]
@@ -329,8 +329,8 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     if len(starts) != 1 or len(ends) != 1 or ends[0] < starts[0]:
         got = f"{len(starts)} breakdowns, {len(ends)} summaries"
         raise ParseError("filebench's report is not that of one run", got=got, allowed="one of each")
-    summary = _match(SUMMARY, lines, ends[0])
-    total = _operations(summary, "")
+    summary = _match_line(SUMMARY, lines, ends[0])
+    total = _read_operations(summary, "")
     if not _FINE.search(summary["latency"]):
         total = replace(total, latency_s=0.0)
     if not total.count or not total.rate:
@@ -338,7 +338,7 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     elapsed = total.count / total.rate
     step = elapsed * total.rate_step / total.rate
     between = [number for number in range(starts[0] + 1, ends[0]) if lines[number].strip()]
-    rows = tuple(_row(lines, number, elapsed, step) for number in between)
+    rows = tuple(_read_row(lines, number, elapsed, step) for number in between)
     took = re.search(r"Run took (\d{1,9}) seconds", stdout)
     if (whole and not took) or len({row.name for row in rows}) != len(rows):
         raise ParseError("filebench's report is not whole", got="no run time" if not took else "one name twice")
@@ -346,7 +346,7 @@ def read_report(stdout: str, stderr: str = "", *, whole: bool = True) -> Fileben
     return FilebenchReport(took_s=took_s, elapsed_s=elapsed, step_s=step, operations=rows, summary=total)
 
 
-def _no_figures(printed: str) -> NoReturn:
+def _raise_reason(printed: str) -> NoReturn:
     for pattern, what in _REASONS.items():
         if reason := re.search(pattern, printed):
             line = next((line for line in printed.splitlines() if reason[0][-20:] in line), "")
@@ -356,7 +356,7 @@ def _no_figures(printed: str) -> NoReturn:
     )
 
 
-def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[str]:
+def _match_line(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[str]:
     match = pattern.fullmatch(lines[number].rstrip("\r\n"))
     if not match or not lines[number].endswith("\n"):
         raise ParseError(
@@ -368,9 +368,9 @@ def _match(pattern: re.Pattern[str], lines: list[str], number: int) -> re.Match[
     return match
 
 
-def _row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Operations:
+def _read_row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Operations:
     """Read one operation. Its rate, printed in whole numbers, is recomputed, and must be near what is printed."""
-    match = _match(LINE, lines, number)
+    match = _match_line(LINE, lines, number)
     printed, rate = float(match["rate"]), int(match["count"]) / elapsed_s
     if abs(printed - rate) > 1 + 2e-3 * rate:
         raise ParseError(
@@ -379,10 +379,10 @@ def _row(lines: list[str], number: int, elapsed_s: float, step_s: float) -> Oper
             got=match[0].strip(),
             allowed=f"{rate:.0f} ops/s in {elapsed_s:.3f} s",
         )
-    return replace(_operations(match, match["name"]), rate=rate, rate_step=rate * step_s / elapsed_s)
+    return replace(_read_operations(match, match["name"]), rate=rate, rate_step=rate * step_s / elapsed_s)
 
 
-def _operations(match: re.Match[str], name: str) -> Operations:
+def _read_operations(match: re.Match[str], name: str) -> Operations:
     printed = match.groupdict()
     count = int(printed["count"])
     times = {key: float(printed.get(key) or 0) / 1e3 if count else 0.0 for key in ("latency", "least", "most")}
@@ -424,7 +424,7 @@ def _check_amount(workload: Workload, report: FilebenchReport) -> None:
     recipe = wml.RECIPES.get(name)
     if recipe is None or not recipe.ends:
         return
-    requested = int(recipe.count.format_map(wml.amounts(name, _amounts(workload.options))))
+    requested = int(recipe.count.format_map(wml.amounts(name, _read_amounts(workload.options))))
     counted = next(row.count for row in report.operations if row.name == recipe.ends)
     if counted < LATE * requested:
         raise ToolError(
@@ -465,7 +465,7 @@ def figures(report: FilebenchReport, *, fixed: bool = False) -> Iterator[Measure
                 yield Measurement(metric=metric, label=row.name, value=value, unit=unit, step=step)
 
 
-def _moved(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:
+def _sum_bytes(report: FilebenchReport, kinds: Mapping[str, str]) -> Iterator[Measurement]:
     """Yield bytes by side, where the workload's text tells which operations read and which write."""
     for side, of_side in (("read", wml.READS), ("write", wml.WRITES)):
         bandwidths = [row.bandwidth for row in report.operations if kinds.get(row.name) in of_side]

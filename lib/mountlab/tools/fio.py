@@ -102,9 +102,9 @@ class Fio(Tool):
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         jobs = jobs_of(workload.options)
         if target.endpoints:
-            return _of_clients(workload, jobs, output, target)
+            return _client_command(workload, jobs, output, target)
         if workload.search:
-            return _open_loop(workload, workload.search, jobs[0], directory, output, target)
+            return _search_command(workload, workload.search, jobs[0], directory, output, target)
         plain = "jobs" not in workload.options
         if plain:
             base = _plain_command(jobs[0], directory, target, target.seed)
@@ -115,16 +115,16 @@ class Fio(Tool):
         return Command(
             argv=argv,
             prepare=_prepare(workload, jobs, directory, output, target),
-            fill=(_fill(_extent(jobs, target), directory, target),) if _reads(jobs) else (),
+            fill=(_fill_command(_extent(jobs, target), directory, target),) if _reads(jobs) else (),
             cache=self.cache_of(workload),
-            files={} if plain else _files(workload, jobs, directory, output, target),
+            files={} if plain else _make_files(workload, jobs, directory, output, target),
             seed=_seed(jobs, target),
         )
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return every figure of each job, and of all together. Latency means are of the whole latency (submission and
         completion), percentiles of the completion latency, as fio computes them."""
-        report = _read(output)
+        report = _read_report(output)
         if workload.clients:
             return _parse_clients(workload, output, report)
         entries = fio_report.entries(report)
@@ -200,7 +200,7 @@ def _expected_s(job: Job) -> float:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: Target) -> Command:
+def _client_command(workload: Workload, jobs: tuple[Job, ...], output: str, target: Target) -> Command:
     """fio here asks fio on each client."""
     grouped = _grouped(workload.options)
     common = {"group_reporting": str(int(grouped)), **_kept_pages(workload)}
@@ -216,7 +216,9 @@ def _of_clients(workload: Workload, jobs: tuple[Job, ...], output: str, target: 
     )
 
 
-def _open_loop(workload: Workload, search: Search, job: Job, directory: str, output: str, target: Target) -> Command:
+def _search_command(
+    workload: Workload, search: Search, job: Job, directory: str, output: str, target: Target
+) -> Command:
     """Return the command of a trial of a search. What is written over was laid out before: a file system allocates no
     block then, however many requests came earlier."""
     where = {**_where(directory, target), **({} if target.kind == "device" else {"filename": job.name})}
@@ -225,8 +227,8 @@ def _open_loop(workload: Workload, search: Search, job: Job, directory: str, out
     text = fio_open_loop.job_file(given, search, target.rate or search.start, job.options, output)
     return Command(
         argv=("fio", f"{output}/{JOB_FILE}", *_report_words(output)),
-        prepare=(_laid_out(job.name, int(job.options["size"]), where, fio_seeds.layout_of(target.seed)),),
-        fill=(_fill(_extent((job,), target), directory, target),),
+        prepare=(_lay_out(job.name, int(job.options["size"]), where, fio_seeds.layout_of(target.seed)),),
+        fill=(_fill_command(_extent((job,), target), directory, target),),
         cache=Tool.cache_of(workload),
         files={f"{output}/{JOB_FILE}": text},
         log=fio_open_loop.LOG_FILE,
@@ -243,7 +245,7 @@ def _kept_pages(workload: Workload) -> dict[str, str]:
     return {"invalidate": "0"} if Tool.cache_of(workload) in ("warm", "as_is") else {}
 
 
-def _laid_out(name: str, size: int, where: Mapping[str, str], seed: int | None) -> tuple[str, ...]:
+def _lay_out(name: str, size: int, where: Mapping[str, str], seed: int | None) -> tuple[str, ...]:
     """Return what writes everything once, in order."""
     fill = ("fio", f"--name={name}", *_words(where), "--rw=write", f"--size={size}")
     more = (f"--bs={MIB}", "--ioengine=psync", "--end_fsync=1", *_seeded(seed))
@@ -310,7 +312,9 @@ def _exits(options: Mapping[str, Scalar]) -> bool:
     return any(fio_options.is_on(job.options, "exitall") for job in jobs_of(options))
 
 
-def _files(workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target) -> dict[str, str]:
+def _make_files(
+    workload: Workload, jobs: tuple[Job, ...], directory: str, output: str, target: Target
+) -> dict[str, str]:
     """Return the job file that is run, and the one that only lays out what is to be read."""
     options, where = workload.options, _where(directory, target)
     grouped = _grouped(options)
@@ -332,17 +336,17 @@ def _prepare(
     never was answers from nothing. Files that can only be mapped get their size first, which fio would write."""
     seed = fio_seeds.layout_of(target.seed)
     if target.kind == "mapped":
-        return tuple(argv for job in jobs for argv in _mapped(job, directory, seed))
+        return tuple(argv for job in jobs for argv in _make_mapped(job, directory, seed))
     if not _reads(jobs):
         return ()
     if target.kind == "device":
-        return (_laid_out(jobs[0].name, _extent(jobs, target), _where(directory, target), seed),)
+        return (_lay_out(jobs[0].name, _extent(jobs, target), _where(directory, target), seed),)
     if "jobs" in workload.options:
         return (("fio", f"{output}/{LAYOUT_FILE}", "--eta=never"),)
     return ((*_plain_command(jobs[0], directory, target, seed), "--create_only=1", "--eta=never"),)
 
 
-def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...], ...]:
+def _make_mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...], ...]:
     options = job.options
     names_given = str(options["filename"]).split(":") if "filename" in options else []
     names = [f"{directory}/{name}" for name in names_given or (f"{job.name}.{clone}.0" for clone in range(job.clones))]
@@ -355,7 +359,7 @@ def _mapped(job: Job, directory: str, seed: int | None) -> tuple[tuple[str, ...]
     return made, (*fill, "--refill_buffers=1", "--eta=never", *more)
 
 
-def _fill(size: int, directory: str, target: Target) -> tuple[str, ...]:
+def _fill_command(size: int, directory: str, target: Target) -> tuple[str, ...]:
     """Reads everything once, so that the page cache holds it."""
     if target.kind != "device":
         return ("find", directory, "-type", "f", "-exec", "cat", "{}", "+")
@@ -366,7 +370,7 @@ def _fill(size: int, directory: str, target: Target) -> tuple[str, ...]:
 # --- what is believed of a report -------------------------------------------------------------------------------------
 
 
-def _read(output: ToolOutput) -> Any:
+def _read_report(output: ToolOutput) -> Any:
     text = output.files.get(FILE, "")
     if "{" not in text:  # what its servers say, fio that asks writes there, too
         raise ToolError(

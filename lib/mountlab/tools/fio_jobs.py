@@ -125,8 +125,8 @@ def read_jobs(
                 allowed="sections such as [log], each with options such as rw=write",
             )
         )
-    jobs = tuple(_in_phases(reader.jobs))
-    wrong = (*reader.problems, *_of_times(jobs, f"{where}.jobs"))
+    jobs = tuple(_assign_phases(reader.jobs))
+    wrong = (*reader.problems, *_check_times(jobs, f"{where}.jobs"))
     return JobText(
         jobs, with_origins(sorted(reader.changes, key=lambda change: change.line), str(options["jobs"])), wrong
     )
@@ -166,22 +166,22 @@ class _Reader:
             place += f" ({places[line.number]})" if line.number in places else ""
             try:
                 if line.text.startswith("["):
-                    self._end()
-                    self._begin(line, place)
+                    self._end_section()
+                    self._begin_section(line, place)
                 elif self.section is None:
                     raise ParameterError("an option before the first section", where=place, got=line.text[:60])
                 else:
-                    self._take(line, filled, why, place)
+                    self._take_option(line, filled, why, place)
             except ParameterError as error:
                 self.problems.append(error)
-        self._end()
+        self._end_section()
         if self.section and not self.jobs and "rw" in self.common_given:
             self._add(self.section, f"[{OWN_NAME}]", "a job with the global options: the file names none")
             self.section = replace(self.section, value=OWN_NAME)
             self.current, self.given = dict(self.common), self.common_given
-            self._end()
+            self._end_section()
 
-    def _begin(self, line: JobLine, place: str) -> None:
+    def _begin_section(self, line: JobLine, place: str) -> None:
         name = line.value or ""
         self.section, self.lines = line, {}
         self.current = self.common if is_global(name) else dict(self.common)
@@ -189,11 +189,11 @@ class _Reader:
         if not name:
             raise ParameterError("a section without a name", where=place, got=line.text[:60], allowed="[NAME]")
 
-    def _take(self, line: JobLine, filled: JobLine, reason: str, place: str) -> None:
+    def _take_option(self, line: JobLine, filled: JobLine, reason: str, place: str) -> None:
         """Take an option. `reason`: why it is `filled` with another value than it has in the text."""
         ruling = rule(filled, place)
         if ruling.name == "filename":
-            ruling = self._of_files(str(ruling.value))
+            ruling = self._rule_files(str(ruling.value))
         if ruling.name == "bs" and "," in str(ruling.value):
             ruling = replace(ruling, value=_all_sizes(str(ruling.value), str(self.current["bs"])))
         if ruling.name == "wait_for":
@@ -201,7 +201,7 @@ class _Reader:
         if ruling.name:
             if not (ruling.name in SHARED and SHARE.fullmatch(str(ruling.value))):
                 _check_once(ruling.name, ruling.value, self.beside, place)
-            self._set(ruling.name, ruling.value)
+            self._set_option(ruling.name, ruling.value)
             self.lines[ruling.name] = line
         now, why = f"{ruling.name}={_text(ruling.value)}" if ruling.name else "", ruling.why
         if not why:  # the text of its author says the same
@@ -210,7 +210,7 @@ class _Reader:
         if why:
             self.changes.append(JobChange(line.number, line.text, now, why))
 
-    def _set(self, name: str, value: Scalar) -> None:
+    def _set_option(self, name: str, value: Scalar) -> None:
         self.current[name] = value
         self.given.add(name)
         if name == "rw":
@@ -218,7 +218,7 @@ class _Reader:
             self.current.pop("rw_count", None)
             self.current.update({"rw_count": count} if count else {})
 
-    def _of_files(self, text: str) -> Ruling:
+    def _rule_files(self, text: str) -> Ruling:
         """Return names of files in our own directory: what was one file to several jobs stays one."""
         paths = text.replace("\\:", "-").split(":")
         for path in paths:
@@ -227,7 +227,7 @@ class _Reader:
         why = "files of that name in the directory of the trial, which stand for any device or path"
         return Ruling("filename", names, "" if names == text else why)
 
-    def _end(self) -> None:
+    def _end_section(self) -> None:
         if self.section is None or is_global(self.section.value or "") or not self.section.value:
             return
         line, self.section = self.section, None
@@ -240,7 +240,7 @@ class _Reader:
             self._add(line, f"filename_format={shared}", "sections of one name share their files")
             self.current["filename_format"] = shared
         if name.startswith("/") and not {"filename", "filename_format"} & {*self.current}:
-            self.current["filename"] = self._of_files(name).value
+            self.current["filename"] = self._rule_files(name).value
             why = f"fio takes the device that the section names, {name}, as its file"
             self._add(line, f"filename={self.current['filename']}", why)
         self.names.setdefault(name, safe)
@@ -336,7 +336,7 @@ def takes_usual_size(changes: Iterable[JobChange]) -> bool:
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
-def _in_phases(jobs: Iterable[Job]) -> Iterator[Job]:
+def _assign_phases(jobs: Iterable[Job]) -> Iterator[Job]:
     """Yield the jobs with their phases. One that waits for the last before it begins a phase, too."""
     phase, previous = 0, list[Job]()
     for job in jobs:
@@ -347,7 +347,7 @@ def _in_phases(jobs: Iterable[Job]) -> Iterator[Job]:
         yield previous[-1]
 
 
-def _of_times(jobs: tuple[Job, ...], where: str) -> Iterator[ParameterError]:
+def _check_times(jobs: tuple[Job, ...], where: str) -> Iterator[ParameterError]:
     """Yield an error for each job that leaves open when it runs, beside the others: figures of all of them together
     would be of no known time."""
     for phase in sorted({job.phase for job in jobs}):
@@ -355,15 +355,17 @@ def _of_times(jobs: tuple[Job, ...], where: str) -> Iterator[ParameterError]:
         awaited = {str(job.options.get("wait_for", "")) for job in together}
         delays = {fio_seconds(str(job.options.get("startdelay", 0))) for job in together}
         if awaited != {""} and (len(awaited) > 1 or [*awaited] != [job.name for job in earlier]):
-            yield _open_time("wait_for", together, where, "stonewall, or one job that waits for the only one before it")
+            yield _open_time_error(
+                "wait_for", together, where, "stonewall, or one job that waits for the only one before it"
+            )
         if None in delays:
-            yield _open_time("startdelay", together, where, "one time, as 10s: fio draws one from a range")
+            yield _open_time_error("startdelay", together, where, "one time, as 10s: fio draws one from a range")
         elif len(delays) > 1 and phase:
             allowed = "one delay for all jobs after a stonewall: fio counts delays from its own start"
-            yield _open_time("startdelay", together, where, allowed)
+            yield _open_time_error("startdelay", together, where, allowed)
 
 
-def _open_time(name: str, jobs: list[Job], where: str, allowed: str) -> ParameterError:
+def _open_time_error(name: str, jobs: list[Job], where: str, allowed: str) -> ParameterError:
     job = next(job for job in jobs if name in job.options)
     return ParameterError(
         f"{name} leaves open which jobs run at the same time",
@@ -388,16 +390,16 @@ def extent(jobs: Iterable[Job]) -> int:
 
 def end_on_device(job: Job) -> int:
     """Return the end of what a job touches on a device, from the first byte that it may touch."""
-    return _start(job, job.clones - 1) + int(job.options["size"])
+    return _find_start(job, job.clones - 1) + int(job.options["size"])
 
 
-def _start(job: Job, clone: int) -> int:
+def _find_start(job: Job, clone: int) -> int:
     return int(job.options.get("offset", 0)) + int(job.options.get("offset_increment", 0)) * clone
 
 
 def _files_of(job: Job, clone: int) -> Iterator[tuple[str, int]]:
     """Yield the bytes of the files of a clone, under a name that only those who share them have."""
-    options, files, start = job.options, file_count(job.options), _start(job, clone)
+    options, files, start = job.options, file_count(job.options), _find_start(job, clone)
     largest = int(str(options.get("filesize", 0)).rpartition("-")[2])
     if "filename" in options:
         size = largest or start + math.ceil(int(options["size"]) / files)

@@ -69,7 +69,7 @@ def decode(text: str) -> Any:
 def entries(report: Any) -> list[JobEntry]:
     """Return the jobs of a report, of all clients where it is of several, each with what every figure is read from.
     Raises ParseError where that is not there."""
-    jobs = _each_client(report) or (report.get("jobs") if isinstance(report, dict) else None)
+    jobs = _list_clients(report) or (report.get("jobs") if isinstance(report, dict) else None)
     if not isinstance(jobs, list) or not jobs:
         raise ParseError("a report tells of one job or more", where=FILE, got="no jobs", allowed="a list `jobs`")
     for number, job in enumerate(jobs):
@@ -81,7 +81,7 @@ def entries(report: Any) -> list[JobEntry]:
     return jobs
 
 
-def _each_client(report: Any) -> list[Any]:
+def _list_clients(report: Any) -> list[Any]:
     """Return the entries of a report on clients, without their sum. One with global options only has none."""
     stats = report.get("client_stats") if isinstance(report, dict) else None
     entries = [job for job in stats if not _is_sum(job)] if isinstance(stats, list) else []
@@ -108,7 +108,7 @@ def mapping(parent: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
     """Return an object of the report. Raises ParseError where it is none."""
     value = parent.get(key)
     if not isinstance(value, dict):
-        raise _lacks(key, place, value, "an object")
+        raise _lack_error(key, place, value, "an object")
     return value
 
 
@@ -116,7 +116,7 @@ def number_of(parent: Mapping[str, Any], key: str, place: str) -> float:
     """Return a count or figure of the report: finite, and not below zero. Integers stay integers."""
     value = parent.get(key)
     if not is_number(value) or not 0 <= value <= MOST:
-        raise _lacks(key, place, value, "a number from 0 to 1e18")
+        raise _lack_error(key, place, value, "a number from 0 to 1e18")
     return value
 
 
@@ -125,7 +125,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return type(value) is float or type(value) is int
 
 
-def _lacks(key: str, place: str, value: object, allowed: str) -> ParseError:
+def _lack_error(key: str, place: str, value: object, allowed: str) -> ParseError:
     """Return an error for a value that is missing, or of another kind."""
     where = f"{FILE}: {place}.{key}"
     if value is None:
@@ -172,12 +172,12 @@ def measurements(
         return [*_rows(jobs[0]), *_disk_rows(disks)]
     groups = {str(job.get("groupid")) for job in jobs}
     begins = [AT_ONCE] * len(jobs) if phases is None and len(groups) == 1 else phases
-    whole = together(jobs, begins) if begins is not None else list(_amounts(jobs))
+    whole = together(jobs, begins) if begins is not None else list(_sum_amounts(jobs))
     by_job = [row for label, job in zip(labels(jobs), jobs, strict=True) for row in labelled(_rows(job), label)]
     return [*whole, *by_job, *_disk_rows(disks)]
 
 
-def _amounts(jobs: Sequence[JobEntry]) -> Iterator[Measurement]:
+def _sum_amounts(jobs: Sequence[JobEntry]) -> Iterator[Measurement]:
     """Yield what all jobs moved in each direction."""
     for side in (*SIDES, MIXED):
         moved = sum(number_of(job[side], "io_bytes", side) for job in jobs if side in job)
@@ -189,7 +189,7 @@ def together(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> list[Measurem
     """Return every figure of all these jobs as one, without a label; `phases` as above."""
     if len(jobs) == 1:
         return _rows(jobs[0])
-    return _rows(_together(jobs, phases), over_phases(phases, map(runtime_s, jobs)))
+    return _rows(_merge(jobs, phases), over_phases(phases, map(runtime_s, jobs)))
 
 
 def undirected(rows: Sequence[Measurement]) -> list[Measurement | None]:
@@ -278,7 +278,7 @@ def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
         raise ParseError("fio ran for less than its clock can tell (1 ms)", where=f"{FILE}: {side}.runtime", got="0")
     rates = [
         Measurement(metric=f"{side}_bandwidth", value=float(number_of(data, "bw_bytes", side)), unit="B/s"),
-        Measurement(metric=f"{side}_iops", value=_iops(data, side), unit="1/s"),
+        Measurement(metric=f"{side}_iops", value=_compute_iops(data, side), unit="1/s"),
     ]
     for rate in rates:
         if not rate.value:
@@ -287,7 +287,7 @@ def _side(side: str, data: Mapping[str, Any]) -> list[Measurement]:
     return [*rates, amount, *_latencies(side, data)]
 
 
-def _iops(data: Mapping[str, Any], side: str) -> float:
+def _compute_iops(data: Mapping[str, Any], side: str) -> float:
     """Return I/Os a second, as fio prints them where it counted all."""
     done, printed = completed(data, side), float(number_of(data, "iops", side))
     return printed if done == data.get("total_ios", done) else done * 1e3 / number_of(data, "runtime", side)
@@ -417,16 +417,16 @@ def _disk_rows(disks: object) -> Iterator[Measurement]:
 # --- several jobs as one ----------------------------------------------------------------------------------------------
 
 
-def _together(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> JobEntry:
+def _merge(jobs: Sequence[JobEntry], phases: Sequence[Begin]) -> JobEntry:
     """Return one entry for all jobs: sums over the time in which one or more of them ran; merged percentiles."""
     busy = [number_of(job, "job_runtime", "jobs") if "job_runtime" in job else 0.0 for job in jobs]
     return {
         **{
-            side: _side_together([job[side] for job in jobs], phases, side)
+            side: _merge_sides([job[side] for job in jobs], phases, side)
             for side in (*SIDES, MIXED)
             if all(side in job for job in jobs)
         },
-        "sync": {"lat_ns": _latency_together([_sync_section(job) for job in jobs], "sync.lat_ns")},
+        "sync": {"lat_ns": _merge_latencies([_sync_section(job) for job in jobs], "sync.lat_ns")},
         **{key: _weighted(jobs, key, busy) for key in ("usr_cpu", "sys_cpu")},
         **{key: _sum(jobs, key) for key in ("ctx", "majf", "minf")},
     }
@@ -437,14 +437,14 @@ def _sync_section(job: JobEntry) -> Mapping[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _side_together(sides: Sequence[Mapping[str, Any]], phases: Sequence[Begin], side: str) -> dict[str, Any]:
+def _merge_sides(sides: Sequence[Mapping[str, Any]], phases: Sequence[Begin], side: str) -> dict[str, Any]:
     total = {
         "io_bytes": sum(number_of(data, "io_bytes", side) for data in sides),
         "total_ios": sum(completed(data, side) for data in sides),
     }
     runtime_s = over_phases(phases, (_runtime_ms(data, side) / 1e3 for data in sides))
     rate = 1 / runtime_s if runtime_s else 0.0
-    latencies = {key: _latency_together([_section(data, key, side) for data in sides], key) for key in LATENCIES}
+    latencies = {key: _merge_latencies([_section(data, key, side) for data in sides], key) for key in LATENCIES}
     rates = {"bw_bytes": total["io_bytes"] * rate, "iops": total["total_ios"] * rate}
     return {**total, **latencies, "runtime": runtime_s * 1e3, **rates}
 
@@ -453,7 +453,7 @@ def _section(data: Mapping[str, Any], key: str, side: str) -> Mapping[str, Any]:
     return mapping(data, key, side) if key in data else {}
 
 
-def _latency_together(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
+def _merge_latencies(sections: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
     """Return the mean over all I/Os, and the merged bins; without bins where a job has none."""
     counted = [section for section in sections if section.get("N")]
     numbers = [number_of(section, "N", place) for section in counted]

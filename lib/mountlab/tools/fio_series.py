@@ -80,7 +80,7 @@ def arguments(output: str, *, every: bool) -> dict[str, str]:
 def read_series(files: Mapping[str, str]) -> list[Series]:
     """Return every series of the logs among the files of a trial. Raises ParseError with file and line."""
     matches = sorted((int(match[2]), name, match[1]) for name in files if (match := _NAME.match(name)))
-    return [series for job, name, kind in matches for series in _series(name, kind, job, files[name])]
+    return [series for job, name, kind in matches for series in _list_series(name, kind, job, files[name])]
 
 
 def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]:
@@ -89,9 +89,9 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
     Jobs end their windows a little apart, so they are put into windows of the first one's length; a window that one
     of the jobs has nothing in is left out. [] where none has the metric.
     """
-    chosen = _of(series, metric)
-    width = _width(chosen)
-    windows = [_windows(window_means, width) for window_means in chosen]
+    chosen = _select(series, metric)
+    width = _find_width(chosen)
+    windows = [_average_windows(window_means, width) for window_means in chosen]
     shared = sorted(set.intersection(*map(set, windows))) if windows else []
     return [(place * width, sum(window_means[place] for window_means in windows)) for place in shared]
 
@@ -99,43 +99,43 @@ def together(series: Sequence[Series], metric: str) -> list[tuple[float, float]]
 def mean_over_jobs(series: Sequence[Series], metric: str, by: str) -> list[tuple[float, float]]:
     """Return the mean of a metric over all jobs at the end of each window, each weighted with its value of the metric
     `by`: the latency of all I/Os, by how many each job did. Of one job its own values."""
-    chosen = _of(series, metric)
+    chosen = _select(series, metric)
     if len(chosen) < 2:
         return [(point.seconds, point.value) for one in chosen for point in one.points]
-    width = _width(chosen)
-    weights = {one.job: _windows(one, width) for one in _of(series, by)}
+    width = _find_width(chosen)
+    weights = {one.job: _average_windows(one, width) for one in _select(series, by)}
     sums: dict[int, list[float]] = {}
     for one in chosen:
-        for place, value in _windows(one, width).items():
+        for place, value in _average_windows(one, width).items():
             weight = weights.get(one.job, {}).get(place, 0.0)
             total = sums.setdefault(place, [0.0, 0.0])
             total[0], total[1] = total[0] + weight * value, total[1] + weight
     return [(place * width, value / weight) for place, (value, weight) in sorted(sums.items()) if weight]
 
 
-def _of(series: Sequence[Series], metric: str) -> list[Series]:
+def _select(series: Sequence[Series], metric: str) -> list[Series]:
     return [one for one in series if one.metric == metric and one.points]
 
 
-def _width(series: Sequence[Series]) -> float:
+def _find_width(series: Sequence[Series]) -> float:
     """Return the length of the windows of the first job."""
     ends = [point.seconds for point in series[0].points] if series else []
     return median(later - earlier for earlier, later in pairwise(ends)) if len(ends) > 1 else sum(ends)
 
 
-def _windows(series: Series, width: float) -> dict[int, float]:
+def _average_windows(series: Series, width: float) -> dict[int, float]:
     """Return the number of each window of this length to the mean of what ended in it."""
     values_of = by_key((round(point.seconds / width) if width else 0, point.value) for point in series.points)
     return {place: fmean(values) for place, values in values_of.items()}
 
 
-def _series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
+def _list_series(name: str, kind: str, job: int, text: str) -> Iterator[Series]:
     metric, unit, factor = _METRICS[kind]
-    for direction, points in by_key(_points(name, text, factor)).items():
+    for direction, points in by_key(_read_points(name, text, factor)).items():
         yield Series(f"{direction}_{metric}", unit, job, tuple(points))
 
 
-def _points(name: str, text: str, factor: float) -> Iterator[tuple[str, SeriesPoint]]:
+def _read_points(name: str, text: str, factor: float) -> Iterator[tuple[str, SeriesPoint]]:
     if text and not text.endswith("\n"):
         raise ParseError("a log of fio's is cut off", where=f"{name}, line {text.count(chr(10)) + 1}", got=text[-60:])
     for number, line in enumerate(text.splitlines(), start=1):

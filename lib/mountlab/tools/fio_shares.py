@@ -36,12 +36,12 @@ def parts_of(options: Mapping[str, Scalar], whole: int) -> dict[str, ShareInByte
         return {}
     block, count = blocks(options)[0], file_count(options)
     given = 0 if "size" in shares else int(options.get("size", 0))
-    file = max(whole // count, _least(options, shares, math.ceil(given / count)))
+    file = max(whole // count, _find_least(options, shares, math.ceil(given / count)))
     words = f"of the {format_bytes(file)} that stand for the device"
     places = {name: -(-(file * shares[name] // 100) // block) * block for name in _PLACES if name in shares}
     parts = {name: ShareInBytes(size, f"{shares[name]} % {words}") for name, size in places.items()}
     if not given:
-        start = _last({**options, **places})
+        start = _find_last({**options, **places})
         share = min(file * shares.get("size", 100) // 100, max(0, file - start))
         left = "up to its end: " if "size" not in shares or share == file - start < file else ""
         given = share // block * block * count
@@ -51,13 +51,13 @@ def parts_of(options: Mapping[str, Scalar], whole: int) -> dict[str, ShareInByte
     return parts
 
 
-def _last(options: Mapping[str, Scalar]) -> int:
+def _find_last(options: Mapping[str, Scalar]) -> int:
     """Return where the last clone begins."""
     return int(options.get("offset", 0)) + int(options.get("offset_increment", 0)) * (int(options["numjobs"]) - 1)
 
 
-def _least(options: Mapping[str, Scalar], shares: Mapping[str, int], size: int) -> int:
+def _find_least(options: Mapping[str, Scalar], shares: Mapping[str, int], size: int) -> int:
     """Return the bytes of a file in which the last clone has room for a size behind its share."""
-    bytes_before = _last({**options, **dict.fromkeys((name for name in _PLACES if name in shares), 0)})
-    share = _last({**options, **{name: shares.get(name, 0) for name in _PLACES}})
+    bytes_before = _find_last({**options, **dict.fromkeys((name for name in _PLACES if name in shares), 0)})
+    share = _find_last({**options, **{name: shares.get(name, 0) for name in _PLACES}})
     return math.ceil((bytes_before + size) * 100 / (100 - share)) if share < 100 else 0

@@ -36,17 +36,17 @@ def filled_lines(text: str, values: Mapping[str, str]) -> Iterator[tuple[JobLine
     A base of units holds for its whole section, as fio looks for `kb_base` first.
     """
     common = ""
-    for section in _sections(read_lines(text)):
-        filled = [_filled(line, values) for line in section]
+    for section in _split_sections(read_lines(text)):
+        filled = [_fill(line, values) for line in section]
         base = next((line.value or "" for line, _ in reversed(filled) if line.key == "kb_base"), common)
         if is_global(section[0].value or "") and not section[0].key:
             common = base
         for line, (with_values, why) in zip(section, filled, strict=True):
-            in_bytes = _in_bytes(with_values, base)
+            in_bytes = _convert_to_bytes(with_values, base)
             yield line, in_bytes, IN_BYTES if in_bytes != with_values else why
 
 
-def _sections(lines: Iterable[JobLine]) -> Iterator[list[JobLine]]:
+def _split_sections(lines: Iterable[JobLine]) -> Iterator[list[JobLine]]:
     section: list[JobLine] = []
     for line in lines:
         if section and line.text.startswith("["):
@@ -57,14 +57,14 @@ def _sections(lines: Iterable[JobLine]) -> Iterator[list[JobLine]]:
         yield section
 
 
-def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
+def _fill(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
     """Return an option with the values of its variables, and of its sums: fio computes those with a keyword in them,
     by bc, and those in brackets."""
     if line.value is None or not line.key:
         return line, ""
     value = _VARIABLE.sub(lambda match: values.get(match[match.lastindex or 0], match[0]), line.value)
     is_size = ALIASES.get(line.key, line.key) in _SIZES
-    if ALIASES.get(line.key, line.key) in SHARED and (last := _last(value)) != value:
+    if ALIASES.get(line.key, line.key) in SHARED and (last := _take_last(value)) != value:
         return replace(line, value=last), _LAST
     plain = _UNIT.sub(lambda match: str(fio_bytes(match[0])), value) if is_size and value.startswith("(") else value
     computes = value.startswith("(") or any(match[2] for match in _VARIABLE.finditer(line.value))
@@ -76,13 +76,13 @@ def _filled(line: JobLine, values: Mapping[str, str]) -> tuple[JobLine, str]:
     return replace(line, value=value), _VARIABLES if value != line.value else ""
 
 
-def _last(text: str) -> str:
+def _take_last(text: str) -> str:
     """Return the last of several sizes or shares, with one '%'; other texts as they are."""
     values = re.split("[:,-]", text)
     return values[-1].replace("%%", "%") if all(re.fullmatch(r"\d+(\w*|%%?)", value) for value in values) else text
 
 
-def _in_bytes(line: JobLine, base: str) -> JobLine:
+def _convert_to_bytes(line: JobLine, base: str) -> JobLine:
     if base != "1000" or not line.value or ALIASES.get(line.key, line.key) not in _SIZES:
         return line
     return replace(line, value=_UNIT.sub(lambda match: str(fio_bytes(match[0], base)), line.value))

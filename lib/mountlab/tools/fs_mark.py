@@ -150,20 +150,22 @@ class FsMark(Tool):
         self.check_given(options, needed, where=where)
         for name in ("count", "loops", "threads", "write_size", "name_length"):
             if not 1 <= int(options[name]) <= MOST.get(name, 1_000_000):
-                raise _beyond(name, options, f"1 to {MOST.get(name, 1_000_000)}", where)
+                raise _beyond_error(name, options, f"1 to {MOST.get(name, 1_000_000)}", where)
         if int(options["file_size"]) > MOST["file_size"]:
-            raise _beyond("file_size", options, f"at most {MOST['file_size']} B", where)
+            raise _beyond_error("file_size", options, f"at most {MOST['file_size']} B", where)
         if not FEWEST_RANDOM <= int(options["random_length"]) <= int(options["name_length"]):
             # With few random bytes files of one second share a name, and fs_mark counts files that it did not make.
-            raise _beyond("random_length", options, f"{FEWEST_RANDOM} to name_length ({options['name_length']})", where)
+            raise _beyond_error(
+                "random_length", options, f"{FEWEST_RANDOM} to name_length ({options['name_length']})", where
+            )
         if not options["keep_files"] and int(options["loops"]) > 1:
-            raise _beyond("keep_files", options, "true with loops above 1: fs_mark's -L keeps the files", where)
+            raise _beyond_error("keep_files", options, "true with loops above 1: fs_mark's -L keeps the files", where)
         _check_directories(options, where)
         check_cache(options, reads=False, where=where)
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        given = [(LETTERS[name], _text(name, options[name])) for name in LETTERS if name in options]
+        given = [(LETTERS[name], _format_value(name, options[name])) for name in LETTERS if name in options]
         # -L keeps the files: without it fs_mark runs once and unlinks them.
         words = [
             word for letter, value in given if letter != "L" or options["keep_files"] for word in (f"-{letter}", value)
@@ -176,7 +178,7 @@ class FsMark(Tool):
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return files a second over all iterations, and of each where there are several."""
-        self.check_exit(output, _evidence(output))
+        self.check_exit(output, _find_evidence(output))
         report = read_report(output.stdout)
         _check_requested(workload, report)
         return measurements(report)
@@ -184,11 +186,11 @@ class FsMark(Tool):
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         """Return the space for the files: they take whole blocks, and stay until the trial ends."""
         file_bytes = max(1, math.ceil(int(workload.options["file_size"]) / BLOCK_BYTES)) * BLOCK_BYTES
-        return file_bytes * _files(workload)
+        return file_bytes * _count_files(workload)
 
     def expected_s(self, workload: Workload) -> float:
         rate = _GUESSED_FILES_PER_S if workload.options["sync"] == "none" else _GUESSED_FLUSHED_PER_S
-        return 0.1 + _files(workload) / rate
+        return 0.1 + _count_files(workload) / rate
 
     def written(self, workload: Workload) -> Written:
         return ZEROS
@@ -206,13 +208,13 @@ def read_report(text: str) -> FsMarkReport:
     lines = text.split("\n")
     starts = [at for at, line in enumerate(lines) if HEADER.match(line)]
     if not starts:
-        raise _no_header(lines)
+        raise _header_error(lines)
     if len(starts) != 1:
         raise ParseError("the output of one run of fs_mark is needed", got=f"{len(starts)} runs", allowed="one")
-    return _read(lines, starts[0])
+    return _read_run(lines, starts[0])
 
 
-def _no_header(lines: list[str]) -> ToolError | ParseError:
+def _header_error(lines: list[str]) -> ToolError | ParseError:
     usage = next((at for at, line in enumerate(lines) if line.startswith("Usage: fs_mark")), None)
     if usage is not None:
         return ToolError("fs_mark did not take its options, and printed its usage", evidence="\n".join(lines[:usage]))
@@ -225,7 +227,7 @@ def _no_header(lines: list[str]) -> ToolError | ParseError:
     )
 
 
-def _read(lines: list[str], start: int) -> FsMarkReport:
+def _read_run(lines: list[str], start: int) -> FsMarkReport:
     header = HEADER.match(lines[start])
     table = next((at for at in range(start, len(lines)) if TABLE.match(lines[at])), None)
     version = next((match for line in lines[start:table] if (match := THREADS.match(line))), None)
@@ -250,7 +252,7 @@ def read_rows(lines: list[str], table: int) -> tuple[Iteration, ...]:
     # What ends without a newline may be cut off, and a number that was cut off is another number.
     below = range(table + 1, len(lines))
     last = len(lines) - 1 if not form.as_printed else None
-    return tuple(row for at in below if (row := _row(lines[at], at + 1, form, cut_off=at == last)))
+    return tuple(row for at in below if (row := _read_row(lines[at], at + 1, form, cut_off=at == last)))
 
 
 def options_of(echoed: str) -> dict[str, str]:
@@ -274,7 +276,7 @@ class _Form:
     """Whether the columns still have their widths."""
 
 
-def _row(line: str, number: int, form: _Form, *, cut_off: bool) -> Iteration | None:
+def _read_row(line: str, number: int, form: _Form, *, cut_off: bool) -> Iteration | None:
     """Read a row of the table; None for another line (what `time` adds, averages of newer versions)."""
     if _COMPLAINT.match(line):
         raise ToolError("fs_mark did not finish", where=f"line {number}", evidence=line)
@@ -334,7 +336,7 @@ def _check_rows(report: FsMarkReport, line: int) -> None:
             )
 
 
-def _evidence(output: ToolOutput) -> str:
+def _find_evidence(output: ToolOutput) -> str:
     """Its complaints, the reason last: on stdout stands why, on stderr only what came of it."""
     complaints = [line for line in output.stdout.splitlines() if _COMPLAINT.match(line)]
     lines = [*output.stderr.splitlines(), *complaints]
@@ -355,7 +357,7 @@ def _check_requested(workload: Workload, report: FsMarkReport) -> None:
     for name, letter in LETTERS.items():
         if name not in options or (letter == "L" and not options["keep_files"]):
             continue
-        requested, echoed = _text(name, options[name]), report.options.get(letter, "nothing")
+        requested, echoed = _format_value(name, options[name]), report.options.get(letter, "nothing")
         if requested != echoed:
             _refuse(f"-{letter} ({name})", echoed, requested)
     for row in report.iterations:
@@ -389,7 +391,7 @@ def measurements(report: FsMarkReport) -> list[Measurement]:
         figures.append(Measurement(metric="app_overhead", value=overhead_us / 1e6, unit="s", step=len(rows) / 1e6))
     if len(rows) > 1:
         figures += iteration_rates(report)
-    return figures + _latencies(report)
+    return figures + _list_latencies(report)
 
 
 def iteration_rates(report: FsMarkReport) -> list[Measurement]:
@@ -400,7 +402,7 @@ def iteration_rates(report: FsMarkReport) -> list[Measurement]:
     ]
 
 
-def _latencies(report: FsMarkReport) -> list[Measurement]:
+def _list_latencies(report: FsMarkReport) -> list[Measurement]:
     """Times of system calls. fs_mark counts whole microseconds and cuts off the rest: a call that it did not make, or
     that took less than one, is missing and not zero."""
     if not report.iterations[0].calls_us:
@@ -422,11 +424,11 @@ def _latencies(report: FsMarkReport) -> list[Measurement]:
     return figures
 
 
-def _files(workload: Workload) -> int:
+def _count_files(workload: Workload) -> int:
     return math.prod(int(workload.options[name]) for name in ("count", "threads", "loops"))
 
 
-def _text(name: str, value: Scalar) -> str:
+def _format_value(name: str, value: Scalar) -> str:
     return str(SYNCS[str(value)]) if name == "sync" else str(value)
 
 
@@ -443,10 +445,10 @@ def _check_directories(options: Mapping[str, Scalar], where: str) -> None:
         )
     for name, least in (("directories", 2), ("files_per_directory", 1)):
         if name in options and not least <= int(options[name]) <= MOST["count"]:
-            raise _beyond(name, options, f"{least} to {MOST['count']}", where)
+            raise _beyond_error(name, options, f"{least} to {MOST['count']}", where)
 
 
-def _beyond(name: str, options: Mapping[str, Scalar], allowed: str, where: str) -> ParameterError:
+def _beyond_error(name: str, options: Mapping[str, Scalar], allowed: str, where: str) -> ParameterError:
     return ParameterError(
         "fs_mark cannot do this", where=f"{where}.{name}", got=f"{name} {options[name]}", allowed=allowed
     )

@@ -52,7 +52,7 @@ def read_metric(name: str, entry: Mapping[str, str], *, unit: str, where: str) -
         raise ParameterError(what, where=where, got=repr(name), allowed=METRIC_NAME)
     if better not in BETTER:
         raise unknown_key(better, list(BETTER), where=f"{where}.better", what="direction")
-    return Metric(_base(unit, f"{where}.unit"), better)
+    return Metric(_find_base(unit, f"{where}.unit"), better)
 
 
 def defined(workload: object) -> dict[str, Metric]:
@@ -77,7 +77,7 @@ def is_metric_name(name: str) -> bool:
     return bool(_NAME.match(name)) and name not in COLUMNS
 
 
-def _base(unit: str, where: str) -> str:
+def _find_base(unit: str, where: str) -> str:
     """Return the base unit of a unit; one that Mountlab does not know is its own."""
     known_base = base_unit(unit)
     if known_base:
@@ -86,7 +86,7 @@ def _base(unit: str, where: str) -> str:
         raise ParameterError(
             "a metric of your own needs a unit", where=where, got=repr(unit) if unit else "nothing", allowed=_EXAMPLE
         )
-    meant = "/".join(_meant(part) for part in unit.split("/"))
+    meant = "/".join(_find_meant(part) for part in unit.split("/"))
     if any(_is_spelling(part) for part in unit.split("/")):
         raise ParameterError(
             "a unit that Mountlab knows by another name",
@@ -103,5 +103,5 @@ def _is_spelling(part: str) -> bool:
     return part not in (*SIZE_UNITS, *TIME_UNITS) and (low in _SPELLINGS or low in _KNOWN_UNITS)
 
 
-def _meant(part: str) -> str:
+def _find_meant(part: str) -> str:
     return (_SPELLINGS.get(part.lower()) or _KNOWN_UNITS.get(part.lower(), part)) if _is_spelling(part) else part

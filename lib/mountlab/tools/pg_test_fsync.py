@@ -172,7 +172,7 @@ def read_report(text: str, *, whole: bool = True) -> SyncReport:
     counted = _COUNTED.match(head)
     numbers = _WHOLE_NUMBER.findall(head)[-_HEAD_NUMBERS:]  # before them may stand what is of a log
     if counted and counted["loops"]:
-        return _report(0, lines, _OLDEST, whole)
+        return _make_report(0, lines, _OLDEST, whole)
     if not whole and len(numbers) == 1 and "kB" in head:  # the first line, with the seconds, is missing
         numbers = ["0", *numbers]
     elif len(numbers) < _HEAD_NUMBERS or not int(numbers[0]):
@@ -182,16 +182,16 @@ def read_report(text: str, *, whole: bool = True) -> SyncReport:
             got=text.strip()[:120] or "nothing",
             allowed="the seconds per test (or operations, or loops), and above the first row the size of a page in kB",
         )
-    return _report(0 if counted else int(numbers[0]), lines, list(_places(int(numbers[1]))), whole)
+    return _make_report(0 if counted else int(numbers[0]), lines, list(_list_places(int(numbers[1]))), whole)
 
 
-def _report(seconds: int, lines: Sequence[tuple[int, str]], places: Sequence[_Place], whole: bool) -> SyncReport:
+def _make_report(seconds: int, lines: Sequence[tuple[int, str]], places: Sequence[_Place], whole: bool) -> SyncReport:
     last = _ROW.match(lines[-1][1]) if lines else None
     timed = any((match := _ROW.match(line)) and match["us"] for _, line in lines)
     if not whole and 1 < len(lines) < len(places) and last and timed and not last["us"]:
         lines = lines[:-1]  # it is cut off
     missing = 0 if whole or not lines else max(0, len(places) - len(lines))
-    return SyncReport(seconds, _rows(lines, places[: len(places) - missing]), missing)
+    return SyncReport(seconds, _read_rows(lines, places[: len(places) - missing]), missing)
 
 
 _HEAD_NUMBERS = 2
@@ -203,7 +203,7 @@ def is_row(line: str) -> bool:
     return bool(_ROW.match(line) or _NOT_AVAILABLE.match(line) or _INDENTED.match(line))
 
 
-def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[SyncTest, ...]:
+def _read_rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[SyncTest, ...]:
     if len(lines) != len(places):
         sections = ", ".join(dict.fromkeys(place.section for place in places))
         raise ParseError(
@@ -213,10 +213,10 @@ def _rows(lines: Sequence[tuple[int, str]], places: Sequence[_Place]) -> tuple[S
             next_step="paste the whole output, from its first line to the row of its last test",
         )
     timed = any((match := _ROW.match(line)) and match["us"] for _, line in lines)
-    return tuple(_row(line, number, place, timed) for (number, line), place in zip(lines, places, strict=True))
+    return tuple(_read_row(line, number, place, timed) for (number, line), place in zip(lines, places, strict=True))
 
 
-def _places(page_kb: int) -> Iterator[_Place]:
+def _list_places(page_kb: int) -> Iterator[_Place]:
     for times in ("one", "two"):
         for method in METHODS:
             yield _Place(f"{times} {page_kb}kB", method, (method,), method not in ("fdatasync", "fsync"))
@@ -240,17 +240,17 @@ _OLDEST = tuple(_Place(section, name, (name,), False) for section, names in _OLD
 """The rows of test_fsync of 9.0 on Linux. Its names are kept: it opens no file for direct I/O, as later versions do."""
 
 
-def _row(line: str, number: int, place: _Place, timed: bool) -> SyncTest:
+def _read_row(line: str, number: int, place: _Place, timed: bool) -> SyncTest:
     """Return one row; `timed`: whether this version prints microseconds, too."""
     label = f"{place.section}: {place.name}"
     match, missing = _ROW.match(line), _NOT_AVAILABLE.match(line)
     whole = match and (match["us"] if timed else match["unit"].strip() in _OLD_UNITS)
-    if match and whole and _is_of(match["label"], place):
+    if match and whole and _is_label_of(match["label"], place):
         rate = float(match["rate"].replace(",", "."))
         # The time is the inverse of the rate, rounded: two numbers that do not fit are not of one row.
         if rate > 0 and (not timed or abs(1e6 / rate - int(match["us"])) <= 0.501 + 1e3 / rate**2):
             return SyncTest(label, rate, line=number)
-    elif missing and not match and place.optional and _is_of(missing["label"], place):
+    elif missing and not match and place.optional and _is_label_of(missing["label"], place):
         return SyncTest(label, None, NO_DIRECT_IO if missing["star"] else NOT_HERE, number)
     raise ParseError(
         "a row of pg_test_fsync's cannot be read",
@@ -266,7 +266,7 @@ _FIGURES = {
 }
 
 
-def _is_of(label: str, place: _Place) -> bool:
+def _is_label_of(label: str, place: _Place) -> bool:
     """Return whether a label is that of a place. (Up to 9.2 a row of write sizes gives the size alone.)"""
     if place.section == "write sizes" and len(place.words) == 2:
         numbers = tuple(_WHOLE_NUMBER.findall(label))

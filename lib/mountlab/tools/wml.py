@@ -73,18 +73,18 @@ class Recipe:
     files of filesize), `grows` (a log), `late` (what is written before filebench begins to count)."""
 
 
-def _loop(*operations: str, **more: str) -> tuple[Process, ...]:
+def _make_loop(*operations: str, **more: str) -> tuple[Process, ...]:
     return (Process(loop=operations, **more),)
 
 
 _READ = ("openfile open-{n} @tree #1", "readwholefile read-{n} #1 iosize={{iosize}}", "closefile close-{n} #1")
 
 
-def _reads(first: int, last: int) -> tuple[str, ...]:
+def _read_operations(first: int, last: int) -> tuple[str, ...]:
     return tuple(line.format(n=number) for number in range(first, last + 1) for line in _READ)
 
 
-def _single(
+def _make_single(
     about: str, *operations: str, more: Amounts, size: str = "{filesize}", ends: str = "", count: str = ""
 ) -> Recipe:
     """Return a workload on one file, which is there before the measured part unless it begins empty: then one thread
@@ -93,7 +93,7 @@ def _single(
         about=about,
         defaults={"filesize": GIB, "iosize": 2 * KIB, **({} if ends else {"threads": 1}), **more},
         sets=(FileSet(size=size, entries="1", prealloc="100", width="20"),),
-        processes=_loop(*operations, threads="1" if ends else "{threads}"),
+        processes=_make_loop(*operations, threads="1" if ends else "{threads}"),
         ends=ends,
         count=count,
         space={"file": 1.0, **({"late": 1.0} if ends else {})},
@@ -109,14 +109,14 @@ RECIPES: dict[str, Recipe] = {
         defaults={**_TREE, "appendsize": 16 * KIB},
         gamma=True,
         space={"files": 1.0, "appends": 1.0},
-        processes=_loop(
+        processes=_make_loop(
             "createfile create-file @tree #1",
             "writewholefile write-file #1 srcfd=1 iosize={iosize}",
             "closefile close-1 #1",
             "openfile open-2 @tree #1",
             "appendfilerand append #1 iosize={appendsize}",
             "closefile close-2 #1",
-            *_reads(3, 3),
+            *_read_operations(3, 3),
             "deletefile delete-file @tree",
             "statfile stat-file @tree",
         ),
@@ -126,7 +126,7 @@ RECIPES: dict[str, Recipe] = {
         defaults={**_SMALL, "nfiles": 1000, "dirwidth": 1_000_000, "threads": 16, "appendsize": 16 * KIB},
         gamma=True,
         space={"files": 1.0, "appends": 1.0},
-        processes=_loop(
+        processes=_make_loop(
             "deletefile delete-file @tree",
             "createfile create-file @tree #1",
             "appendfilerand append-1 #1 iosize={appendsize}",
@@ -137,7 +137,7 @@ RECIPES: dict[str, Recipe] = {
             "appendfilerand append-2 #1 iosize={appendsize}",
             "fsync fsync-2 #1",
             "closefile close-2 #1",
-            *_reads(3, 3),
+            *_read_operations(3, 3),
         ),
     ),
     "webserver": Recipe(
@@ -146,18 +146,18 @@ RECIPES: dict[str, Recipe] = {
         gamma=True,
         space={"files": 1.0, "grows": 1.0},
         sets=(FileSet(), FileSet(name="weblog", size="{appendsize}", entries="1", prealloc="100")),
-        processes=_loop(*_reads(1, 10), "appendfilerand append-log @weblog #2 iosize={appendsize}"),
+        processes=_make_loop(*_read_operations(1, 10), "appendfilerand append-log @weblog #2 iosize={appendsize}"),
     ),
     "webproxy": Recipe(
         about="delete a file, create and append to another, read five",
         defaults={**_SMALL, "dirwidth": 1_000_000, "threads": 100, "appendsize": 16 * KIB},
         space={"files": 1.0, "appends": 1.0},
-        processes=_loop(
+        processes=_make_loop(
             "deletefile delete-file @tree",
             "createfile create-file @tree #1",
             "appendfilerand append #1 iosize={appendsize}",
             "closefile close-1 #1",
-            *_reads(2, 6),
+            *_read_operations(2, 6),
         ),
     ),
     "oltp": Recipe(
@@ -226,29 +226,29 @@ RECIPES: dict[str, Recipe] = {
             Process(name="reader", loop=("read stream @tree iosize={iosize}", "bwlimit server-limit target=stream")),
         ),
     ),
-    "seqread": _single(
+    "seqread": _make_single(
         "read one file from its beginning to its end, again and again",
         "read read-block @tree iosize={iosize} directio={direct}",
         more={"iosize": MIB},
     ),
-    "rread": _single(
+    "rread": _make_single(
         "read one file at random places", "read read-block @tree random iosize={iosize} directio={direct}", more={}
     ),
-    "rwrite": _single(
+    "rwrite": _make_single(
         "write one file at random places", "write write-block @tree random iosize={iosize} directio={direct}", more={}
     ),
-    "rwritedsync": _single(
+    "rwritedsync": _make_single(
         "write one file at random places, each write synchronous",
         "write write-block @tree random iosize={iosize} directio={direct} dsync",
         more={},
     ),
-    "rwritefsync": _single(
+    "rwritefsync": _make_single(
         "write one file at random places, with fsync after every `burst` writes",
         "write write-block @tree random iosize={iosize} iters={burst} directio={direct}",
         "fsync fsync-file @tree",
         more={"iosize": 8 * KIB, "burst": 16_384},
     ),
-    "seqwrite": _single(
+    "seqwrite": _make_single(
         "append to an empty file until it has its size",
         "appendfile append @tree iosize={iosize} iters={blocks} directio={direct}",
         "finishoncount finish value=1",
@@ -257,7 +257,7 @@ RECIPES: dict[str, Recipe] = {
         ends="append",
         count="{blocks}",
     ),
-    "writefsync": _single(
+    "writefsync": _make_single(
         "append to an empty file until it has its size, with fsync after every `burst` writes",
         "appendfile append @tree iosize={iosize} iters={burst} directio={direct}",
         "fsync fsync-file @tree",
@@ -273,14 +273,14 @@ RECIPES: dict[str, Recipe] = {
         ends="create-file",
         count="{nfiles}",
         sets=(FileSet(prealloc="0"),),
-        processes=_loop(
+        processes=_make_loop(
             "createfile create-file @tree #1", "writewholefile write-file #1 iosize={iosize}", "closefile close-file #1"
         ),
     ),
     "createdelete": Recipe(
         about="create and write a file, delete another: creation at a steady rate",
         defaults={**_TREE, "nfiles": 10_000, "filesize": 16 * KIB, "dirwidth": 100, "threads": 16},
-        processes=_loop(
+        processes=_make_loop(
             "createfile create-file @tree #1",
             "writewholefile write-file #1 srcfd=1 iosize={iosize}",
             "closefile close-file #1",
@@ -293,17 +293,17 @@ RECIPES: dict[str, Recipe] = {
         ends="delete-file",
         count="{nfiles}",
         sets=(FileSet(prealloc="100"),),
-        processes=_loop("deletefile delete-file @tree"),
+        processes=_make_loop("deletefile delete-file @tree"),
     ),
     "statfile": Recipe(
         about="stat files of a set",
         defaults={"nfiles": 10_000, "filesize": 128 * KIB, "dirwidth": 20, "threads": 20, "prealloc": 100},
-        processes=_loop("statfile stat-file @tree"),
+        processes=_make_loop("statfile stat-file @tree"),
     ),
     "openfiles": Recipe(
         about="open and close empty files of a set",
         defaults={"nfiles": 50_000, "filesize": 0, "dirwidth": 100, "threads": 16, "prealloc": 100},
-        processes=_loop("openfile open-file @tree #1", "closefile close-file #1"),
+        processes=_make_loop("openfile open-file @tree #1", "closefile close-file #1"),
     ),
     "copyfiles": Recipe(
         about="copy every file of a set",
@@ -312,7 +312,7 @@ RECIPES: dict[str, Recipe] = {
         space={"files": 2.0},
         ends="create-copy",
         count="{nfiles}",
-        processes=_loop(
+        processes=_make_loop(
             "openfile open-source @tree #1",
             "readwholefile read-source #1 iosize={iosize}",
             "createfile create-copy @copies #2",
@@ -327,7 +327,7 @@ RECIPES: dict[str, Recipe] = {
         ends="make-directory",
         count="{nfiles}",
         sets=(FileSet(size="0", kind="leafdirs", prealloc="0"),),
-        processes=_loop("makedir make-directory @tree"),
+        processes=_make_loop("makedir make-directory @tree"),
     ),
     "removedirs": Recipe(
         about="remove every empty directory of a tree",
@@ -335,12 +335,12 @@ RECIPES: dict[str, Recipe] = {
         ends="remove-directory",
         count="{nfiles}",
         sets=(FileSet(size="0", kind="leafdirs", prealloc="100"),),
-        processes=_loop("removedir remove-directory @tree"),
+        processes=_make_loop("removedir remove-directory @tree"),
     ),
     "listdirs": Recipe(
         about="list the directories of a tree of empty files",
         defaults={"nfiles": 50_000, "dirwidth": 5, "threads": 16, "filesize": 0, "prealloc": 100},
-        processes=_loop("listdir list-directory @tree"),
+        processes=_make_loop("listdir list-directory @tree"),
     ),
 }
 """Workload name to what it does."""
@@ -367,7 +367,7 @@ _COMPUTED = ("filesize", "iosize", "burst")
 def takes(name: str) -> frozenset[str]:
     """Return the options that a workload of the table uses."""
     recipe = RECIPES[name]
-    template = _template(recipe)
+    template = _make_template(recipe)
     used = {*recipe.defaults, *COMMON} & {*_COMPUTED, *re.findall(r"{(\w+)}", template)}
     used |= set() if recipe.ends else {"runtime"}
     varied = "size={size}" in template and recipe.defaults["filesize"]
@@ -395,7 +395,7 @@ def generate(name: str, given: Amounts, sizes: str = "", seed: int | None = None
         first = [f"set $size=randvar(type=gamma,randsrc=rand48,seed={seed or 0},{shape})"]
         text["size"] = "$size"
     ends = ["set mode quit firstdone"] if recipe.ends else []
-    return "\n".join([*first, *ends, _template(recipe).format_map(text)])
+    return "\n".join([*first, *ends, _make_template(recipe).format_map(text)])
 
 
 def varies(name: str, sizes: str) -> bool:
@@ -425,17 +425,17 @@ def space_bytes(name: str, given: Amounts, sizes: str, runtime_s: int) -> int:
     return math.ceil(parts.get("files", 0) * (nfiles * file_bytes + directories) + once)
 
 
-def _template(recipe: Recipe) -> str:
+def _make_template(recipe: Recipe) -> str:
     lines = [*recipe.before, *(files.text for files in recipe.sets)]
     for process in recipe.processes:
         lines += [f"define process name={process.name},instances={process.instances}", "{{"]
         lines += [f"  thread name={process.name}-thread,memsize={{memory}},instances={process.threads}", "  {{"]
-        lines += [f"    {_flowop(operation)}" for operation in process.loop]
+        lines += [f"    {_format_operation(operation)}" for operation in process.loop]
         lines += ["  }}", "}}"]
     return "\n".join(lines)
 
 
-def _flowop(operation: str) -> str:
+def _format_operation(operation: str) -> str:
     kind, name, *attributes = operation.split()
     words = [re.sub(r"\A@", "filesetname=", re.sub(r"\A#", "fd=", word)) for word in attributes]
     return f"flowop {kind} {','.join([f'name={name}', *words])}"
@@ -464,8 +464,8 @@ def read_text(text: str, *, where: str) -> str:
     Raises ParameterError for what would lead out of our directory, run a command, or measure nothing. filebench hands
     paths to a shell (`rm -rf`), so that the text may hold nothing that has a meaning to a shell.
     """
-    body = "\n".join(_computed([line for line in _lines(text) if not _OURS.match(line)], where))
-    doubt = next(_doubts(body), None)
+    body = "\n".join(_compute_sums([line for line in _strip_comments(text) if not _OURS.match(line)], where))
+    doubt = next(_find_doubts(body), None)
     if doubt:
         raise ParameterError(doubt[0], where=where, got=doubt[1].strip(), allowed=_ALLOWED)
     if not kinds(body):
@@ -473,7 +473,7 @@ def read_text(text: str, *, where: str) -> str:
     return body
 
 
-def _computed(lines: Sequence[str], where: str) -> Iterator[str]:
+def _compute_sums(lines: Sequence[str], where: str) -> Iterator[str]:
     """Yield lines with the value of each sum in `set $name=$other * 2`, as filebench 1.4 takes it; 1.5 does not.
 
     Raises ParameterError where a value is no whole number above 0, or is of a variable that is not set above.
@@ -483,27 +483,27 @@ def _computed(lines: Sequence[str], where: str) -> Iterator[str]:
         match = _SET.fullmatch(line)
         text = match[2].lower() if match else ""
         if match and _SUM.fullmatch(text):
-            variables[match[1]] = _value(text, variables, line, where)
+            variables[match[1]] = _compute(text, variables, line, where)
             line = f"set {match[1]}={variables[match[1]]}"
         elif match and (number := re.fullmatch(r"(\d{1,18})([kmg]?)", text)):
             variables[match[1]] = int(number[1]) * _UNITS[number[2]]
         yield line
 
 
-def _value(text: str, variables: Mapping[str, int], line: str, where: str) -> int:
+def _compute(text: str, variables: Mapping[str, int], line: str, where: str) -> int:
     def shown(match: re.Match[str]) -> str:
         return str(variables[f"${match[1]}"] if match[1] else int(match[2]) * _UNITS[match[3]])
 
     try:
         value = whole_sum(re.sub(r"\$(\w+)|(\d{1,18})([kmg]?)", shown, text))
     except (KeyError, ValueError) as error:
-        raise _no_value(line, where, str(error)) from error
+        raise _no_value_error(line, where, str(error)) from error
     if value <= 0:
-        raise _no_value(line, where, str(value))
+        raise _no_value_error(line, where, str(value))
     return value
 
 
-def _no_value(line: str, where: str, got: str) -> ParameterError:
+def _no_value_error(line: str, where: str, got: str) -> ParameterError:
     return ParameterError(
         "a sum in `set` has no value",
         where=where,
@@ -514,28 +514,30 @@ def _no_value(line: str, where: str, got: str) -> ParameterError:
 
 def run_seconds(text: str) -> int | None:
     """For how long the text's own `run` line goes on; None where it does not say."""
-    variables = dict(re.findall(r"(?m)^\s*set\s+(\$\w+)\s*=\s*(\d{1,9})\s*$", "\n".join(_lines(text))))
-    run = re.search(r"(?m)^\s*run\s+(\$?\w+)\s*$", "\n".join(_lines(text)))
+    variables = dict(re.findall(r"(?m)^\s*set\s+(\$\w+)\s*=\s*(\d{1,9})\s*$", "\n".join(_strip_comments(text))))
+    run = re.search(r"(?m)^\s*run\s+(\$?\w+)\s*$", "\n".join(_strip_comments(text)))
     seconds = str(variables.get(run[1], run[1])) if run else ""
     return int(seconds) if seconds.isdecimal() and int(seconds) else None
 
 
 def kinds(text: str) -> dict[str, str]:
     """Return name of each operation in a workload's text to its kind."""
-    return {name: kind for kind, name in _FLOWOP.findall("\n".join(_lines(text)))}
+    return {name: kind for kind, name in _FLOWOP.findall("\n".join(_strip_comments(text)))}
 
 
 def is_fixed_work(text: str) -> bool:
     """Return whether the workload ends by itself, instead of after a time."""
-    return bool(re.search(r"\bset\s+mode\s+quit\s+(firstdone|alldone)|\bflowop\s+finishon", "\n".join(_lines(text))))
+    return bool(
+        re.search(r"\bset\s+mode\s+quit\s+(firstdone|alldone)|\bflowop\s+finishon", "\n".join(_strip_comments(text)))
+    )
 
 
-def _lines(text: str) -> list[str]:
+def _strip_comments(text: str) -> list[str]:
     bare = (line.split("#")[0].rstrip() for line in text.splitlines())
     return [line for line in bare if line]
 
 
-def _doubts(body: str) -> Iterator[tuple[str, str]]:
+def _find_doubts(body: str) -> Iterator[tuple[str, str]]:
     """Yield what in the text is not to be given to filebench, and why."""
     for line in body.splitlines():
         if not _PLAIN.fullmatch(_CVAR.sub("", line)):

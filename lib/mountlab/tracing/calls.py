@@ -58,7 +58,7 @@ def with_calls(trace: Trace, calls: Trace, windows: str) -> Trace:
     named = dict[str, Columns]()
     for call, number in numbers.items():
         if enters is not None:
-            named[f"syscalls:sys_enter_{call}"] = _entered(enters[enters["id"] == number], call)
+            named[f"syscalls:sys_enter_{call}"] = _read_begins(enters[enters["id"] == number], call)
         if exits is not None:
             named[f"syscalls:sys_exit_{call}"] = exits[exits["id"] == number]
     return replace(
@@ -66,11 +66,11 @@ def with_calls(trace: Trace, calls: Trace, windows: str) -> Trace:
         events={**trace.events, **named},
         lost=trace.lost + calls.lost,
         parents={**trace.parents, **calls.parents},
-        pauses=tuple(_pauses(windows, calls)),
+        pauses=tuple(_read_pauses(windows, calls)),
     )
 
 
-def _entered(rows: Columns, call: str) -> Columns:
+def _read_begins(rows: Columns, call: str) -> Columns:
     """Return the begins of one call with its flags, and the number of its file, if it is about one."""
     size = rows.dtype["args"].itemsize
     if size != _ARGUMENTS_SIZE:
@@ -87,7 +87,7 @@ def _entered(rows: Columns, call: str) -> Columns:
     return calls
 
 
-def _pauses(windows: str, calls: Trace) -> Iterator[Pause]:
+def _read_pauses(windows: str, calls: Trace) -> Iterator[Pause]:
     switches = [(kind, int(at)) for kind, at in _WINDOW.findall(windows)]
     if len(switches) > 1 and calls.epoch_ns is None:
         raise ParseError("perf does not say by which clock it recorded", got="no CLOCK_DATA", allowed="perf 5.10")

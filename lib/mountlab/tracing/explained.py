@@ -163,7 +163,7 @@ def explained(
     if calls is not None:
         trace = with_calls(trace, read_trace(calls.data), calls.windows)
     roots = [int(pid) for pid, _, _ in _FD.findall(fds)] if calls is None else [calls.root]
-    processes = _descendants(roots, trace.parents)
+    processes = _find_descendants(roots, trace.parents)
     numbers = None if devices is None else frozenset(device_number(*device) for device in devices)
     requests = requests_of(trace, numbers)
     threads = Tasks(trace)
@@ -174,7 +174,7 @@ def explained(
     if len(unmeasured) == 1:  # a tool that times its writes times its reads, too: these are of its libraries and logs
         operations = [operation for operation in operations if operation.name not in unmeasured]
     samples = {
-        name: _sample([operation for operation in operations if operation.name == name], trace.pauses)
+        name: _make_sample([operation for operation in operations if operation.name == name], trace.pauses)
         for name in dict.fromkeys(operation.name for operation in operations)
     }
     rows = tuple(_trace_rows(trace, requests, samples, tool, said, calls is None or calls.root > 0))
@@ -187,13 +187,13 @@ def explained(
     waited: list[WorkRow] = []
     processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
     for name, sample in ((name, samples[name]) for name in shown):
-        table, waits = _table(sample.operations, splitter)
+        table, waits = _split_table(sample.operations, splitter)
         count = len(sample.operations)
         waited.append(WorkRow(name, WAITS, "", len(waits) / count, "1"))
         for thread, ns in processors.ran(waits).most_common():  # together as long as the operations waited
             waited.append(WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s"))
-        layers += _layers(name, table, sample.weights)
-        slowest += _slowest(name, sample.operations, splitter, trace.span_ns[0])
+        layers += _layer_rows(name, table, sample.weights)
+        slowest += _slow_rows(name, sample.operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
         work=(*work_of(trace, operations, requests, threads, processes, names, numbers or ()), *waited),
@@ -216,7 +216,7 @@ class _Sample:
     """Operations under way at a time."""
 
 
-def _sample(operations: list[Operation], pauses: Sequence[tuple[int, int]]) -> _Sample:
+def _make_sample(operations: list[Operation], pauses: Sequence[tuple[int, int]]) -> _Sample:
     lengths = np.array([operation.end - operation.begin for operation in operations], np.float64)
     begin, end = min(operation.begin for operation in operations), max(operation.end for operation in operations)
     weights = seen_weights(lengths, begin, end, pauses)
@@ -224,7 +224,7 @@ def _sample(operations: list[Operation], pauses: Sequence[tuple[int, int]]) -> _
     return _Sample(operations, weights, mean_s, float(lengths @ weights) / max(end - begin, 1))
 
 
-def _descendants(roots: Iterable[int], parents: Mapping[int, int]) -> frozenset[int]:
+def _find_descendants(roots: Iterable[int], parents: Mapping[int, int]) -> frozenset[int]:
     """Return the threads of the tool: its first ones, and what they started."""
     children = by_key((parent, child) for child, parent in parents.items())
     threads: set[int] = set()
@@ -257,7 +257,7 @@ def names_of(trace: Trace, tasks: str) -> dict[int, str]:
     return names
 
 
-def _withheld(trace: Trace, requests: Requests, operations: int, tool_is_known: bool) -> str:
+def _find_reason(trace: Trace, requests: Requests, operations: int, tool_is_known: bool) -> str:
     """Return why no split is shown; '' where one is."""
     issued = len(requests.all) + requests.endless
     if not tool_is_known:
@@ -279,7 +279,7 @@ def _trace_rows(
 ) -> Iterator[TraceRow]:
     """Yield how each operation is to be judged. `printed`: what perf printed, which says whether it ended early."""
     begin, end = trace.span_ns
-    withheld = _withheld(trace, requests, len(samples), tool_is_known)
+    withheld = _find_reason(trace, requests, len(samples), tool_is_known)
     full = _FULL.search(printed)
     names = [*samples, *(name for name in tool.mean if name in SYSCALLS and name not in samples)] if samples else [""]
     for name in names:
@@ -295,7 +295,7 @@ def _trace_rows(
             window_s=(end - begin) / NS_PER_S,
             traced_mean=sample.mean_s,
             tool_mean=measured,
-            withheld=withheld or ("" if slowed else _unlike(name, sample.mean_s, tool)),
+            withheld=withheld or ("" if slowed else _find_mismatch(name, sample.mean_s, tool)),
             seen=seen_share(begin, end, trace.pauses),
             cut=f"the record of {'system calls' if full[1] else 'events'} reached its limit of size" if full else "",
             traced_in_flight=sample.in_flight,
@@ -303,7 +303,7 @@ def _trace_rows(
         )
 
 
-def _unlike(name: str, traced: float, tool: ToolFigures) -> str:
+def _find_mismatch(name: str, traced: float, tool: ToolFigures) -> str:
     """Return why the parts of an operation are no split of what the tool measured; '' where they are one."""
     measured = tool.mean.get(name, np.nan)
     if np.isnan(traced):
@@ -318,7 +318,7 @@ def _is_near(traced: float, tool: float) -> bool:
     return abs(traced / tool - 1) <= MOST_OFF if tool else False
 
 
-def _table(operations: list[Operation], splitter: Splitter) -> tuple[np.ndarray, list[tuple[int, int]]]:
+def _split_table(operations: list[Operation], splitter: Splitter) -> tuple[np.ndarray, list[tuple[int, int]]]:
     """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns), and begin and end of each
     wait for a processor, in ns."""
     table, waits = np.zeros((len(operations), len(_COLUMNS))), list[tuple[int, int]]()
@@ -334,8 +334,8 @@ def _table(operations: list[Operation], splitter: Splitter) -> tuple[np.ndarray,
     return table / NS_PER_S, waits
 
 
-def _layers(name: str, table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
-    yield from _rows(name, "mean", np.average(table, axis=0, weights=weights))
+def _layer_rows(name: str, table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:
+    yield from _rows_of(name, "mean", np.average(table, axis=0, weights=weights))
     if enough(len(table), 99):
         latency = table.sum(axis=1)
         order = np.argsort(latency, kind="stable")
@@ -345,16 +345,16 @@ def _layers(name: str, table: np.ndarray, weights: np.ndarray) -> Iterator[Layer
         ranks = (behind - weights[order]) / (behind[-1] - weights[order[-1]])
         p99 = float(np.interp(0.99, ranks, latency[order]))
         of_near = np.average(table[near], axis=0, weights=weights[near])
-        yield from _rows(name, "p99", of_near * (p99 / of_near.sum()) if p99 else of_near)
+        yield from _rows_of(name, "p99", of_near * (p99 / of_near.sum()) if p99 else of_near)
 
 
-def _rows(name: str, statistic: str, seconds: np.ndarray) -> Iterator[LayerRow]:
+def _rows_of(name: str, statistic: str, seconds: np.ndarray) -> Iterator[LayerRow]:
     for (layer, through), value in zip(_COLUMNS, seconds.tolist(), strict=True):
         if value > 0:
             yield LayerRow(name, statistic, layer, through, value)
 
 
-def _slowest(name: str, operations: list[Operation], splitter: Splitter, first: int) -> Iterator[SlowRow]:
+def _slow_rows(name: str, operations: list[Operation], splitter: Splitter, first: int) -> Iterator[SlowRow]:
     ranked = sorted(operations, key=lambda operation: operation.begin - operation.end)[:SLOWEST]
     for rank, operation in enumerate(ranked, start=1):
         for part in splitter.parts(operation):

@@ -70,11 +70,15 @@ def operations_of(
     each thread keeps under way; 0 where that is not known.
     """
     wanted = frozenset(threads)
-    operations = [*_calls(trace, wanted, files), *_uring(trace, wanted, depth), *_aio(trace, requests, wanted, depth)]
-    return sorted(_outside(trace.pauses, operations), key=lambda operation: operation.end)
+    operations = [
+        *_syscall_operations(trace, wanted, files),
+        *_uring_operations(trace, wanted, depth),
+        *_aio_operations(trace, requests, wanted, depth),
+    ]
+    return sorted(_drop_paused(trace.pauses, operations), key=lambda operation: operation.end)
 
 
-def _outside(pauses: Sequence[tuple[int, int]], operations: list[Operation]) -> list[Operation]:
+def _drop_paused(pauses: Sequence[tuple[int, int]], operations: list[Operation]) -> list[Operation]:
     """Leave out what overlaps a time in which no system call was recorded: its begin and its end may be of two."""
     if not pauses:
         return operations
@@ -101,7 +105,7 @@ def without_setup(operations: Sequence[Operation], parents: Mapping[int, int]) -
     return [operation for operation in operations if spent[operation.tid] <= 0 or operation.end > first[operation.tid]]
 
 
-def _pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Columns]:
+def _match_pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Columns]:
     """Return the begins and the ends of a system call that belong together."""
     begins, ends = trace.rows(f"syscalls:sys_enter_{call}"), trace.rows(f"syscalls:sys_exit_{call}")
     if begins is None or ends is None or not len(begins) or not len(ends):
@@ -118,11 +122,11 @@ def _pairs(trace: Trace, call: str, wanted: frozenset[int]) -> tuple[Columns, Co
     return begins[row[first]], ends[row[first + 1]]
 
 
-def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[Operation]:
+def _syscall_operations(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[Operation]:
     opened = _Opened(trace, wanted, files)
     for name, calls in SYSCALLS.items():
         for call in calls:
-            begins, ends = _pairs(trace, call, wanted)
+            begins, ends = _match_pairs(trace, call, wanted)
             if not len(begins):
                 continue
             moves = name in ("read", "write")
@@ -139,7 +143,7 @@ def _calls(trace: Trace, wanted: frozenset[int], files: OpenFiles) -> Iterator[O
                 yield Operation(name, tid, begin, end, end, end, int(size))
 
 
-def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
+def _uring_operations(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
     """An operation by io_uring is known by the address of its request, which is used again when it has ended. Its
     thread is at work on it until it submits the next one, or leaves the call."""
     submits, completes = trace.rows("io_uring:io_uring_submit_req"), trace.rows("io_uring:io_uring_complete")
@@ -147,13 +151,13 @@ def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operati
         return
     calls = _Calls(trace, "io_uring_enter", wanted)
     behind = trace.span_ns[1] + 1
-    completion = _completions(submits, completes, behind)
-    before = _of_rings(submits, completes, completion)
+    completion = _match_completions(submits, completes, behind)
+    before = _find_earlier(submits, completes, completion)
     for tid, rows in groups(submits, "TID").items():
         if wanted and int(submits["PID"][rows[0]]) not in wanted:
             continue
         ended = [(int(completes["TIME"][completion[row]]), row) for row in rows.tolist() if row in completion]
-        dones = sorted([*ended, *before.get(tid, []), *_lost_ends(submits, rows, completion)])
+        dones = sorted([*ended, *before.get(tid, []), *_find_lost_ends(submits, rows, completion)])
         begins = submits["TIME"][rows].tolist()
         following = dict(zip(rows.tolist(), [*begins[1:], behind], strict=True))
         submitted = [(at, calls.end_of(tid, at)) for at in begins]
@@ -169,7 +173,7 @@ def _uring(trace: Trace, wanted: frozenset[int], depth: int) -> Iterator[Operati
                 yield Operation(name, tid, begin, end, at_work, done, result)
 
 
-def _completions(submits: Columns, completes: Columns, last: int) -> dict[int, int]:
+def _match_completions(submits: Columns, completes: Columns, last: int) -> dict[int, int]:
     """Return the row of a submission to that of its completion: the next one of the same address, before this is used
     again. `last`: behind the trace."""
     completion: dict[int, int] = {}
@@ -184,7 +188,7 @@ def _completions(submits: Columns, completes: Columns, last: int) -> dict[int, i
     return completion
 
 
-def _lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _find_lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Yield when operations without a completion had ended at the latest, as their addresses are used again; and -1."""
     used_again = dict[int, int]()
     for row in reversed(rows.tolist()):
@@ -194,7 +198,9 @@ def _lost_ends(submits: Columns, rows: Columns, completion: Mapping[int, int]) -
         used_again[address] = int(submits["TIME"][row])
 
 
-def _of_rings(submits: Columns, completes: Columns, completion: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
+def _find_earlier(
+    submits: Columns, completes: Columns, completion: Mapping[int, int]
+) -> dict[int, list[tuple[int, int]]]:
     """Return each thread to what it submitted before the trace began: when it was done, and -1 for the row."""
     earlier: dict[int, list[tuple[int, int]]] = {}
     threads = dict(zip(submits["ctx"].tolist(), submits["TID"].tolist(), strict=True))
@@ -205,10 +211,10 @@ def _of_rings(submits: Columns, completes: Columns, completion: Mapping[int, int
     return earlier
 
 
-def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
+def _aio_operations(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -> Iterator[Operation]:
     """An operation by libaio has no event of its own: one is taken for each request that a thread queued while it
     submitted. The tool collects them in the order in which they were done, as many at a time as the call says."""
-    begins, ends = _pairs(trace, "io_submit", wanted)
+    begins, ends = _match_pairs(trace, "io_submit", wanted)
     waiting: dict[int, list[tuple[Request, Operation]]] = {}
     for begin_row, end_row in zip(begins, ends, strict=True):
         tid, begin, submitted = int(begin_row["TID"]), int(begin_row["TIME"]), int(end_row["TIME"])
@@ -218,17 +224,17 @@ def _aio(trace: Trace, requests: Requests, wanted: frozenset[int], depth: int) -
             operation = Operation(name, tid, begin, request.done, submitted, request.done, request.bytes)
             waiting.setdefault(tid, []).append((request, operation))
     if trace.pauses:
-        yield from _collected_one_by_one(trace, requests, wanted, waiting, depth)
+        yield from _collect_one_by_one(trace, requests, wanted, waiting, depth)
         return
     for tid, done in waiting.items():
         ready, first = [operation for _, operation in sorted(done, key=lambda pair: pair[0].done)], 0
-        for at, count in _collected(trace, wanted, tid):
+        for at, count in _list_collections(trace, wanted, tid):
             took = [operation for operation in ready[first : first + count] if operation.done <= at]
             first += len(took)
             yield from (operation._replace(end=at) for operation in took)
 
 
-def _collected_one_by_one(
+def _collect_one_by_one(
     trace: Trace,
     requests: Requests,
     wanted: frozenset[int],
@@ -242,7 +248,7 @@ def _collected_one_by_one(
     for tid, operations in waiting.items():
         queued = sorted(requests.queued_by(tid, *trace.span_ns), key=lambda request: request.done)
         submitted = sorted((request.queued, submits.end_of(tid, request.queued)) for request in queued)
-        end_of = partial(_wait_end, waits, [*(at for at, _ in submitted), trace.span_ns[1] + 1], tid)
+        end_of = partial(_find_wait_end, waits, [*(at for at, _ in submitted), trace.span_ns[1] + 1], tid)
         ends = collected(submitted, [request.done for request in queued], 0, end_of, depth)
         by_request = dict(zip(queued, ends, strict=True))
         for request, operation in operations:
@@ -251,7 +257,7 @@ def _collected_one_by_one(
                 yield operation._replace(end=end)
 
 
-def _wait_end(waits: Sequence[_Calls], submitted: Sequence[int], tid: int, at: int) -> int:
+def _find_wait_end(waits: Sequence[_Calls], submitted: Sequence[int], tid: int, at: int) -> int:
     """Return when the call ends by which a thread collects what is done at a moment: the one that it is in, or the next
     before it submits again, as where it lost its processor after it had submitted. The moment, where there is none.
     `submitted`: when it did so; the last is behind the trace."""
@@ -260,9 +266,9 @@ def _wait_end(waits: Sequence[_Calls], submitted: Sequence[int], tid: int, at: i
     return min((end for end in ends if end > at), default=at)
 
 
-def _collected(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int, int]]:
+def _list_collections(trace: Trace, wanted: frozenset[int], tid: int) -> list[tuple[int, int]]:
     """Return when a thread collected what was done, and how many operations."""
-    ends = [_pairs(trace, call, wanted)[1] for call in COLLECTING if call != "io_uring_enter"]
+    ends = [_match_pairs(trace, call, wanted)[1] for call in COLLECTING if call != "io_uring_enter"]
     return sorted(
         (int(row["TIME"]), int(row["ret"])) for rows in ends for row in rows[rows["TID"] == tid] if row["ret"] > 0
     )
@@ -278,7 +284,7 @@ class _Opened:
         self._files, self._end = files, trace.span_ns[1]
         self._opens: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
         for call in ("openat", "open"):
-            begins, ends = _pairs(trace, call, wanted)
+            begins, ends = _match_pairs(trace, call, wanted)
             if not len(begins):
                 continue
             columns = begins["PID"], ends["ret"], ends["TIME"], begins["flags"]
@@ -310,7 +316,7 @@ class _Calls:
     """The times that threads spend in a system call."""
 
     def __init__(self, trace: Trace, call: str, wanted: frozenset[int]) -> None:
-        begins, ends = _pairs(trace, call, wanted)
+        begins, ends = _match_pairs(trace, call, wanted)
         self._of = {tid: (begins["TIME"][rows], ends["TIME"][rows]) for tid, rows in groups(begins, "TID").items()}
 
     def end_of(self, tid: int, at: int) -> int:

@@ -53,7 +53,7 @@ class Splitter:
 
     def parts(self, operation: Operation) -> list[Piece]:
         """Return the parts of an operation in order; together they are as long as it."""
-        return _joined(self._parts(operation))
+        return _join(self._split(operation))
 
     def on_processor(self, operations: Collection[Operation]) -> list[bool]:
         """Return which operations are on a processor from begin to end: their thread leaves none, and nothing else is
@@ -65,26 +65,26 @@ class Splitter:
             for operation in operations
         ]
 
-    def _parts(self, operation: Operation) -> Iterator[Piece]:
+    def _split(self, operation: Operation) -> Iterator[Piece]:
         if operation.submitted == operation.end:
-            yield from self._of_thread(operation.tid, operation.begin, operation.end)
+            yield from self._split_thread(operation.tid, operation.begin, operation.end)
             return
         begin, end, tid, ready = operation.begin, operation.end, operation.tid, operation.done
         queued_by = self._requests.queued_by(tid, begin, operation.submitted)
         batch = [request for request in queued_by if request.done <= ready]
         requests = [request for request in batch if request.done == ready] or batch  # several of one call
         queued = min((request.queued for request in requests), default=min(operation.submitted, ready))
-        yield from self._of_thread(tid, begin, queued)
+        yield from self._split_thread(tid, begin, queued)
         served = max((request.done for request in requests), default=ready)
-        yield from _of_requests(requests, queued, served, "own", "unattributed")
-        yield from self._uncollected(tid, served, end)
+        yield from _split_requests(requests, queued, served, "own", "unattributed")
+        yield from self._split_uncollected(tid, served, end)
 
-    def _uncollected(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
+    def _split_uncollected(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
         """What kept a thread from collecting what was done: itself, or what it waited for in a later operation."""
         for span in self._tasks.thread(tid).between(begin, end):
             if span.state == "asleep" and self._wait(span.stack).kind != "unattributed":
                 yield Piece(begin, span.begin, "tool")
-                yield from self._asleep(tid, span, "own", _DEEPEST)
+                yield from self._split_sleep(tid, span, "own", _DEEPEST)
                 begin = span.end
             elif span.state == "runnable":
                 yield Piece(begin, span.begin, "tool")
@@ -92,116 +92,122 @@ class Splitter:
                 begin = span.end
         yield Piece(begin, end, "tool")
 
-    def _of_thread(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
+    def _split_thread(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
         """What the thread of an operation did itself."""
         at = begin
         for span in self._tasks.thread(tid).between(begin, end):
             if span.state == "running":
-                yield from self._running(tid, span.begin, span.end)
+                yield from self._split_running(tid, span.begin, span.end)
             elif span.state == "runnable":
                 yield Piece(span.begin, span.end, "run_queue")
             elif span.state == "asleep":
-                yield from self._asleep(tid, span, "own", _DEEPEST)
+                yield from self._split_sleep(tid, span, "own", _DEEPEST)
             else:
                 yield Piece(span.begin, span.end, "unattributed")
             at = span.end
         if at == begin:  # a thread that never left its processor is in no event
-            yield from self._running(tid, at, end)
+            yield from self._split_running(tid, at, end)
         else:
             yield Piece(at, end, "unattributed")
 
-    def _running(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
+    def _split_running(self, tid: int, begin: int, end: int) -> Iterator[Piece]:
         for low, high in self._tasks.reclaims(tid, begin, end):
             yield Piece(begin, low, "processor")
             yield Piece(low, high, "reclaim")
             begin = high
         yield Piece(begin, end, "processor")
 
-    def _asleep(self, tid: int, span: Span, through: Through, depth: int, behind: Wait = _UNKNOWN) -> Iterator[Piece]:
+    def _split_sleep(
+        self, tid: int, span: Span, through: Through, depth: int, behind: Wait = _UNKNOWN
+    ) -> Iterator[Piece]:
         """What a thread waited for. `behind`: what for the thread waits that waits for this one."""
         wait = self._wait(span.stack)
         wait = behind if wait == _UNKNOWN else wait
-        through = _through(wait, through)
+        through = _through_for(wait, through)
         if wait.kind in ("freeze", "reclaim", "writeback", "queue"):
             yield Piece(span.begin, span.end, wait.kind, through)
         elif span.waking and wait.kind == "lock":
-            for part in self._for_lock(tid, self._tasks.thread(tid).at(span.begin), through, depth, wait):
+            for part in self._split_lock_wait(tid, self._tasks.thread(tid).at(span.begin), through, depth, wait):
                 if part.begin < span.end and span.begin < part.end:
                     begin, end = max(part.begin, span.begin), min(part.end, span.end)
                     yield Piece(begin, end, part.layer, part.through)
         elif span.waking:
-            for part in self._until(span.waking, tid, span.begin, through, depth, wait):
+            for part in self._follow_waker(span.waking, tid, span.begin, through, depth, wait):
                 yield part if part.end <= span.end else part._replace(end=span.end)
         else:
-            yield from self._otherwise(tid, span.begin, span.end, through, wait)
+            yield from self._split_rest(tid, span.begin, span.end, through, wait)
 
-    def _for_lock(self, tid: int, span: Span, through: Through, depth: int, wait: Wait) -> list[Piece]:
+    def _split_lock_wait(self, tid: int, span: Span, through: Through, depth: int, wait: Wait) -> list[Piece]:
         """What a thread waited for that waited for a lock. Its holder may have waited for the same one before, and so
         on: each such wait is followed once, however many wait behind it."""
         key = tid, span.begin, through
         if key not in self._locks:
             assert span.waking
             self._locks[key] = [Piece(span.begin, span.waking.at, "lock", through)]  # if threads wait for each other
-            self._locks[key] = _joined(self._until(span.waking, tid, span.begin, through, depth, wait))
+            self._locks[key] = _join(self._follow_waker(span.waking, tid, span.begin, through, depth, wait))
         return self._locks[key]
 
-    def _until(self, waking: Waking, tid: int, begin: int, through: Through, depth: int, wait: Wait) -> Iterator[Piece]:
+    def _follow_waker(
+        self, waking: Waking, tid: int, begin: int, through: Through, depth: int, wait: Wait
+    ) -> Iterator[Piece]:
         """What a thread waited for until it was woken, or until an item was queued whose end it waited for."""
         waker, end = waking.waker, waking.at
-        if request := self._reported(waking):
+        if request := self._find_reported(waking):
             around = self._requests.around(begin, end, {tid, request.tid})
             served = [candidate for candidate in around if candidate == request or candidate.queued <= request.done]
-            otherwise = self._held_back(through, wait)
+            otherwise = self._layer_held_back(through, wait)
             item = self._tasks.item(request.tid, request.queued) if depth and request.tid != tid else None
             if item and begin < request.queued:  # a worker made it: compressed or collected its pages, or let it pass
                 began = max(begin, item.begin)
                 queued = max(begin, item.queued.at) if item.queued and item.queued.at < began else began
-                yield from _of_requests(served, begin, queued, through, otherwise)
+                yield from _split_requests(served, begin, queued, through, otherwise)
                 yield Piece(queued, began, _layer_of("run_queue", through, wait), through)
-                yield from self._behind(request.tid, began, request.queued, through, wait, depth - 1)
+                yield from self._follow_thread(request.tid, began, request.queued, through, wait, depth - 1)
                 begin = request.queued
-            yield from _of_requests(served, begin, end, through, otherwise)
+            yield from _split_requests(served, begin, end, through, otherwise)
         elif not depth or waker in (0, tid):
-            yield from self._otherwise(tid, begin, end, through, wait)
+            yield from self._split_rest(tid, begin, end, through, wait)
         elif item := self._tasks.item(waker, end):
             queued = item.begin
             if item.queued and begin < item.begin:
                 queued = max(begin, item.queued.at)
-                yield from self._until(item.queued, tid, begin, through, depth - 1, wait)
+                yield from self._follow_waker(item.queued, tid, begin, through, depth - 1, wait)
             else:
-                yield from self._otherwise(tid, begin, item.begin, through, wait)
+                yield from self._split_rest(tid, begin, item.begin, through, wait)
             yield Piece(queued, item.begin, _layer_of("run_queue", through, wait), through)
-            yield from self._behind(waker, max(begin, item.begin), end, through, wait, depth - 1)
+            yield from self._follow_thread(waker, max(begin, item.begin), end, through, wait, depth - 1)
         elif self._tasks.is_pooled(waker):
-            yield from self._by_requests(tid, begin, end, through, wait, waker)
+            yield from self._split_by_requests(tid, begin, end, through, wait, waker)
         else:
-            yield from self._behind(waker, begin, end, through, wait, depth - 1)
+            yield from self._follow_thread(waker, begin, end, through, wait, depth - 1)
 
-    def _behind(self, tid: int, begin: int, end: int, through: Through, wait: Wait, depth: int) -> Iterator[Piece]:
+    def _follow_thread(
+        self, tid: int, begin: int, end: int, through: Through, wait: Wait, depth: int
+    ) -> Iterator[Piece]:
         """What the thread did for which another one waited."""
         at = begin
         for span in self._tasks.thread(tid).between(begin, end):
-            yield from self._otherwise(tid, at, span.begin, through, wait)
+            yield from self._split_rest(tid, at, span.begin, through, wait)
             if span.state == "asleep" and depth:
-                yield from self._asleep(tid, span, through, depth, wait)
+                yield from self._split_sleep(tid, span, through, depth, wait)
             elif span.state in ("running", "runnable"):
                 layer: Layer = "processor" if span.state == "running" else "run_queue"
                 yield Piece(span.begin, span.end, _layer_of(layer, through, wait), through)
             else:
-                yield from self._otherwise(tid, span.begin, span.end, through, wait)
+                yield from self._split_rest(tid, span.begin, span.end, through, wait)
             at = span.end
-        yield from self._otherwise(tid, at, end, through, wait)
+        yield from self._split_rest(tid, at, end, through, wait)
 
-    def _otherwise(self, tid: int, begin: int, end: int, through: Through, wait: Wait) -> Iterator[Piece]:
+    def _split_rest(self, tid: int, begin: int, end: int, through: Through, wait: Wait) -> Iterator[Piece]:
         """A time that no event explains."""
         if begin >= end:
             return
         if wait.kind in ("device", "journal") or wait.for_checkpoint:
-            yield from self._by_requests(tid, begin, end, through, wait)
+            yield from self._split_by_requests(tid, begin, end, through, wait)
         else:
-            yield Piece(begin, end, _rest(through, wait), through)
+            yield Piece(begin, end, _layer_of_rest(through, wait), through)
 
-    def _by_requests(
+    def _split_by_requests(
         self, tid: int, begin: int, end: int, through: Through, wait: Wait, worker: int = 0
     ) -> Iterator[Piece]:
         """A time that the requests of a thread explain. Who waits for the device without one does so for a request of
@@ -211,18 +217,18 @@ class Splitter:
         if not served and (wait.kind == "device" or wait.for_checkpoint):
             served = list(self._requests.around(begin, end))
         done = max(begin, min(end, max((request.done for request in served), default=end)))
-        yield from _of_requests(served, begin, done, through, self._held_back(through, wait))
+        yield from _split_requests(served, begin, done, through, self._layer_held_back(through, wait))
         slept = (span.end for span in self._tasks.thread(worker).between(done, end) if span.state == "asleep")
         since = max(slept, default=done) if worker else end
-        yield Piece(done, since, _rest(through, wait), through)
+        yield Piece(done, since, _layer_of_rest(through, wait), through)
         if since < end:
-            yield from self._behind(worker, since, end, through, wait, 0)
+            yield from self._follow_thread(worker, since, end, through, wait, 0)
 
-    def _held_back(self, through: Through, wait: Wait) -> Layer:
+    def _layer_held_back(self, through: Through, wait: Wait) -> Layer:
         """Return the part for a time in which the device is waited for, and has no request for that."""
-        return "queue" if wait.kind == "device" and self._requests.is_device_known else _rest(through, wait)
+        return "queue" if wait.kind == "device" and self._requests.is_device_known else _layer_of_rest(through, wait)
 
-    def _reported(self, waking: Waking) -> Request | None:
+    def _find_reported(self, waking: Waking) -> Request | None:
         """Return the request whose end woke a thread."""
         request = self._requests.ended_by(waking.at - _REPORTED_NS, waking.at, waking.cpu, waking.waker)
         return request if request and not self._tasks.switched(waking.cpu, request.done, waking.at) else None
@@ -235,7 +241,7 @@ class Splitter:
         return self._waits[stack]
 
 
-def _through(wait: Wait, waiter: Through) -> Through:
+def _through_for(wait: Wait, waiter: Through) -> Through:
     """Return on whose behalf a thread waits, for which a waiter waits."""
     if wait.for_checkpoint:
         return "checkpoint"
@@ -244,7 +250,7 @@ def _through(wait: Wait, waiter: Through) -> Through:
     return "journal" if wait.kind == "journal" and waiter == "own" else waiter
 
 
-def _rest(through: Through, wait: Wait) -> Layer:
+def _layer_of_rest(through: Through, wait: Wait) -> Layer:
     """Return the part for a time in which no request was under way."""
     if wait.kind == "lock":
         return "lock"
@@ -256,10 +262,12 @@ def _layer_of(state: Layer, through: Through, wait: Wait) -> Layer:
     worker of the file system, its journal."""
     if wait.kind == "lock":
         return "lock"
-    return _rest(through, wait) if state == "processor" and through != "own" else state
+    return _layer_of_rest(through, wait) if state == "processor" and through != "own" else state
 
 
-def _of_requests(requests: list[Request], begin: int, end: int, through: Through, otherwise: Layer) -> Iterator[Piece]:
+def _split_requests(
+    requests: list[Request], begin: int, end: int, through: Through, otherwise: Layer
+) -> Iterator[Piece]:
     """A flush decides before another request at the device, and this before one in the queue."""
     steps: list[tuple[int, Layer, int]] = [(max(begin, end), "queue", 0)]
     for request in requests:
@@ -275,7 +283,7 @@ def _of_requests(requests: list[Request], begin: int, end: int, through: Through
         low = high
 
 
-def _joined(parts: Iterator[Piece]) -> list[Piece]:
+def _join(parts: Iterator[Piece]) -> list[Piece]:
     joined: list[Piece] = []
     for part in parts:
         if part.end <= part.begin:

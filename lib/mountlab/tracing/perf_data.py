@@ -101,10 +101,10 @@ def _read(data: bytes) -> Trace:
         raise _damaged("it has no end: perf was killed")
     if data_at + data_size > len(data):
         raise _damaged(f"{len(data)} bytes, of {data_at + data_size} that it speaks of")
-    features = dict(_features(data, data_at + data_size))
-    formats = _formats(features.get(_TRACING_DATA, b""))
-    kinds = _kinds(data, attrs_at, attrs_size, attr_size, _names(features.get(_EVENT_DESC, b"")))
-    trace = _records(data, data_at, data_at + data_size, kinds, formats)
+    features = dict(_read_features(data, data_at + data_size))
+    formats = _read_formats(features.get(_TRACING_DATA, b""))
+    kinds = _read_kinds(data, attrs_at, attrs_size, attr_size, _read_names(features.get(_EVENT_DESC, b"")))
+    trace = _walk_records(data, data_at, data_at + data_size, kinds, formats)
     if machine := features.get(_ARCH, b""):
         (size,) = struct.unpack_from("<I", machine)
         trace = replace(trace, machine=machine[4 : 4 + size].split(b"\0")[0].decode())
@@ -114,7 +114,7 @@ def _read(data: bytes) -> Trace:
     return trace
 
 
-def _features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+def _read_features(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
     """Yield number and bytes of the parts of the header that are read; they stand behind the records."""
     bits = int.from_bytes(data[72:104], "little")
     for number in (bit for bit in range(256) if bits >> bit & 1):
@@ -134,7 +134,7 @@ class _Kind:
     is_tracepoint: bool
 
 
-def _kinds(data: bytes, at: int, size: int, attr_size: int, names: Mapping[int, str]) -> dict[int, _Kind]:
+def _read_kinds(data: bytes, at: int, size: int, attr_size: int, names: Mapping[int, str]) -> dict[int, _Kind]:
     """Return the id that a record carries to what it is a record of."""
     kind_of_id: dict[int, _Kind] = {}
     total = 0
@@ -154,7 +154,7 @@ def _kinds(data: bytes, at: int, size: int, attr_size: int, names: Mapping[int, 
     return kind_of_id
 
 
-def _names(data: bytes) -> dict[int, str]:
+def _read_names(data: bytes) -> dict[int, str]:
     """Return id to the name of its event."""
     name_of_id: dict[int, str] = {}
     if not data:
@@ -173,7 +173,7 @@ def _names(data: bytes) -> dict[int, str]:
     return name_of_id
 
 
-def _formats(data: bytes) -> dict[int, str]:
+def _read_formats(data: bytes) -> dict[int, str]:
     """Return the number of a tracepoint to the kernel's text on its fields."""
     if not data:
         return {}
@@ -187,18 +187,18 @@ def _formats(data: bytes) -> dict[int, str]:
         at += 8 + int.from_bytes(data[at : at + 8], "little")
     texts: list[str] = []
     (count,) = struct.unpack_from("<I", data, at)
-    at = _texts(data, at + 4, count, texts)
+    at = _read_texts(data, at + 4, count, texts)
     (systems,) = struct.unpack_from("<I", data, at)
     at += 4
     for _ in range(min(systems, _MOST_EVENTS)):
         at = data.index(b"\0", at) + 1
         (count,) = struct.unpack_from("<I", data, at)
-        at = _texts(data, at + 4, count, texts)
+        at = _read_texts(data, at + 4, count, texts)
     numbered = ((re.search(r"^ID: (\d+)$", text, re.MULTILINE), text) for text in texts)
     return {int(number[1]): text for number, text in numbered if number}
 
 
-def _texts(data: bytes, at: int, count: int, into: list[str]) -> int:
+def _read_texts(data: bytes, at: int, count: int, into: list[str]) -> int:
     for _ in range(min(count, _MOST_EVENTS)):
         (size,) = struct.unpack_from("<Q", data, at)
         if at + 8 + size > len(data):
@@ -208,7 +208,7 @@ def _texts(data: bytes, at: int, count: int, into: list[str]) -> int:
     return at
 
 
-def _layout(text: str) -> np.dtype:
+def _read_layout(text: str) -> np.dtype:
     """Return the fields of a tracepoint that have a fixed size of a number or of a text, where they lie."""
     fields: dict[str, tuple[str, int]] = {}
     for declared, offset, size, signed in _FIELD.findall(text):
@@ -227,7 +227,7 @@ def _layout(text: str) -> np.dtype:
     return np.dtype({"names": list(fields), "formats": kinds, "offsets": offsets})
 
 
-def _lacks(name: str, layout: np.dtype) -> str:
+def _find_missing_field(name: str, layout: np.dtype) -> str:
     """Return the first field that is read of an event, and that it does not have; '' where it has all."""
     event = _READ_OF.get(name)
     fields: Mapping[str, Sequence[Any]] = layout.fields or {}
@@ -235,7 +235,7 @@ def _lacks(name: str, layout: np.dtype) -> str:
     return next((name for name, kinds in wanted if name not in fields or fields[name][0].kind not in kinds), "")
 
 
-def _records(data: bytes, at: int, end: int, kinds: Mapping[int, _Kind], formats: Mapping[int, str]) -> Trace:
+def _walk_records(data: bytes, at: int, end: int, kinds: Mapping[int, _Kind], formats: Mapping[int, str]) -> Trace:
     """Walk over all records; what they hold is read later, event by event."""
     places: dict[_Kind, list[int]] = {kind: [] for kind in kinds.values()}
     lost, parents = 0, dict[int, int]()
@@ -255,22 +255,24 @@ def _records(data: bytes, at: int, end: int, kinds: Mapping[int, _Kind], formats
         at += size
     if lost >= _MOST_LOST:
         raise _damaged(f"{lost} lost events")
-    return _trace(data, places, formats, lost, parents)
+    return _build_trace(data, places, formats, lost, parents)
 
 
-def _trace(
+def _build_trace(
     data: bytes, places: Mapping[_Kind, list[int]], formats: Mapping[int, str], lost: int, parents: Mapping[int, int]
 ) -> Trace:
     stacks: dict[bytes, int] = {}
     tables: dict[str, list[Columns]] = {}
-    layouts = {config: _layout(formats.get(config, "")) for config in {kind.config for kind in places}}
+    layouts = {config: _read_layout(formats.get(config, "")) for config in {kind.config for kind in places}}
     for kind, where in places.items():
         layout = layouts[kind.config] if kind.is_tracepoint and kind.sample_type & _RAW else np.dtype([])
-        lacks = _lacks(kind.name, layout)
+        lacks = _find_missing_field(kind.name, layout)
         if lacks and _READ_OF[kind.name].needed:
             raise _damaged(f"{kind.name} without its field {lacks}")
         if not lacks:
-            rows = _samples(np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks)
+            rows = _read_samples(
+                np.frombuffer(data, np.uint8), np.array(where, np.int64), kind.sample_type, layout, stacks
+            )
             rows_of_kinds = tables.setdefault(kind.name, [])  # switches with a stack, and those without
             if not rows_of_kinds or rows_of_kinds[0].dtype == rows.dtype:
                 rows_of_kinds.append(rows)
@@ -280,9 +282,9 @@ def _trace(
     return Trace(in_order, tuple(addresses), lost, parents)
 
 
-def _samples(data: Columns, at: Columns, sample_type: int, layout: np.dtype, stacks: dict[bytes, int]) -> Columns:
+def _read_samples(data: Columns, at: Columns, sample_type: int, layout: np.dtype, stacks: dict[bytes, int]) -> Columns:
     """Return the rows of one event. `at`: where its records begin, behind their header."""
-    ends = at - 8 + (_number(data, at - 2, "<u2", at) if len(at) else 0)
+    ends = at - 8 + (_read_number(data, at - 2, "<u2", at) if len(at) else 0)
     cursor = _Cursor(data, at + 8, ends)
     cursor.skip(sample_type, _IP)
     pid, tid = cursor.pair(sample_type & _TID)
@@ -293,7 +295,7 @@ def _samples(data: Columns, at: Columns, sample_type: int, layout: np.dtype, sta
     stack = cursor.stacks(stacks) if sample_type & _CALLCHAIN else np.full(len(at), -1)
     if (time >= _NO_TIME).any():
         raise _damaged("an event at a time that no clock shows")
-    raw = _raw(data, cursor.at, ends, layout) if layout.names else {}
+    raw = _read_raw(data, cursor.at, ends, layout) if layout.names else {}
     rows = np.zeros(len(at), [*_OUR_FIELDS, *((name, values.dtype) for name, values in raw.items())])
     for name, values in zip(("TIME", "CPU", "PID", "TID", "STACK"), (time, cpu, pid, tid, stack), strict=True):
         rows[name] = values
@@ -316,7 +318,7 @@ class _Cursor:
         if not present:
             return np.zeros(len(self.at), "<u8")
         self.at = self.at + 8
-        return _number(self.data, self.at - 8, "<u8", self.ends)
+        return _read_number(self.data, self.at - 8, "<u8", self.ends)
 
     def pair(self, present: int) -> tuple[Columns, Columns]:
         """Return the two numbers of 4 bytes that stand here."""
@@ -333,17 +335,17 @@ class _Cursor:
         return np.array([numbers.setdefault(stack, len(numbers)) for stack in stacks], np.int64)
 
 
-def _raw(data: Columns, at: Columns, ends: Columns, layout: np.dtype) -> dict[str, Columns]:
+def _read_raw(data: Columns, at: Columns, ends: Columns, layout: np.dtype) -> dict[str, Columns]:
     """Return the fields of a tracepoint. Behind its size there are its bytes."""
-    ends = np.minimum(ends, at + 4 + _number(data, at, "<u4", ends).astype(np.int64))
+    ends = np.minimum(ends, at + 4 + _read_number(data, at, "<u4", ends).astype(np.int64))
     assert layout.fields is not None
     fields = {name: layout.fields[name][:2] for name in layout.names or ()}
     if len(at) and sum(kind.itemsize for kind, _ in fields.values()) > (ends - at - 4).min():
         raise _damaged("an event that is smaller than its fields")
-    return {name: _number(data, at + 4 + offset, kind, ends) for name, (kind, offset) in fields.items()}
+    return {name: _read_number(data, at + 4 + offset, kind, ends) for name, (kind, offset) in fields.items()}
 
 
-def _number(data: Columns, at: Columns, kind: str | np.dtype, ends: Columns) -> Columns:
+def _read_number(data: Columns, at: Columns, kind: str | np.dtype, ends: Columns) -> Columns:
     """Return the values of this kind that begin at these places."""
     kind = np.dtype(kind)
     if (at + kind.itemsize > ends).any():

@@ -112,18 +112,18 @@ def requests_of(trace: Trace, under_test: Collection[int] | None) -> Requests:
     kernel's (md, dm, brd, pmem) the bios."""
     devices = under_test or ()
     requests, endless = _requests(trace, devices)
-    in_order = sorted(requests or _bios(trace, devices), key=lambda request: request.done)
-    merges = [_on(trace, f"block:block_bio_{side}merge", devices)["TIME"] for side in ("back", "front")]
+    in_order = sorted(requests or _bio_requests(trace, devices), key=lambda request: request.done)
+    merges = [_select_devices(trace, f"block:block_bio_{side}merge", devices)["TIME"] for side in ("back", "front")]
     merged = np.sort(np.concatenate(merges)).astype(np.int64)
     return Requests(tuple(in_order), merged, endless, under_test is not None)
 
 
-def _on(trace: Trace, event: str, devices: Collection[int]) -> Columns:
+def _select_devices(trace: Trace, event: str, devices: Collection[int]) -> Columns:
     rows = trace.rows(event)
     return rows[np.isin(rows["dev"], list(devices))] if rows is not None else np.zeros(0, [("TIME", "<u8")])
 
 
-class _Happening(NamedTuple):
+class _BlockEvent(NamedTuple):
     """An event of a request or of a bio."""
 
     at: int
@@ -141,18 +141,18 @@ class _Happening(NamedTuple):
         return self.dev, self.sector if self.sectors else -1, self.flags.startswith("F")
 
 
-def _steps(trace: Trace, devices: Collection[int], *events: str) -> list[_Happening]:
+def _list_events(trace: Trace, devices: Collection[int], *events: str) -> list[_BlockEvent]:
     """Return the events in order; where two come at one time, in the order of their names."""
-    steps: list[_Happening] = []
+    steps: list[_BlockEvent] = []
     for kind, event in enumerate(events):
-        rows = _on(trace, event, devices)
+        rows = _select_devices(trace, event, devices)
         names = rows.dtype.names or ()
         rwbs = rows["rwbs"].tolist() if "rwbs" in names else [b""] * len(rows)
         flags = (text.split(b"\0")[0].decode("ascii", errors="replace") for text in rwbs)
         if len(rows):
             columns = (rows[name].tolist() for name in ("TIME", "dev", "sector", "nr_sector", "CPU", "TID"))
             steps += (
-                _Happening(at, kind, dev, sector, count, flag, cpu & 0xFFFFFFFF, tid)
+                _BlockEvent(at, kind, dev, sector, count, flag, cpu & 0xFFFFFFFF, tid)
                 for at, dev, sector, count, cpu, tid, flag in zip(*columns, flags, strict=True)
             )
     return sorted(steps, key=lambda step: (step.at, step.kind))
@@ -161,9 +161,9 @@ def _steps(trace: Trace, devices: Collection[int], *events: str) -> list[_Happen
 def _requests(trace: Trace, devices: Collection[int]) -> tuple[list[Request], int]:
     """Follow each request from its issue to its end, by its first sector. Return those, and how many have no end: one
     like them was issued again, or the trace went on for long after."""
-    bios = _Bios(_steps(trace, devices, "block:block_bio_queue"))
-    steps = _steps(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
-    waiting: dict[tuple[int, int, bool], _Happening] = {}
+    bios = _Bios(_list_events(trace, devices, "block:block_bio_queue"))
+    steps = _list_events(trace, devices, "block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete")
+    waiting: dict[tuple[int, int, bool], _BlockEvent] = {}
     requests, endless = list[Request](), 0
     for step in steps:
         began = waiting.pop(step.key, None)
@@ -180,12 +180,12 @@ def _requests(trace: Trace, devices: Collection[int]) -> tuple[list[Request], in
 class _Bios:
     """Who queued what, to be found by its sectors."""
 
-    def __init__(self, steps: list[_Happening]) -> None:
+    def __init__(self, steps: list[_BlockEvent]) -> None:
         self._flushes = [step for step in steps if "F" in step.flags]
         self._at = by_key((step.sector, step) for step in steps)
         self._sectors = sorted(self._at)
 
-    def of(self, request: _Happening) -> tuple[int, int]:
+    def of(self, request: _BlockEvent) -> tuple[int, int]:
         """Return when the last bio of a request was queued, and by which thread; of one without, when it was issued.
 
         A flush without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed
@@ -201,9 +201,9 @@ class _Bios:
         return last.at, last.tid
 
 
-def _bios(trace: Trace, devices: Collection[int]) -> Iterator[Request]:
-    waiting: dict[tuple[int, int], _Happening] = {}
-    for step in _steps(trace, devices, "block:block_bio_queue", "block:block_bio_complete"):
+def _bio_requests(trace: Trace, devices: Collection[int]) -> Iterator[Request]:
+    waiting: dict[tuple[int, int], _BlockEvent] = {}
+    for step in _list_events(trace, devices, "block:block_bio_queue", "block:block_bio_complete"):
         if step.kind == 0:
             waiting[step.dev, step.sector] = step
         elif began := waiting.pop((step.dev, step.sector), None):

@@ -64,11 +64,11 @@ class Processors:
         item of a work queue, came to when its wait ended."""
         ran: Counter[str] = Counter()
         for (begin, end), count in Counter(waits).items():  # operations of a batch wait together
-            for name, ns in self._between(begin, end):
+            for name, ns in self._split_wait(begin, end):
                 ran[name] += ns * count
         return ran
 
-    def _between(self, begin: int, end: int) -> Iterator[tuple[str, int]]:
+    def _split_wait(self, begin: int, end: int) -> Iterator[tuple[str, int]]:
         cpu = self._came.get(end)
         if cpu is None:
             yield UNKNOWN, end - begin

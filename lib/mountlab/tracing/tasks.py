@@ -95,7 +95,7 @@ class Tasks:
     def thread(self, tid: int) -> Thread:
         """Return the states of a thread; of one that is in no event an empty one."""
         if tid not in self._threads:
-            spans = tuple(self._spans(tid))
+            spans = tuple(self._list_spans(tid))
             self._threads[tid] = Thread(spans, tuple(span.begin for span in spans))
         return self._threads[tid]
 
@@ -132,11 +132,11 @@ class Tasks:
             if low < end and begin < high:
                 yield max(begin, low), min(end, high)
 
-    def _spans(self, tid: int) -> Iterator[Span]:
+    def _list_spans(self, tid: int) -> Iterator[Span]:
         first, last = self._trace.span_ns
         state: State = "unknown"
         since, stack = first, -1
-        for at, kind, row in self._events(tid):
+        for at, kind, row in self._list_events(tid):
             if kind == "waking":
                 if state == "asleep":
                     assert self._wakings is not None
@@ -156,7 +156,7 @@ class Tasks:
         if last > since and state != "unknown":
             yield Span(since, last, state, stack)
 
-    def _events(self, tid: int) -> list[tuple[int, str, int]]:
+    def _list_events(self, tid: int) -> list[tuple[int, str, int]]:
         """Return when a thread left a processor, was woken, or came to one, in order."""
         events: list[tuple[int, str, int]] = []
         for kind, rows, table in (

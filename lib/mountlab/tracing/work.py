@@ -42,26 +42,26 @@ def work_of(
     devices: Collection[int],
 ) -> Iterator[WorkRow]:
     """Yield the ratios of work of a trial; those without a denominator are left out."""
-    seen = _spans(operations, trace.pauses)
-    finished = _inside(np.array([request.done for request in requests.all], np.int64), seen)
+    seen = _find_windows(operations, trace.pauses)
+    finished = _are_inside(np.array([request.done for request in requests.all], np.int64), seen)
     done = [request for request, counts in zip(requests.all, finished.tolist(), strict=True) if counts]
     moving = [operation for operation in operations if operation.name in ("read", "write")]
     if len(moving) < FEW * len(operations):
         moving = operations
     threads = {operation.tid for operation in operations}
     syncs = [operation for operation in operations if operation.name == "sync"]
-    merged = int(_inside(requests.merged, seen).sum())
+    merged = int(_are_inside(requests.merged, seen).sum())
     if requests.is_device_known:
-        yield from _of_device(done, moving, operations, merged)
-        yield from _of_syncs(trace, done, len(syncs), seen, devices)
-    yield from _of_threads(tasks, threads, len(moving), seen)
-    who = Counter(_who(request, processes, names, threads) for request in done)
+        yield from _device_ratios(done, moving, operations, merged)
+        yield from _sync_ratios(trace, done, len(syncs), seen, devices)
+    yield from _thread_ratios(tasks, threads, len(moving), seen)
+    who = Counter(_classify(request, processes, names, threads) for request in done)
     for label in ("tool", "journal", "writeback", "other"):
         if done:
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
 
 
-def _spans(operations: Sequence[Operation], pauses: Stretches) -> Stretches:
+def _find_windows(operations: Sequence[Operation], pauses: Stretches) -> Stretches:
     """Return from when to when operations were seen, between one pause and the next. What a window begins or ends with
     belongs to operations that reach beyond it, which are not counted."""
     spans, ends = dict[int, tuple[int, int]](), [end for _, end in pauses]
@@ -72,13 +72,15 @@ def _spans(operations: Sequence[Operation], pauses: Stretches) -> Stretches:
     return sorted(spans.values())
 
 
-def _inside(times: Columns, seen: Stretches) -> Columns:
+def _are_inside(times: Columns, seen: Stretches) -> Columns:
     """Return which of these times lie in one of the stretches."""
     edges = np.array([edge for low, high in seen for edge in (low, high + 1)], np.int64)
     return np.asarray(np.searchsorted(edges, times, side="right") % 2 == 1)
 
 
-def _of_device(done: list[Request], moving: list[Operation], all_: list[Operation], merged: int) -> Iterator[WorkRow]:
+def _device_ratios(
+    done: list[Request], moving: list[Operation], all_: list[Operation], merged: int
+) -> Iterator[WorkRow]:
     moved = [request for request in done if request.bytes]
     yield WorkRow("", "device_ios_per_op", "", len(moved) / len(moving), "1")
     yield WorkRow("", "device_bytes_per_op", "", sum(request.bytes for request in moved) / len(moving), "B")
@@ -90,7 +92,7 @@ def _of_device(done: list[Request], moving: list[Operation], all_: list[Operatio
         yield WorkRow("", "merges_per_io", "", merged / len(moved), "1")
 
 
-def _of_syncs(
+def _sync_ratios(
     trace: Trace, done: list[Request], syncs: int, seen: Stretches, devices: Collection[int]
 ) -> Iterator[WorkRow]:
     if not syncs:
@@ -102,25 +104,25 @@ def _of_syncs(
     yield WorkRow("sync", "fua_per_sync", "", sum(request.is_fua for request in done) / syncs, "1")
     rows = trace.rows("jbd2:jbd2_end_commit")
     if rows is not None:
-        commits = rows[np.isin(rows["dev"], list(devices)) & _inside(rows["TIME"].astype(np.int64), seen)]
+        commits = rows[np.isin(rows["dev"], list(devices)) & _are_inside(rows["TIME"].astype(np.int64), seen)]
         if len(commits):
             yield WorkRow("sync", "commits_per_sync", "", len(commits) / syncs, "1")
 
 
-def _of_threads(tasks: Tasks, threads: Collection[int], count: int, seen: Stretches) -> Iterator[WorkRow]:
+def _thread_ratios(tasks: Tasks, threads: Collection[int], count: int, seen: Stretches) -> Iterator[WorkRow]:
     switches = sum(tasks.left(tid, *stretch) for tid in threads for stretch in seen)
-    running = sum(_running(tasks, tid, *stretch) for tid in threads for stretch in seen)
+    running = sum(_running_ns(tasks, tid, *stretch) for tid in threads for stretch in seen)
     yield WorkRow("", "context_switches_per_op", "", switches / count, "1")
     yield WorkRow("", "processor_s_per_op", "", running / count / NS_PER_S, "s")
 
 
-def _running(tasks: Tasks, tid: int, begin: int, end: int) -> int:
+def _running_ns(tasks: Tasks, tid: int, begin: int, end: int) -> int:
     """Return for how long a thread of operations was on a processor: all the time where it never came or left."""
     spans = list(tasks.thread(tid).between(begin, end))
     return sum(span.end - span.begin for span in spans if span.state == "running") if spans else end - begin
 
 
-def _who(request: Request, processes: Collection[int], names: Mapping[int, str], threads: Collection[int]) -> str:
+def _classify(request: Request, processes: Collection[int], names: Mapping[int, str], threads: Collection[int]) -> str:
     """Return for whom a request was queued. A write by a thread of the kernel that is metadata with a flush or FUA is
     the log's; other writes by such threads are writeback."""
     name = names.get(request.tid, "")
