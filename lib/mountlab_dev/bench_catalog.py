@@ -29,8 +29,8 @@ from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.units import GIB, KIB
 from mountlab.results import derived, records, stamp, store, tables
 from mountlab.results.histories import Wanted, load_years
-from mountlab.results.info import SCHEMA
 from mountlab.results.journal import read_as_it_is
+from mountlab.results.run_file import SCHEMA
 from mountlab.sweep.sweep_file import Resolved, resolve
 
 _FIRST = datetime(2021, 1, 4, 2, 0, tzinfo=UTC)

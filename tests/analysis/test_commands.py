@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from facts import known
 from mountlab.analysis.commands import cell_commands, general, general_mountinfo, line, used
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.core.run_info import RunInfo
 from mountlab.core.seeds import derived
 from mountlab.filesystems.making import BlockDevice, RanCommand, Setup
 from mountlab.tools.fio_seeds import layout_of
 from synthetic_run import SyntheticRun, synthetic_run
 
 RUN = synthetic_run()
-INFO = {"run_id": "R", "facts": {"mount_root": "/var/m", "output_root": "/dev/shm/o"}}
+INFO = RunInfo(run_id="R", facts=known(mount_root="/var/m", output_root="/dev/shm/o"))
 UUID = "6d6f756e-746c-6162-0bc0-c7a0692ff00f"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compared_runs import run
+from facts import known
 from mountlab.analysis.cells import by_block, counted
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.core.errors import PlanError
@@ -31,8 +32,8 @@ def on(
     """A synthetic run on a box that is `factor` times as fast, and on which each ratio is `ratio` times the usual."""
     made = run(box, factor=factor, blocks=blocks, hostile=hostile)
     rng = np.random.default_rng(sum(box.encode()))
-    facts = {**made.info["facts"], "hostname": box, **facts}
-    made.info = {**made.info, "run_id": f"run-{box}", "box": {"name": box}, "facts": facts}
+    there = known(made.info.facts, **{"hostname": box, **facts})
+    made.info = replace(made.info, run_id=f"run-{box}", box={"name": box}, facts=there)
     made.comparisons = [
         replace(each, ratio=each.ratio * ratio * float(np.exp(rng.normal(0, 0.01)))) for each in made.comparisons
     ]

@@ -200,7 +200,7 @@ def test_what_cannot_be_compared_is_refused(names: str, said: str) -> None:
 
 @pytest.mark.slow
 def test_what_differs_is_told_for_every_run(many: RunComparison) -> None:
-    kernel = many.runs[0].info["facts"]["kernel"]
+    kernel = many.runs[0].info.facts.kernel.release
     (found,) = [each for each in many.differences if each.known]
     assert (found.area, found.what, found.values) == ("system", "kernel", (kernel, kernel, "6.19", "6.19"))
     assert f"{kernel} in A and B, 6.19 in C and D" in words.comparison_text(many)

@@ -20,7 +20,7 @@ from synthetic_run import SyntheticRun, synthetic_run
 
 def run(name: str, **options: object) -> SyntheticRun:
     made = synthetic_run(**options)  # type: ignore[arg-type]
-    made.info = {**made.info, "run_id": name, "box": {"name": f"box-{name}"}}
+    made.info = replace(made.info, run_id=name, box={"name": f"box-{name}"})
     return made
 
 
@@ -96,7 +96,7 @@ def hostile(names: str, **options: Any) -> RunComparison:
         made = with_noise(
             name, hostile=HOSTILE, factor=1.5 if name == "b" else 1, kernel=HOSTILE if name == "b" else "6"
         )
-        runs.append(replace(made, info={**made.info, "box": {"name": f"{HOSTILE}{name}"}}))
+        runs.append(replace(made, info=replace(made.info, box={"name": f"{HOSTILE}{name}"})))
     more = {"missing": {HOSTILE: HOSTILE}} if options else {}
     return compare_runs(runs, **options, **more)
 
@@ -122,7 +122,7 @@ def test_the_page_has_all_its_parts_and_hostile_text_stays_text(names: str, opti
 def test_as_data_nothing_is_infinite_or_nan(names: str, options: dict[str, Any], blocks: int) -> None:
     """Also of one block, which gives no interval."""
     runs = [
-        replace(made, info={**made.info, "box": {"name": made.info["run_id"]}})
+        replace(made, info=replace(made.info, box={"name": made.info.run_id}))
         for made in (with_noise(name, blocks=blocks) for name in names.partition(" ")[0])
     ]
     found = compare_runs(runs, **options)

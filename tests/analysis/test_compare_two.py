@@ -13,6 +13,7 @@ from compared_runs import run
 from mountlab.analysis.compare.differences import Difference
 from mountlab.analysis.compare.run_spread import RunsDiffer
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
@@ -184,7 +185,7 @@ def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
 def test_nothing_differs_but_seed_run_and_time() -> None:
     b = run("b", memory_available_bytes=1, boot_id="other", mount_root_free_bytes=5)
     b.sweep = replace(b.sweep, design=replace(b.sweep.design, seed=99, trial_timeout_s=5.0))
-    b.info |= {"created_at": "2027-01-01T00:00:00+00:00"}
+    b.info = replace(b.info, created_at="2027-01-01T00:00:00+00:00")
     found = compare_runs((run("a"), b))
     assert found.differences == ()
     assert [each.code for each in found.caveats] == ["sides-alike", "runs-not-paired"]
@@ -210,7 +211,7 @@ def test_nothing_differs_but_seed_run_and_time() -> None:
 @pytest.mark.slow
 def test_a_fact_that_differs_is_listed_in_its_area(facts: dict[str, Any], area: str, what: str) -> None:
     a = run("a", block_devices=[{"name": "vda", "type": "disk", "size_bytes": 2**38, "model": "slow"}])
-    b = run("b", **{"block_devices": a.info["facts"]["block_devices"], **facts})
+    b = run("b", **{"block_devices": a.info.facts.as_record()["block_devices"], **facts})
     found = compare_runs((a, b))
     assert areas(found) == {area: [what]}
     assert found.differences[0].known
@@ -353,7 +354,7 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
 @pytest.mark.parametrize("status", ["interrupted", "running"])
 def test_a_run_that_is_not_complete_is_told(status: str) -> None:
     b = run("b")
-    b.info["status"] = status
+    b.info = replace(b.info, status=status)
     caveat = next(each for each in compare_runs((run("a"), b)).caveats if each.code == "unfinished")
     assert caveat.message.startswith(f"B is {status}: ")
 
@@ -362,7 +363,7 @@ def test_a_run_that_is_not_complete_is_told(status: str) -> None:
 def test_an_imported_run_is_told() -> None:
     a = run("a")
     a.sweep = replace(a.sweep, imported=True)
-    a.info["facts"] = {}
+    a.info = replace(a.info, facts=BoxFacts())
     found = compare_runs((a, run("b")))
     caveat = next(each for each in found.caveats if each.code == "imported")
     assert caveat.message.startswith("A was imported: ")

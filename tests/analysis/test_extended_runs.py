@@ -14,6 +14,7 @@ from mountlab.analysis.compare.figures import rule_of
 from mountlab.analysis.same_cells import aligned_to
 from mountlab.checks.ran import extended_run
 from mountlab.core.model import Extensions, Measurement, Sweep, Trial
+from mountlab.core.run_info import Extension
 from mountlab.report import sections
 from mountlab.report.terminal import answer_text
 from mountlab.stats import compare, estimate
@@ -153,10 +154,10 @@ def test_the_report_says_when_with_which_blocks_and_for_how_many_looks() -> None
     assert said.count("Corrected for 2 looks.") == 1
     assert "(Corrected for 2 looks.)" in answer_text(run.sweep, run.comparisons, ())
     assert "Corrected for" not in repr(sections.answer(synthetic_run()))
-    run.info |= {
-        "created_at": "2026-11-20T10:00:00+00:00", "finished_at": "2026-11-23T10:01:00+00:00",
-        "extensions": [{"at": "2026-11-23T10:00:00+00:00", "finished_at": "2026-11-20T10:01:00+00:00"}],
-    }  # fmt: skip
+    begun, ended = ("2026-11-20T10:00:00+00:00", "2026-11-20T10:01:00+00:00")
+    later, end = ("2026-11-23T10:00:00+00:00", "2026-11-23T10:01:00+00:00")
+    extension = Extension(at=later, finished_at=ended, programs={}, parameters={}, only_new=False)
+    run.info = replace(run.info, created_at=begun, finished_at=end, extensions=[extension])
     assert "took 2 min" in repr(sections.question(run)), "not three days"
 
 

@@ -15,6 +15,7 @@ from mountlab.analysis.cells import MEASUREMENT_COLUMNS
 from mountlab.analysis.forecast import RATIOS, Forecast, Prediction, forecast
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Sweep, Until
+from mountlab.core.run_info import RunInfo
 from mountlab.report.views.forecast import (
     blocks,
     curves,
@@ -44,9 +45,7 @@ class Pilot:
     sweep: Sweep
     trials: pd.DataFrame
     measurements: pd.DataFrame
-    info: dict[str, Any] = field(
-        default_factory=lambda: {"run_id": "p1", "facts": {"hostname": "bench-1", "kernel": "6.1"}}
-    )
+    info: RunInfo = field(default_factory=lambda: RunInfo(run_id="p1", facts=known(hostname="bench-1", kernel="6.1")))
 
 
 def planned(until: dict[str, Any] | None = None, **changes: Any) -> Sweep:
@@ -380,7 +379,7 @@ def test_the_workload_that_needs_most_comes_first_in_the_sentences() -> None:
 
 def test_the_table_escapes_what_it_shows() -> None:
     pilot = run(planned())
-    pilot.info["run_id"] = "<script>"
+    pilot.info = replace(pilot.info, run_id="<script>")
     assert "<script>" not in forecast_table(forecast(planned(), pilot), planned())
 
 

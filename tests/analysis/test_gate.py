@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+from facts import known
 from junitparser import Error, Failure, JUnitXml, Skipped
 from mountlab import __main__
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, below
@@ -61,7 +62,7 @@ def run(name: str, *, factor: float = 1.0, noise: float = 0.01, blocks: int = 6,
     rng = np.random.default_rng(sum(name.encode()))
     means = made.measurements.groupby(["cell", "metric"])["value"].transform("mean")
     made.measurements = made.measurements.assign(value=means * factor * np.exp(rng.normal(0, noise, len(means))))
-    made.info = {**made.info, "run_id": name}
+    made.info = replace(made.info, run_id=name)
     return made
 
 
@@ -367,7 +368,7 @@ def test_hostile_names_make_no_table_tag_or_link() -> None:
 
 def test_the_text_says_in_what_the_two_sides_differ() -> None:
     after = run("after")
-    after.info = {**after.info, "facts": {**after.info["facts"], "kernel": "6.19", "cpus": 64}}
+    after.info = replace(after.info, facts=known(after.info.facts, kernel="6.19", cpus=64))
     gate = judge([after], [run("before")], margin=0.05)
     assert "The two sides differ in system and machine." in gate_text(gate)
     assert gate_json(gate)["differs"] == ["system", "machine"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from facts import known
 from mountlab.analysis.inside import Inside, median_trials, points_of, why_no_counters
 from mountlab.core.model import Workload
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import DeviceOverTime, OverTime
 from mountlab.plots import INSIDE
 from mountlab.tools.fio_series import Series, SeriesPoint
@@ -82,10 +84,10 @@ def test_iops_are_from_the_bandwidth_where_all_ios_are_of_one_size() -> None:
 
 
 def test_why_there_are_no_counters_over_time() -> None:
-    facts = {"sampling_shell": "bash"}
+    able = RunInfo(run_id="r", facts=known(sampling_shell="bash"))
     off = replace(RUN.sweep, design=replace(RUN.sweep.design, sample_every_s=0.0))
-    assert why_no_counters({"facts": facts}, RUN.sweep) == ""
-    assert "earlier version" in why_no_counters({"facts": {}}, RUN.sweep)
-    assert "no shell" in why_no_counters({"facts": {"sampling_shell": None}}, RUN.sweep)
-    assert "sample_every: false" in why_no_counters({"facts": facts}, off)
-    assert "made elsewhere" in why_no_counters({"facts": facts}, replace(RUN.sweep, imported=True))
+    assert why_no_counters(able, RUN.sweep) == ""
+    assert "earlier version" in why_no_counters(RunInfo(run_id="r"), RUN.sweep)
+    assert "no shell" in why_no_counters(RunInfo(run_id="r", facts=known(sampling_shell=None)), RUN.sweep)
+    assert "sample_every: false" in why_no_counters(able, off)
+    assert "made elsewhere" in why_no_counters(able, replace(RUN.sweep, imported=True))

@@ -15,6 +15,7 @@ from mountlab.analysis.published import Beside, agreement, beside
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Agreement, Claim, PublishedFigure, Verdict
 from mountlab.core.model import Design, Filesystem, Sweep, Until, Workload
+from mountlab.core.run_info import RunInfo
 from mountlab.results import paths
 from mountlab.stats.sequential import nominal_level, true_p
 from mountlab.sweep.published_file import parse_published
@@ -141,7 +142,12 @@ def run_of(levels: dict[str, float], published: list[PublishedFigure], *, blocks
         for cell in sweep.cells
     ]
     return SimpleNamespace(
-        sweep=sweep, measurements=pd.DataFrame(rows), comparisons=[], published=published, info={}, censored={}
+        sweep=sweep,
+        measurements=pd.DataFrame(rows),
+        comparisons=[],
+        published=published,
+        info=RunInfo(run_id=""),
+        censored={},
     )
 
 

@@ -361,7 +361,7 @@ def test_a_timeout_may_be_excluded_with_a_reason_and_a_failure_need_not(results_
 
 def two_runs(results: Path) -> tuple[Run, Run]:
     whole, late = load_run(a_run(results / "a")), load_run(a_run(results / "b", COLD))
-    return replace(whole, info={**whole.info, "run_id": "r0"}), late
+    return replace(whole, info=replace(whole.info, run_id="r0")), late
 
 
 @pytest.mark.slow
@@ -447,7 +447,7 @@ def test_a_pivot_has_medians_beside_how_many_trials_they_lack(results_dir: Path)
 @pytest.mark.slow
 def test_over_boxes_such_a_cell_has_no_figure_and_its_ratio_is_said_to_be_a_median(results_dir: Path) -> None:
     whole, late = two_runs(results_dir)
-    boxes = [replace(run, info={**run.info, "box": {"name": name}}) for run, name in ((whole, "x"), (late, "y"))]
+    boxes = [replace(run, info=replace(run.info, box={"name": name})) for run, name in ((whole, "x"), (late, "y"))]
     found = compare_runs(boxes, factor="box")
     (cell,) = [each for each in found.cells if each.cell.id == COLD[0] and each.metric == "read_bandwidth"]
     assert [each is None for each in cell.estimates] == [False, True]

@@ -226,8 +226,8 @@ def resumed_from(notebook: OpenNotebook, run_path: Path) -> list[Trial]:
 def test_resume_completes_it(notebook: OpenNotebook, run_path: Path, resumed_from: list[Trial]) -> None:
     journal = read_journal(run_path)
     assert notebook.errors() == []
-    assert read_info(run_path)["status"] == "complete"
-    assert [trial.trial_id for trial in journal] == read_info(run_path)["order"]
+    assert read_info(run_path).status == "complete"
+    assert [trial.trial_id for trial in journal] == read_info(run_path).order
     assert journal[: len(resumed_from)] == resumed_from
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ import html5lib
 import numpy as np
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, violations, window
+from facts import known
 from mountlab.core import disk
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
@@ -44,7 +46,7 @@ def made_up(name: str, seed: int, **facts: str) -> SyntheticRun:
     rng = np.random.default_rng(seed)
     factors = np.exp(rng.normal(0.02 * seed, 0.03, len(run.measurements)))
     run.measurements = run.measurements.assign(value=run.measurements["value"] * factors)
-    run.info = {**run.info, "run_id": name, "facts": {**run.info["facts"], **facts}}
+    run.info = replace(run.info, run_id=name, facts=known(run.info.facts, **facts))
     return run
 
 

@@ -58,7 +58,7 @@ def test_compare_says_what_differs_and_writes_a_page(
     entry = json.loads((made.parent / "entry.json").read_text())
     assert (entry["kind"], entry["page"]) == ("comparison", "report.html")
     assert entry["verdict"] in page.words
-    assert entry["runs"] == [read_info(TOUR)["run_id"], "faster"]
+    assert entry["runs"] == [read_info(TOUR).run_id, "faster"]
     index = Page((tmp_path / "results" / "index.html").read_text())
     assert f"./{made.parent.name}/report.html" in index.values("href", "a")
     assert page.active() == {"script"}

@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 from mountlab import __main__
 from mountlab.__main__ import main
 from mountlab.core import disk
-from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import InputError, MountlabWarning
 from mountlab.core.text import Guarded, drawn_on, one_line, plain_cell, visible
 from mountlab.results import store, tables
+from mountlab.results.info import read_info
 from mountlab.runner import workflow
 from mountlab.runner.progress import Bar
 from mountlab.runner.trial_executor import as_trial
@@ -156,7 +156,7 @@ def test_the_texts_of_this_test_do_reach_the_terminal(results: Path, capsys: pyt
 def test_a_plan_with_an_earlier_run_is_plain_too(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = facts_of(json.loads((TOUR / "run.json").read_text()))  # other ones than those of the pilot, which it names
+    here = read_info(TOUR).facts  # other ones than those of the pilot, which it names
     session = SimpleNamespace(plan=None, facts=here)
 
     @contextmanager

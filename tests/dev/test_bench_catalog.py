@@ -18,8 +18,8 @@ def test_a_million_is_a_million() -> None:
 def test_run_directories_are_as_those_that_were_measured(tmp_path: Path) -> None:
     bench_catalog.write_years(tmp_path, Years(sweeps=1, boxes=1, runs=1, blocks=2))
     (run,) = tmp_path.iterdir()
-    assert info.read_info(run)["status"] == "complete"
-    assert [trial.trial_id for trial in journal.read_journal(run)] == info.read_info(run)["order"]
+    assert info.read_info(run).status == "complete"
+    assert [trial.trial_id for trial in journal.read_journal(run)] == info.read_info(run).order
     assert info.read_sweep(run).sweep.name == "nightly-00"
     built = catalog.build(tmp_path)
     assert (built.problems, built.from_raw) == ({}, ()), "the stamp holds"

@@ -59,9 +59,7 @@ def test_runs_are_listed_newest_first_with_what_they_say(results: Path) -> None:
 def test_the_newest_is_chosen_unless_another_is_named(results: Path) -> None:
     assert browse(results).chosen.path.name == "b"
     assert browse(results, chosen=results / "a").chosen.path.name == "a"
-    assert (
-        browse(results, chosen="results/tour").run.info["run_id"] == read_info(disk.ROOT / "results" / "tour")["run_id"]
-    )
+    assert browse(results, chosen="results/tour").run.info.run_id == read_info(disk.ROOT / "results" / "tour").run_id
 
 
 def test_where_there_is_no_run_the_next_step_is_told(results_dir: Path) -> None:

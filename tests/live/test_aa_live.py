@@ -48,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 def test_it_runs_to_its_end(run: Run) -> None:
-    assert run.info["status"] == "complete"
+    assert run.info.status == "complete"
     assert list(run.trials["status"].unique()) == ["ok"], run.trials[["cell", "reason"]]
 
 

@@ -81,7 +81,7 @@ def test_killed_and_stopped_it_goes_on_with_the_run_that_it_began(host: Control)
     assert done[: len(before)] == before, "what was measured before it was killed stands"
     assert {trial["status"] for trial in done} == {"ok"}
     (batch,) = place.results.glob("batch-b-*")
-    assert info.read_info(run)["batch"] == f"{batch.name}/01-x-local"
+    assert info.read_info(run).batch == f"{batch.name}/01-x-local"
     _check_page(batch, run, host.said())
 
 

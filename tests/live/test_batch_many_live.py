@@ -130,7 +130,7 @@ def _check_whole(place: Rack, box: str) -> None:
 
 def runs(place: Rack, box: str, blocks: int) -> list[list[dict[str, Any]]]:
     """The journals of the runs on a box that were to have so many blocks."""
-    found = [path for path in place.results.glob(f"2*-{box}-*") if len(info.read_info(path)["order"]) == 2 * blocks]
+    found = [path for path in place.results.glob(f"2*-{box}-*") if len(info.read_info(path).order) == 2 * blocks]
     return [[json.loads(line) for line in (path / "trials.jsonl").read_text().splitlines()] for path in found]
 
 

@@ -72,7 +72,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_nothing_of_it_is_left_on_the_box(by_hand: Run) -> None:
     assert leftovers() == []
-    assert by_hand.info["run_id"] not in Path("/proc/self/mountinfo").read_text()
+    assert by_hand.info.run_id not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_figures_have_the_form_of_a_sweeps(by_hand: Run, swept: Run) -> None:
@@ -148,7 +148,7 @@ def test_what_a_killed_notebook_left_is_removed_by_the_next_one(tmp_path: Path) 
     with mountlab.box("local", results=tmp_path):
         assert f" {mounted} " not in Path("/proc/self/mountinfo").read_text()
     killed = store.load_run(path)
-    assert (killed.info["status"], len(killed.trials)) == ("interrupted", 1)
+    assert (killed.info.status, len(killed.trials)) == ("interrupted", 1)
     assert leftovers() == []
 
 

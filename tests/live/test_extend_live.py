@@ -106,10 +106,10 @@ def test_an_extension_that_is_interrupted_is_resumed(run: Path) -> None:
     threading.Thread(target=stop, daemon=True).start()
     with pytest.raises(Interrupted, match="resume"):
         extend(run, repeats=12)
-    assert read_info(run)["status"] == "interrupted"
+    assert read_info(run).status == "interrupted"
     assert count + 3 <= len(read_journal(run)) < count + 20
     workflow.resume(run)
-    assert read_info(run)["status"] == "complete"
+    assert read_info(run).status == "complete"
     found = ran(run)
     assert len(found) == len(set(found)) == 2 * (1 + 3) + 2 * (1 + 9)
 

@@ -71,7 +71,7 @@ def test_only_what_the_sweep_has_is_measured_compared_and_reported(measured: Run
 def test_the_plan_shows_cells_and_prediction(measured: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "next.yml"
     file.write_text(
-        yaml.safe_dump({**measured.info["parameters"], "design": {"repeats": 10, "warmup": 1, "drop_caches": False}})
+        yaml.safe_dump({**measured.info.parameters, "design": {"repeats": 10, "warmup": 1, "drop_caches": False}})
     )
     assert __main__.main(["plan", str(file), "--pilot", str(measured.path)]) == 0
     text = capsys.readouterr().out

@@ -139,7 +139,7 @@ def test_every_workload_of_the_table_runs_and_is_read(tmp_path: Path) -> None:
         assert whole[name, "operation_latency"] > 0
     labels = run.measurements[run.measurements["workload"] == "fileserver"]["label"]
     assert {"create-file", "append", "stat-file"} <= set(labels)
-    assert "1.5" in run.info["facts"]["programs"]["filebench"]["version"]
+    assert "1.5" in run.info.facts.programs.version("filebench")
     assert workers(tmp_path) == []
 
 

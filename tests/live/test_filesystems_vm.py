@@ -125,7 +125,7 @@ def test_what_needs_another_kernel_is_skipped(run: store.Run, name: str) -> None
 @pytest.mark.parametrize("name", ["ext4-dax", "xfs-dax", "raw"])
 def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(run: store.Run, name: str) -> None:
     """A pmem device counts no bytes: without that the page cache would seem to have answered every read."""
-    if run.info["facts"]["emulated"]:
+    if run.info.facts.value("emulated"):
         assert [caveat.severity for caveat in run.caveats if caveat.code == "emulated"] == ["warning"]
     checked = {caveat.subject for caveat in run.caveats if caveat.code in ("cache-served", "not-flushed")}
     assert name not in {subject.partition("/")[0] for subject in checked}
@@ -141,4 +141,4 @@ def test_the_results_are_kept_outside_of_the_box(run: store.Run) -> None:
 @pytest.mark.long
 def test_the_report_says_that_figures_of_an_emulated_box_are_emulated(client_run: store.Run) -> None:
     page = write_report(client_run.path).read_text()
-    assert ("the box is emulated" in page) is client_run.info["facts"]["emulated"]
+    assert ("the box is emulated" in page) is client_run.info.facts.value("emulated")

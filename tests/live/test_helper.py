@@ -154,7 +154,7 @@ def test_a_sweep_with_the_helper_mounts_measures_and_leaves_nothing(helped: Help
     (path,) = (file.parent for file in (helped.user.home / "results").glob("*/run.json"))
     run = store.load_run(path)
     assert list(run.trials["status"]) == ["ok"] * len(filesystems), list(run.trials["reason"])
-    assert (run.info["facts"]["rights"], run.info["facts"]["user"]) == ("helper", helped.user.name)
+    assert (run.info.facts.rights.level, run.info.facts.rights.user) == ("helper", helped.user.name)
     assert {file.read_text() for file in path.glob("raw/*/cache")} == {"drop_caches\n"}
     (record,) = disks.records_of(disks.file_below(helped.device).stat().st_ino)
     assert "\nstate used\n" in record.read_text()

@@ -90,12 +90,12 @@ def test_a_full_disk_ends_the_run_cleans_the_box_and_resume_completes_it(
     assert "got:     No space left on device" in said
     assert f"next:    make room on the disk; then: make resume RUN={path}" in said
     assert nothing_is_left()
-    assert read_info(path)["status"] == "interrupted"
+    assert read_info(path).status == "interrupted"
     (small_disk / "filler").unlink()
     workflow.resume(path)
     info = read_info(path)
-    assert info["status"] == "complete"
-    assert [trial.trial_id for trial in journal.read_journal(path)] == info["order"]
+    assert info.status == "complete"
+    assert [trial.trial_id for trial in journal.read_journal(path)] == info.order
     assert [each.name for each in path.rglob(".*")] == [], "nothing half-written is left"
     assert nothing_is_left()
 
@@ -117,10 +117,10 @@ def test_a_results_directory_that_goes_away_and_comes_back(
     assert nothing_is_left()
     away.rename(results_dir)
     (path,) = results_dir.glob("2*")
-    assert read_info(path)["status"] == "interrupted"
+    assert read_info(path).status == "interrupted"
     assert len(journal.read_journal(path)) == 2
     workflow.resume(path)
-    assert [trial.trial_id for trial in journal.read_journal(path)] == read_info(path)["order"]
+    assert [trial.trial_id for trial in journal.read_journal(path)] == read_info(path).order
 
 
 @pytest.mark.requires_root
@@ -159,12 +159,12 @@ def test_a_run_whose_kernel_is_killed_is_gone_on_with(
     assert isinstance(problem, MountlabError)
     assert "Kernel died" in problem.got
     before = journal.read_journal(path)
-    assert read_info(path)["status"] == "interrupted"
+    assert read_info(path).status == "interrupted"
     assert 0 < len(before) < 60
     workflow.resume(path)
     after = journal.read_journal(path)
     assert after[: len(before)] == before, "what was measured stays as it was"
-    assert [trial.trial_id for trial in after] == read_info(path)["order"]
+    assert [trial.trial_id for trial in after] == read_info(path).order
     assert nothing_is_left()
 
 

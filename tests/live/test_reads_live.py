@@ -133,10 +133,10 @@ def test_inline_data_compression_and_the_journal_are_named(optional: Run) -> Non
 
 def test_the_pages_of_tmpfs_stand_beside_the_folios_of_ext4_with_the_facts(optional: Run) -> None:
     """No rate is asserted: only what the kernel of this machine says of both."""
-    huge = (optional.info["facts"].get("huge_pages") or {}).get("shmem_enabled")
+    huge = optional.info.facts.memory.huge_files
     if huge not in ("never", "advise"):
         pytest.skip(f"this kernel decides by itself (shmem_enabled: {huge})")
-    major, minor = map(int, optional.info["facts"]["kernel"].split("-")[0].split(".")[:2])
+    major, minor = map(int, optional.info.facts.kernel.release.split("-")[0].split(".")[:2])
     odd = "never" if (major, minor) >= (6, 16) else "always"
     notes = {each.subject: each.message for each in optional.caveats if each.code == "folios-differ"}
     assert f"(huge={odd}, shmem_enabled: {huge})" in notes[odd]

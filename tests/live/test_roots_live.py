@@ -109,7 +109,7 @@ def test_a_users_file_below_a_root_refuses_plan_run_and_resume_and_stays(
     shutil.rmtree(file.parent)
     capsys.readouterr()
     workflow.resume(path)
-    assert info.read_info(path)["status"] == "complete"
+    assert info.read_info(path).status == "complete"
     assert not root.exists()
 
 
@@ -134,7 +134,7 @@ def test_what_a_user_puts_there_while_a_run_goes_on_stays_and_the_run_is_complet
     with monkeypatch.context() as patch:
         after(2, patch, drop)
         path = workflow.run(lasting, box="local", results=results_dir)
-    assert info.read_info(path)["status"] == "complete"
+    assert info.read_info(path).status == "complete"
     assert set(store.load_run(path).trials["status"]) == {"ok"}
     assert {each.read_bytes() for each in put} == {PRECIOUS}
     printed = capsys.readouterr()
@@ -205,7 +205,7 @@ def test_below_a_link_every_trial_is_good(tmp_path: Path, results_dir: Path, mon
     (tmp_path / "params" / "boxes" / "local.yml").write_text(yaml.safe_dump(keys))
     path = workflow.run(given(tmpfs=TMPFS, d={"type": "dir"}), box="local", results=results_dir)
     assert set(store.load_run(path).trials["status"]) == {"ok"}
-    assert info.read_info(path)["facts"]["mount_root"] == f"{tmp_path}/real/m"
+    assert info.read_info(path).facts["mount_root"] == f"{tmp_path}/real/m"
     assert cleaned() == []
 
 

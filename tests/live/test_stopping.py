@@ -77,7 +77,7 @@ def stop(number: signal.Signals, sweep_file: Path, host: Control) -> Path:
     with open_box(paths.load_box("local")) as connection:
         assert leftovers.remove_leftovers(connection, dry_run=True) == []
     (path,) = host.scene.runs
-    assert read_info(path)["status"] == "interrupted"
+    assert read_info(path).status == "interrupted"
     return path
 
 
@@ -86,7 +86,7 @@ def test_an_end_by_sigterm_undoes_everything(sweep_file: Path, host: Control) ->
     path = stop(signal.SIGTERM, sweep_file, host)
     done = [each.trial_id for each in read_journal(path)]
     assert 0 < len(done) < 4
-    assert done == read_info(path)["order"][: len(done)]
+    assert done == read_info(path).order[: len(done)]
 
 
 def test_after_ctrl_c_everything_is_undone_and_resume_completes_the_same_run(

@@ -45,6 +45,6 @@ def test_a_sweep_with_sudo_mounts_measures_and_leaves_nothing() -> None:
         (path,) = (file.parent for file in (user.home / "results").glob("*/run.json"))
         run = store.load_run(path)
         assert list(run.trials["status"].unique()) == ["ok"]
-        assert run.info["facts"]["rights"] == "sudo"
-        assert run.info["facts"]["user"] == user.name
+        assert run.info.facts.rights.level == "sudo"
+        assert run.info.facts.rights.user == user.name
         assert done.stdout.endswith("nothing of ours is on the box\n")

@@ -55,7 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_every_trial_gives_figures(run: Run) -> None:
     assert list(run.trials["status"].unique()) == ["ok"], run.trials[["cell", "reason"]]
     assert len(run.trials) == CELLS * 3
-    assert run.info["status"] == "complete"
+    assert run.info.status == "complete"
 
 
 def test_nothing_of_ours_is_left_on_the_box(run: Run) -> None:

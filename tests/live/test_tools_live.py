@@ -218,9 +218,9 @@ def test_path_and_version_of_its_programs_are_known(run: Run, too_long: Run, too
     need(tool)
     run = too_long if tool.name == SLOW else run
     for each in tool.programs_for(of(run, tool)):
-        known = run.info["facts"]["programs"][each.name]
-        assert known["path"] == here.find(each)
-        assert any(digit in known["version"] for digit in "0123456789"), known["version"]
+        known = run.info.facts.programs.installed[each.name]
+        assert known.path == here.find(each)
+        assert any(digit in (known.version or "") for digit in "0123456789"), known.version
 
 
 def test_fs_mark_is_not_tried_where_it_would_see_no_space(run: Run) -> None:
@@ -377,7 +377,7 @@ def test_the_dd_of_busybox_is_measured_where_it_tells_the_time_and_refused_where
         return
     run = copied(tmp_path, conv="fsync", direction=["write", "read"])
     assert [*run.trials["reason"]] == ["", ""]
-    assert "BusyBox" in run.info["facts"]["programs"]["dd"]["version"]
+    assert "BusyBox" in run.info.facts.programs.version("dd")
     found = run.measurements[run.measurements["tool"] == "dd"].set_index(["metric", "label"])["value"]
     assert found["bytes", "write"] == found["bytes", "read"] == 8 * MIB
     assert found["read_bandwidth", ""] > 0

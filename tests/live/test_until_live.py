@@ -84,8 +84,8 @@ def test_what_is_steady_ends_after_min_blocks_and_what_is_not_goes_on_to_max(res
         ("one/steady", "precise", 3),
         ("one/restless", "max reached", 6),
     }
-    assert run.info["status"] == "complete"
-    assert {cell: stop["reason"] for cell, stop in run.info["stopped"].items()} == {
+    assert run.info.status == "complete"
+    assert {cell: stop["reason"] for cell, stop in run.info.stopped.items()} == {
         stop.cell: stop.reason for stop in run.stops
     }
     estimates = pd.read_csv(path / "estimates.csv")
@@ -148,16 +148,14 @@ def test_an_interrupted_run_goes_on_and_stops_where_it_would_have_stopped(result
     (path,) = (file.parent for file in results.glob("*/run.json"))
     assert leftovers() == []
     info = read_info(path)
-    assert info["status"] == "interrupted"
-    assert info["stopped"]["one/steady"]["reason"] == "precise"
-    assert info["stopped"]["one/restless"]["reason"] == "not finished"
+    assert info.status == "interrupted"
+    assert info.stopped["one/steady"]["reason"] == "precise"
+    assert info.stopped["one/restless"]["reason"] == "not finished"
     workflow.resume(path)
     run = store.load_run(path)
-    assert run.info["status"] == "complete"
+    assert run.info.status == "complete"
     assert run.trials.groupby("cell")["block"].max().to_dict() == {"one/steady": 3, "one/restless": 6}
-    assert list(run.trials["trial_id"]) == [
-        trial for trial in run.info["order"] if trial in set(run.trials["trial_id"])
-    ]
+    assert list(run.trials["trial_id"]) == [trial for trial in run.info.order if trial in set(run.trials["trial_id"])]
     assert not run.trials["trial_id"].duplicated().any()
     assert leftovers() == []
 

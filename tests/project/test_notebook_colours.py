@@ -75,7 +75,7 @@ def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
     return replace(
         run,
         sweep=replace(run.sweep, filesystems=kept),
-        info={**run.info, "run_id": run_id},
+        info=replace(run.info, run_id=run_id),
         **{what: frame[frame["filesystem"] != name] for what, frame in frames.items()},
     )
 
@@ -85,7 +85,7 @@ def without(run: SyntheticRun, name: str, run_id: str) -> SyntheticRun:
 )
 def test_runs_beside_each_other_keep_their_colours_where_one_has_left_some_out(left_out: str, tmp_path: Path) -> None:
     runs = {"one": synthetic_run(), "two": without(synthetic_run(), left_out, "two")}
-    runs["three"] = replace(runs["one"], info={**runs["one"].info, "run_id": "three"})
+    runs["three"] = replace(runs["one"], info=replace(runs["one"].info, run_id="three"))
     for names in (["one", "two"], ["one", "two", "three"]):
         page = page_of(COMPARISON, {"runs": names}, runs, tmp_path)
         assert drawings(page)

@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from facts import known
 from hypothesis import given
 from hypothesis import strategies as st
+from mountlab.core.run_info import RunInfo
 from mountlab.publish.identities.known import Identity, control_identities, run_identities
 from mountlab.publish.identities.names import distinctive, neutral
 from mountlab.publish.identities.pseudonyms import Pseudonyms
@@ -37,7 +39,8 @@ MOUNTS = """\
 31 29 0:41 / /mnt/Acme\\040Ltd rw - cifs //filer9/books rw,username=eve,domain=ACMECORP,addr=10.20.30.42
 32 29 0:42 / /var/lib/data rw - overlay overlay rw
 """  # noqa: E501
-RUN = Pseudonyms(run_identities(INFO, [MOUNTS]), {INFO["run_id"]: "payroll"})
+OF_RUN = RunInfo(**{**INFO, "facts": known(**INFO["facts"])})
+RUN = Pseudonyms(run_identities(OF_RUN, [MOUNTS]), {INFO["run_id"]: "payroll"})
 NOBODY = Pseudonyms([])
 HOME = "/home"
 
@@ -70,7 +73,7 @@ HOME = "/home"
     ],
 )
 def test_what_a_run_knows_of_its_box_is_replaced(text: str, expected: str) -> None:
-    names = Pseudonyms(run_identities(INFO, [MOUNTS]))
+    names = Pseudonyms(run_identities(RunInfo(**{**INFO, "facts": known(**INFO["facts"])}), [MOUNTS]))
     assert names.text(text) == expected
 
 
@@ -360,7 +363,7 @@ LVM = "33 1 254:0 / / rw - ext4 /dev/mapper/nova--bench--vg-root rw\n34 33 0:9 /
 
 def test_names_of_volumes_and_pools_are_replaced_wherever_they_stand() -> None:
     root = {"mount_root_fstype": "zfs", "mount_root_source": "otherpool/secret"}
-    names = Pseudonyms(run_identities({"box": {"host": "nova-bench"}, "facts": root}, [LVM]))
+    names = Pseudonyms(run_identities(RunInfo(run_id="", box={"host": "nova-bench"}, facts=known(**root)), [LVM]))
     assert names.text("/dev/mapper/nova--bench--vg-root nova--bench--vg-root") == "/dev/mapper/device-5 device-5"
     assert names.text("/dev/nova-bench-vg/root") == "/dev/place-2/root"
     assert names.text("/dev/mapper/nova--bench--vg-swap") == "/dev/mapper/device-6"
@@ -369,7 +372,9 @@ def test_names_of_volumes_and_pools_are_replaced_wherever_they_stand() -> None:
 
 
 def test_the_owner_of_the_mount_root_is_known_from_then_on() -> None:
-    names = Pseudonyms(run_identities({}, ["==> root <==\n755 1000 1001 trent acmedevs\n==> device <==\n"]))
+    names = Pseudonyms(
+        run_identities(RunInfo(run_id=""), ["==> root <==\n755 1000 1001 trent acmedevs\n==> device <==\n"])
+    )
     assert names.text("by trent of acmedevs, trends") == "by user-1 of user-2, trends"
 
 
@@ -421,11 +426,9 @@ def test_a_run_that_was_made_from_a_published_sweep_keeps_its_placeholders_and_n
 
 def test_clients_and_the_addresses_between_them_are_known_too() -> None:
     client = {"hostname": "orion3.acme.example", "user": "bob", "mount_root": "/srv/acme/bench"}
-    info = {
-        "facts": {**INFO["facts"], "clients": {"ledger-a": client}, "peers": {"nfs": ["10.20.30.77"]}},
-        "parameters": {"filesystems": {"nfs": {"type": "nfs", "server": "10.20.30.70"}}},
-    }
-    names = Pseudonyms(run_identities(info, []))
+    facts = {**INFO["facts"], "clients": {"ledger-a": client}, "peers": {"nfs": ["10.20.30.77"]}}
+    parameters = {"filesystems": {"nfs": {"type": "nfs", "server": "10.20.30.70"}}}
+    names = Pseudonyms(run_identities(RunInfo(run_id="", facts=known(**facts), parameters=parameters), []))
     told = names.text("client ledger-a of uid=1000(bob) on orion3 (10.20.30.77) mounts 10.20.30.70:/srv/acme/bench/x")
     for secret in ("ledger-a", "bob", "orion3", "10.20.30.7", "acme"):
         assert secret not in told

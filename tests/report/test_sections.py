@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from facts import known
 from mountlab.analysis.cells import comparisons, estimate_frame
 from mountlab.analysis.inside import Inside
 from mountlab.core import names, numbers
@@ -133,7 +134,7 @@ def test_the_question_with_where_when_and_how_often() -> None:
 
 def test_a_run_that_was_stopped_says_so() -> None:
     design = replace(RUN.sweep.design, repeats=8)
-    stopped = changed(info={**RUN.info, "status": "interrupted"}, sweep=replace(RUN.sweep, design=design))
+    stopped = changed(info=replace(RUN.info, status="interrupted"), sweep=replace(RUN.sweep, design=design))
     text = repr(sections.question(stopped))
     assert "n = 5 of 8 blocks" in text
     assert "This run is interrupted: what follows is from the trials so far." in text
@@ -276,7 +277,7 @@ def test_the_box_is_described() -> None:
 
 
 def boxed(**facts: Any) -> str:
-    return repr(sections.box(replace(RUN, info={**RUN.info, "facts": facts})))
+    return repr(sections.box(replace(RUN, info=replace(RUN.info, facts=known(**facts)))))
 
 
 def test_facts_stand_in_groups_and_what_says_nothing_is_left_out() -> None:
@@ -328,7 +329,7 @@ def test_parameters_are_the_yaml_that_was_resolved() -> None:
         .replace("&gt;", ">")
         .replace("&#39;", "'")
     )
-    assert yaml.safe_load(inner) == run.info["parameters"]
+    assert yaml.safe_load(inner) == run.info.parameters
 
 
 def test_the_command_that_runs_it_again() -> None:
@@ -574,7 +575,7 @@ def test_of_many_workloads_the_first_are_drawn_and_the_page_stays_small() -> Non
     [({}, "earlier version of Mountlab"), ({"sampling_shell": None}, "no shell that can wait for a part of a second")],
 )
 def test_a_run_without_counters_over_time_says_why(facts: dict[str, Any], says: str) -> None:
-    bare = changed(logged(), info={**RUN.info, "facts": facts})
+    bare = changed(logged(), info=replace(RUN.info, facts=known(**facts)))
     assert says in repr(sections.inside_trials(bare)), "beside what fio logged"
     assert says in repr(sections.inside_trials(replace(bare, series={}))), "in its place"
 
@@ -600,7 +601,7 @@ def with_counters(run: SyntheticRun) -> SyntheticRun:
     good = run.trials[(run.trials.status == "ok") & ~run.trials.warmup]
     logs = {trial: run.series.get(trial, []) for trial in good.trial_id}
     logs = {trial: [each for each in own if each.metric.startswith("read")] for trial, own in logs.items()}
-    info = {**run.info, "facts": {**run.info["facts"], "sampling_shell": "bash"}}
+    info = replace(run.info, facts=known(run.info.facts, sampling_shell="bash"))
     return replace(run, info=info, insides={trial: Inside(own, box) for trial, own in logs.items()})
 
 

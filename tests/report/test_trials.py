@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import html5lib
 import pandas as pd
 import pytest
+from facts import known
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.core import numbers
 from mountlab.filesystems.counters import Around
@@ -181,10 +182,10 @@ def test_what_differs_from_mount_to_mount_is_told_with_how_many() -> None:
 
 
 def test_a_run_of_an_earlier_version_says_what_was_not_recorded() -> None:
-    facts = {**RUN.info["facts"], "block_devices": [{"name": "vda", "scheduler": "bfq"}]}
+    facts = known(RUN.info.facts, block_devices=[{"name": "vda", "scheduler": "bfq"}])
     bare = (BlockDevice("7:0", "loop0"), BlockDevice("254:0", "vda"))
     old = [replace(each, commands=None, devices=bare[: len(each.devices)]) for each in RUN.setups]
-    run = replace(RUN, setups=old, info={**RUN.info, "facts": facts})
+    run = replace(RUN, setups=old, info=replace(RUN.info, facts=facts))
     rows = made_rows(run)
     own = dict(rows[rows.index(("▲ ext4", "▲ ext4")) :])
     assert own["Made by"] == own["Mounted by"] == NOT_RECORDED

@@ -301,7 +301,7 @@ def test_a_trial_whose_line_is_gone_is_measured_again_by_resume(results: Path) -
     run = results / "r1"
     JOURNAL["a line is gone"][0](run)
     assert main(["reparse", str(run), "--accept-altered"]) == 0
-    assert read_info(run)["status"] == "interrupted"
+    assert read_info(run).status == "interrupted"
     writer = RunWriter(run)
     assert not writer.has("t0005")
     gone = next(trial for trial in read_journal(results / "r2") if trial.trial_id == "t0005")

@@ -95,7 +95,7 @@ def test_it_says_what_the_run_says(tour: Path) -> None:
         tuple(row) for row in run.trials[["trial_id", "status", "block", "cell", "elapsed_s"]].itertuples(index=False)
     ]
     ((sweep, box, kernel, trials, ok),) = rows(tour, "SELECT sweep, box, kernel, trials, ok FROM runs")
-    assert (sweep, box, kernel) == ("tour", "local", run.info["facts"]["kernel"])
+    assert (sweep, box, kernel) == ("tour", "local", run.info.facts.kernel.release)
     assert (trials, ok) == (len(run.trials), int((run.trials["status"] == "ok").sum()))
 
 

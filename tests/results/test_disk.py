@@ -94,7 +94,7 @@ def check(results: Path, recorded: list[str]) -> None:
     """Nothing that was recorded is lost, what is in the journal is whole, and the run can be gone on with."""
     run = results / "r1"
     if "begun" in recorded:
-        assert read_info(run)["status"] in ("interrupted", "complete")
+        assert read_info(run).status in ("interrupted", "complete")
     if run.exists():
         known = [trial.trial_id for trial in read_journal(run)]
         done = [name for name in recorded if name != "begun"]
@@ -106,7 +106,7 @@ def check(results: Path, recorded: list[str]) -> None:
     with ignored_warnings():
         measure(results, 2)
     assert [trial.trial_id for trial in read_journal(run)] == IDS, "each once, in order"
-    assert read_info(run)["status"] == "complete"
+    assert read_info(run).status == "complete"
     for name in IDS:
         assert kept(run / "raw" / name) in (files(name, 1), files(name, 2)), "of one attempt"
     assert kept(run / "raw" / MOUNT) == with_sums(files(MOUNT, 2))

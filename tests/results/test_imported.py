@@ -18,7 +18,7 @@ from mountlab.core.errors import ParameterError, StoreError
 from mountlab.plots import Plot
 from mountlab.report import execute, figure_files
 from mountlab.report.sections import answer, box, question, reproduce, trials, versions
-from mountlab.results import info, paths, store
+from mountlab.results import paths, run_file, store
 from mountlab.results.import_file import Layout, blocks, layout, natural, read_import
 from mountlab.results.imported import import_file, import_patterns
 from mountlab.results.info import read_info, read_sweep
@@ -81,10 +81,10 @@ def test_an_imported_run_is_marked_and_says_what_nobody_knows(imported: Run) -> 
     assert imported.sweep.imported
     assert "imported" in {caveat.code for caveat in imported.caveats}
     assert "cache-served" not in imported.checks_passed, "nobody looked"
-    facts = imported.info["facts"]
+    facts = imported.info.facts.as_record()
     assert {key for key, value in facts.items() if value is not None} == {"programs", "stated"}
     assert facts["programs"] == {"dd": {"version": "dd's summary", "path": "not known"}}
-    assert imported.info["seed"] is None
+    assert imported.info.seed is None
     assert imported.trials["elapsed_s"].isna().all()
     assert (imported.trials["started_at"] == "").all()
 
@@ -95,9 +95,7 @@ def test_the_bytes_of_each_log_are_kept_with_their_origin(imported: Run, tmp_pat
         source = json.loads((raw / "source.json").read_text())
         assert (raw / "log.txt").read_bytes() == (tmp_path / source["file"]).read_bytes()
         assert source["file"].startswith(f"logs/{trial.filesystem}-{trial.block}")
-    assert set(imported.info["imported"]["files"]) == {
-        f"logs/{fs}-{n}.txt" for fs in ("ext4", "tmpfs") for n in (1, 2, 3)
-    }
+    assert set(imported.info.imported["files"]) == {f"logs/{fs}-{n}.txt" for fs in ("ext4", "tmpfs") for n in (1, 2, 3)}
     assert str(tmp_path) not in (imported.path / "run.json").read_text(), "no path of this machine"
 
 
@@ -121,8 +119,8 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
-    assert read_info(imported.path)["schema"] == info.SCHEMA == 6
-    assert read_info(disk.ROOT / "tests" / "data" / "earlier_run")["schema"] == 1
+    assert read_info(imported.path).schema == run_file.SCHEMA == 6
+    assert read_info(disk.ROOT / "tests" / "data" / "earlier_run").schema == 1
 
 
 def test_a_log_that_failed_is_a_failed_trial_with_its_line(tmp_path: Path, results_dir: Path) -> None:

@@ -17,7 +17,7 @@ from mountlab.core.model import Filesystem, Measurement, Workload
 from mountlab.filesystems import guarded_steps
 from mountlab.report import sections
 from mountlab.results import raw, store, tables
-from mountlab.results.info import read_info, used_plugins
+from mountlab.results.info import read_info
 from mountlab.runner import workflow
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.parsing import parsed
@@ -136,7 +136,7 @@ def test_an_extension_keeps_what_it_used_beside_what_was_used_before() -> None:
 @pytest.mark.parametrize("used", [{"x": 3}, {"x": {}}, {"x": {"version": "1", "tools": 7}}, {"x": None}])
 def test_words_of_others_about_plug_ins_are_not_believed(tmp_path: Path, used: Mapping[str, Any]) -> None:
     with pytest.raises(StoreError, match="not a run of Mountlab's"):
-        used_plugins(tmp_path, {"plugins": used})
+        read_info(run_with(tmp_path, used))
 
 
 @pytest.mark.slow

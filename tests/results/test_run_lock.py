@@ -113,11 +113,16 @@ def test_those_who_look_do_not_keep_anybody_out(tmp_path: Path) -> None:
 # --- files that a killed process leaves -----------------------------------------------------------------------------
 
 
+def write_run(path: Path, **said: object) -> None:
+    """A run.json with no more than what every one has."""
+    info: dict[str, object] = {"run_id": "r", "box": {"name": "b"}, "seed": 1, "parameters": {}, "facts": {}}
+    (path / "run.json").write_text(json.dumps({**info, "order": [], "left_out": {}, "published": [], **said}))
+
+
 def test_a_finished_run_loses_the_file_of_its_killed_owner_with_the_next_command(
     other: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    info = {"schema": 5, "run_id": "r", "status": "complete", "box": {"name": "b"}, "seed": 1, "parameters": {}}
-    (tmp_path / "run.json").write_text(json.dumps(info))
+    write_run(tmp_path, schema=5, status="complete")
     read_info(tmp_path)
     assert (tmp_path / FILE).exists(), "its owner lives"
     os.kill(other.pid, 9)
@@ -287,13 +292,12 @@ def test_where_nothing_can_be_written_it_is_said(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_process_is_gone_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = {"schema": 2, "run_id": "r", "status": "running", "box": {"name": "b"}, "seed": 1, "parameters": {}}
-    (tmp_path / "run.json").write_text(json.dumps(info))
-    assert read_info(tmp_path)["status"] == "interrupted"
+    write_run(tmp_path, schema=2, status="running")
+    assert read_info(tmp_path).status == "interrupted"
     with held(tmp_path, what="run"):
-        assert read_info(tmp_path)["status"] == "running"
+        assert read_info(tmp_path).status == "running"
         assert writer.going_on(tmp_path).startswith(f"the run goes on (process {os.getpid()} on ")
     assert writer.going_on(tmp_path) == ""
     monkeypatch.setattr(lock.socket, "gethostname", lambda: "this")
     (tmp_path / FILE).write_text(json.dumps({**asdict(this_process()), "host": "elsewhere"}))
-    assert read_info(tmp_path)["status"] == "running", "another machine is believed"
+    assert read_info(tmp_path).status == "running", "another machine is believed"

@@ -25,11 +25,12 @@ from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, Pla
 from mountlab.core.findings import Comparison
 from mountlab.core.model import COLUMNS, Trial
 from mountlab.publish.seal_again import seal_again
-from mountlab.results import paths
+from mountlab.results import paths, run_file
 from mountlab.results import writer as run_writer
-from mountlab.results.info import SCHEMA, read_info, read_sweep
+from mountlab.results.info import read_info, read_sweep
 from mountlab.results.journal import read_journal
 from mountlab.results.paths import load_box, load_published, load_sweep
+from mountlab.results.run_file import SCHEMA
 from mountlab.results.store import load_run
 from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter, git_commit, held_run, new_run_id
@@ -241,26 +242,13 @@ def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path)
     writer = create(results_dir)
     with held_run(writer.path):
         info = read_info(writer.path)
-    assert {
-        "schema",
-        "mountlab_version",
-        "run_id",
-        "status",
-        "created_at",
-        "finished_at",
-        "box",
-        "facts",
-        "versions",
-        "git_commit",
-        "seed",
-        "order",
-        "parameters",
-        "command",
-    } <= set(info)
-    assert (info["schema"], info["status"], info["finished_at"], info["seed"]) == (SCHEMA, "running", None, 7)
-    assert info["order"] == [trial.trial_id for trial in the_plan().trials]
-    assert "sweep.yml BOX=local" in info["command"]
-    assert "seed=7" in info["command"]
+    assert (info.schema, info.status, info.finished_at, info.seed) == (SCHEMA, "running", "", 7)
+    assert (info.run_id, info.box_name) == (the_plan().run_id, "local")
+    assert all((info.created_at, info.facts, info.versions, info.mountlab_version, info.has_checksums))
+    assert info.order == [trial.trial_id for trial in the_plan().trials]
+    assert info.parameters == info.first_parameters == RESOLVED.parameters
+    assert "sweep.yml BOX=local" in info.command
+    assert "seed=7" in info.command
     assert load_sweep(writer.path / "sweep.yml").sweep == RESOLVED.sweep
     assert read_sweep(writer.path).sweep == RESOLVED.sweep
 
@@ -297,14 +285,14 @@ def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
 
 def test_finishing_changes_the_status_and_nothing_else(results_dir: Path) -> None:
     writer = create(results_dir)
-    before = read_info(writer.path)
+    before = run_file.read_record(writer.path) | {"of_a_later_version": [1, "two"]}
+    run_file.write_record(writer.path, before)
     writer.finish("interrupted")
-    after = read_info(writer.path)
-    assert after["status"] == "interrupted"
+    after = run_file.read_record(writer.path)
     assert datetime.fromisoformat(after["finished_at"]).tzinfo == UTC
-    assert after["journal"]["trials"] == 0
-    changed = ("status", "finished_at", "journal")
-    assert {k: v for k, v in after.items() if k not in changed} == {k: v for k, v in before.items() if k not in changed}
+    ending = {"status": "interrupted", "finished_at": after["finished_at"], "journal": after["journal"]}
+    assert (after, list(after)[: len(before)]) == (before | ending, list(before))
+    assert after["journal"]["trials"] == read_info(writer.path).trials_at_end == 0
 
 
 def test_the_name_of_a_run_is_time_sweep_and_box_and_is_never_used_again(

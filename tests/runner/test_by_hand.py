@@ -152,7 +152,7 @@ def test_everything_is_undone_where_the_users_own_code_raises(error: BaseExcepti
     with pytest.raises(type(error)):
         by_user()
     assert machine.effects() == ["open", *TMPFS_SETUP, "trial", *TMPFS_UNDO, "close"]
-    assert store.load_run(box.path).info["status"] == "complete"
+    assert store.load_run(box.path).info.status == "complete"
 
 
 @pytest.mark.slow
@@ -211,8 +211,8 @@ def test_it_leaves_a_run_that_follows_its_chain_while_it_grows_and_afterwards(tm
         assert [trial.trial_id for trial in read_journal(box.path)] == [f"t{n:04d}" for n in range(1, 8)]
     assert altered(box.path) == []
     run = mountlab.load_run(box.path)
-    assert run.info["status"] == "complete"
-    assert run.info["order"] == list(run.trials["trial_id"])
+    assert run.info.status == "complete"
+    assert run.info.order == list(run.trials["trial_id"])
     assert {cell.id for cell in run.sweep.cells} == set(run.trials["cell"])
     assert [(each.candidate, each.baseline, each.n) for each in run.comparisons] == [("tmpfs-2", "tmpfs", 1)]
     assert "by-hand" in {caveat.code for caveat in run.caveats}

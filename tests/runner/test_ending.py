@@ -77,7 +77,7 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
         ending.status = "complete"
     assert tried == ["run.json", "records.parquet", "index.html"]
     assert caught.value.where == "run.json"
-    assert read_info(writer.path)["status"] == "interrupted", "as whoever resumes it must know"
+    assert read_info(writer.path).status == "interrupted", "as whoever resumes it must know"
 
 
 def test_what_fails_at_the_end_does_not_hide_what_stopped_the_run(

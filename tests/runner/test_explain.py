@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,11 @@ def test_diagnostic_trials_follow_in_the_journal_and_no_figure_changes(run: Path
 def test_a_run_that_was_explained_afterwards_is_as_one_that_was_asked_to_from_the_beginning(run: Path) -> None:
     explain(run)
     info, asked = read_info(run), read_sweep(run)
-    assert info["status"] == "complete"
+    assert info.status == "complete"
     assert asked.sweep.design.explain == 5
-    assert asked.parameters["design"]["explain"] == info["parameters"]["design"]["explain"] == 5
+    assert asked.parameters["design"]["explain"] == info.parameters["design"]["explain"] == 5
     assert load_sweep(run / "sweep.yml").sweep.design.explain == 5
-    assert info["facts"]["trace_events"] == list(ABLE.surveyed.trace_events)
+    assert list(info.facts["trace_events"]) == list(ABLE.surveyed.trace_events)
 
 
 @pytest.mark.slow
@@ -89,7 +90,7 @@ def test_what_was_stopped_goes_on(run: Path, bench: Bench, monkeypatch: pytest.M
     monkeypatch.setattr(workflow, "run_sweep", lost_after(3, workflow.run_sweep))
     with pytest.raises(BoxLost):
         explain(run, blocks=3)
-    assert read_info(run)["status"] != "complete"
+    assert read_info(run).status != "complete"
     with pytest.raises(StoreError, match="explained when it is complete"):
         explain(run, blocks=4)
     done = diagnostic(run)
@@ -97,7 +98,7 @@ def test_what_was_stopped_goes_on(run: Path, bench: Bench, monkeypatch: pytest.M
     monkeypatch.undo()
     monkeypatch.setattr(workflow, "planned", bench.planned)
     workflow.resume(run)
-    assert read_info(run)["status"] == "complete"
+    assert read_info(run).status == "complete"
     assert diagnostic(run) == [f"x{number:04d}" for number in range(1, 7)]
 
 
@@ -208,7 +209,7 @@ def test_a_run_that_has_the_blocks_is_refused(run: Path) -> None:
 def test_a_run_that_is_not_complete_and_planned_is_refused(
     run: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], words: str
 ) -> None:
-    info = {**read_info(run), **said}
+    info = replace(read_info(run), **said)
     monkeypatch.setattr(explaining, "read_info", lambda _: info)
     with pytest.raises(StoreError, match=words) as caught:
         explain(run)
@@ -227,7 +228,7 @@ def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: 
     bench.facts = known(ABLE, trace_reason="its kernel is locked down")
     with pytest.raises(PlanError, match="cannot be traced"):
         explain(run)
-    assert read_info(run)["status"] == "complete"
+    assert read_info(run).status == "complete"
 
 
 @every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 51}, {"events": [1]}])

@@ -16,7 +16,6 @@ import pytest
 from facts import known
 from mountlab.__main__ import main
 from mountlab.core import disk
-from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import MountlabError, ParameterError, PlanError
 from mountlab.core.seeds import derived
 from mountlab.publish.publish import Wishes, publish
@@ -108,7 +107,7 @@ def test_further_blocks_follow_in_the_journal_with_a_warm_up_of_their_own(run: P
     blocks = [block for block, _ in ran(run)]
     assert blocks == [0, 0, 1, 1, 2, 2, -1, -1, 3, 3, 4, 4]
     assert [trial.warmup for trial in read_journal(run)] == [block < 1 for block in blocks]
-    assert (read_info(run)["status"], read_sweep(run).sweep.design.repeats) == ("complete", 4)
+    assert (read_info(run).status, read_sweep(run).sweep.design.repeats) == ("complete", 4)
     assert load_sweep(run / "sweep.yml").sweep.design.repeats == 4, "what would measure all of it in one go"
 
 
@@ -234,13 +233,13 @@ def test_after_a_crash_at_any_instant_every_trial_is_in_the_journal_once(
         with pytest.raises(Killed):
             extend(kept, repeats=2, **DIR)
         mortal.left = float("inf")
-        if read_info(kept)["status"] == "complete" and instant < 2:
+        if read_info(kept).status == "complete" and instant < 2:
             extend(kept, repeats=2, **DIR)
-        elif read_info(kept)["status"] != "complete":
+        elif read_info(kept).status != "complete":
             workflow.resume(kept)
         assert ran(kept) == whole, instant
         assert (kept / "trials.jsonl").read_bytes().startswith(before)
-        assert read_info(kept)["status"] == "complete"
+        assert read_info(kept).status == "complete"
         assert load_sweep(kept / "sweep.yml").sweep.design.repeats == 2
 
 
@@ -335,8 +334,7 @@ def test_another_box_kernel_or_tool_is_refused_and_nothing_is_written(run: Path,
 def test_a_scratch_device_is_the_same_after_a_restart_of_the_box_and_another_one_is_refused(
     run: Path, bench: Bench
 ) -> None:
-    info = json.loads((run / "run.json").read_text())
-    facts = known(facts_of(info), device_ids={"data": "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"})
+    facts = known(read_info(run).facts, device_ids={"data": "boot=1,8:16,sectors=9,serial=S,bound=0123abcd"})
     for now, refused in (
         ("boot=2,8:32,sectors=9,serial=S,bound=0123abcd", False),
         ("boot=1,8:16,bound=99999999", True),
@@ -371,7 +369,7 @@ def test_a_run_of_an_earlier_version_goes_on_where_its_box_is_the_same(
     shutil.copytree(disk.ROOT / "results" / "tour", tour)
     error = refusal(tour, repeats=11)
     assert error.what == "the box is not as it was when the run began"
-    bench.facts = known(KNOWN, **read_info(tour)["facts"])
+    bench.facts = known(KNOWN, **read_info(tour).facts.as_record())
     before = (tour / "trials.jsonl").read_bytes()
     extend(tour, repeats=11)
     assert (tour / "trials.jsonl").read_bytes().startswith(before)
@@ -393,7 +391,7 @@ def test_the_commands_and_the_code_of_the_page_do_what_it_says(
     run = workflow.run(asked, results=results_dir)
     for line in commands(page):
         if "--sweep" in line:
-            raw = read_info(run)["parameters"]
+            raw = read_info(run).parameters
             more = {**raw, "filesystems": {**raw["filesystems"], "plain": {"type": "dir"}}}
             (results_dir / "more.yml").write_text(json.dumps(more))
         before = len(read_journal(run))

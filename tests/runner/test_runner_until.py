@@ -141,14 +141,14 @@ def test_a_run_whose_cells_are_all_precise_ends_before_its_last_block(results: P
     turn = [*MOUNT, "trial", *UMOUNT]
     assert box.calls == ["open", *turn * 2 * 3, "close"]
     assert blocks_of(box) == {"t/w": 3, "u/w": 3}
-    assert read_info(path)["order"] == [f"t{n:04d}" for n in range(1, 13)], "the plan lists up to max blocks"
+    assert read_info(path).order == [f"t{n:04d}" for n in range(1, 13)], "the plan lists up to max blocks"
 
 
 @pytest.mark.slow
 def test_a_run_that_is_never_precise_ends_with_its_last_block(results: Path) -> None:
     box, path = run(resolved(), noisy, results)
     assert blocks_of(box) == {"t/w": 6, "u/w": 6}
-    assert {stop["reason"] for stop in read_info(path)["stopped"].values()} == {"max reached"}
+    assert {stop["reason"] for stop in read_info(path).stopped.values()} == {"max reached"}
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_a_file_system_with_no_cell_left_is_not_mounted(results: Path) -> None:
     box, path = run(resolved(), u_fails, results)
     assert blocks_of(box) == {"t/w": 6, "u/w": 1}, "set aside after its first block, and left after three"
     assert box.calls.count("mount") == 7
-    stopped = read_info(path)["stopped"]["u/w"]
+    stopped = read_info(path).stopped["u/w"]
     assert (stopped["reason"], stopped["n"], stopped["half_width"]) == ("could not", 0, None)
     assert "No space left on device" in stopped["why"]
 
@@ -190,7 +190,7 @@ def test_with_fresh_never_every_file_system_stays_until_the_end_of_a_short_run(r
 def test_warm_up_blocks_run_first_and_do_not_count(results: Path) -> None:
     box, path = run(resolved(warmup=2), calm, results)
     assert sorted({block for block, _ in box.ran}) == [-1, 0, 1, 2, 3]
-    assert {stop["blocks"] for stop in read_info(path)["stopped"].values()} == {3}
+    assert {stop["blocks"] for stop in read_info(path).stopped.values()} == {3}
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_a_cell_that_cannot_run_here_is_skipped_until_the_others_are_done(result
     assert blocks_of(box) == {"t/w": 6}
     by_status = Counter((trial.filesystem, trial.status) for trial in read_journal(path))
     assert by_status == {("t", "ok"): 6, ("huge", "skipped"): 3}
-    assert "hugetlbfs has no write()" in read_info(path)["stopped"]["huge/w"]["why"]
+    assert "hugetlbfs has no write()" in read_info(path).stopped["huge/w"]["why"]
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_the_budget_is_that_of_the_trials_in_the_journal(results: Path) -> None:
     ends at its least number of blocks."""
     box, path = run(resolved(until={**RULE, "budget": "1us"}), noisy, results)
     assert blocks_of(box) == {"t/w": 3, "u/w": 3}
-    assert {stop["reason"] for stop in read_info(path)["stopped"].values()} == {"budget"}
+    assert {stop["reason"] for stop in read_info(path).stopped.values()} == {"budget"}
 
 
 @pytest.mark.slow
@@ -362,7 +362,7 @@ def test_a_mount_that_fails_counts_as_failed_trials(results: Path) -> None:
     box, path = run(resolved(), calm, results, mount=[0, 32, 32, 32])
     statuses = Counter(trial.status for trial in read_journal(path))
     assert statuses["failed"] == 3
-    reasons = {cell: stop["reason"] for cell, stop in read_info(path)["stopped"].items()}
+    reasons = {cell: stop["reason"] for cell, stop in read_info(path).stopped.items()}
     assert reasons == {"t/w": "precise", "u/w": "precise"}
     assert max(block for block, _ in box.ran) == 5, "until the cell with two failures has three figures"
 
@@ -446,4 +446,4 @@ def test_a_run_on_which_nothing_could_be_measured_ends_after_its_least_blocks(re
     assert blocks_of(box) == {"t/w": 1, "u/w": 1}
     trials: list[Trial] = read_journal(path)
     assert Counter(trial.status for trial in trials) == {"failed": 2, "skipped": 4}
-    assert {stop["reason"] for stop in read_info(path)["stopped"].values()} == {"could not"}
+    assert {stop["reason"] for stop in read_info(path).stopped.values()} == {"could not"}

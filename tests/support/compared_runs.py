@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from facts import known
 from synthetic_run import SyntheticRun, synthetic_run
 
 HOSTILE = "<script>alert(1)</script>"
@@ -18,5 +20,5 @@ def run(
     rng = np.random.default_rng(sum(name.encode()) if seed is None else seed)
     values = made.measurements["value"] * factor * np.exp(rng.normal(0, 0.01, len(made.measurements)))
     made.measurements = made.measurements.assign(value=values)
-    made.info = {**made.info, "run_id": name, "facts": {**made.info["facts"], **facts}}
+    made.info = replace(made.info, run_id=name, facts=known(made.info.facts, **facts))
     return made

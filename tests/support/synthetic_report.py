@@ -18,7 +18,7 @@ import pytest
 from mountlab.core import disk
 from mountlab.report import execute
 from mountlab.results import store
-from mountlab.results.info import SCHEMA
+from mountlab.results.run_file import SCHEMA
 from nbformat.v4 import new_output
 from shared import shared
 from synthetic_run import synthetic_run
@@ -60,7 +60,9 @@ def _write_recorded(directory: Path) -> None:
 def write_synthetic_report(directory: Path, **options: object) -> Path:
     """report.html of `synthetic_run(**options)` in an empty directory."""
     info = synthetic_run(**options).info  # type: ignore[arg-type]
-    (directory / "run.json").write_text(json.dumps({**info, "schema": SCHEMA}))
+    keys = ("run_id", "status", "created_at", "box", "seed", "order", "parameters", "left_out", "published")
+    record = {key: getattr(info, key) for key in keys} | {"facts": info.facts.as_record()}
+    (directory / "run.json").write_text(json.dumps({**record, "schema": SCHEMA}))
     return execute.write_report(directory, notebook=notebook_with(directory, f"the_run = synthetic_run(**{options!r})"))
 
 

@@ -18,9 +18,11 @@ from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram, count, merge
 from mountlab.tools.fio_series import Series, SeriesPoint
@@ -49,7 +51,7 @@ MEANS = {"tmpfs": 2.7e9, "ramfs": 2.68e9, "ext4": 3.8e8}
 class SyntheticRun:
     """What `store.Run` is to the report."""
 
-    info: dict[str, Any]
+    info: RunInfo
     sweep: Sweep
     trials: pd.DataFrame
     measurements: pd.DataFrame
@@ -448,7 +450,7 @@ def _published(hostile: str) -> list[PublishedFigure]:
     ]
 
 
-def _info(hostile: str) -> dict[str, Any]:
+def _info(hostile: str) -> RunInfo:
     facts = {
         "hostname": f"bench-1 {hostile}".strip(),
         "kernel": "6.18.5",
@@ -473,18 +475,18 @@ def _info(hostile: str) -> dict[str, Any]:
         "package_manager": "apt",
         "programs": {"fio": {"path": "/usr/bin/fio", "version": "fio-3.33"}, "dd": {"path": "/usr/bin/dd"}},
     }
-    return {
-        "schema": 1,
-        "mountlab_version": "0.1.0",
-        "run_id": "20261120-093000-ramdisk-local",
-        "status": "complete",
-        "created_at": "2026-11-20T09:30:00+00:00",
-        "finished_at": "2026-11-20T09:32:12+00:00",
-        "box": {"name": "local"},
-        "facts": facts,
-        "versions": {"python": "3.11.7", "pandas": "3.1.1", "scipy": "1.17.1"},
-        "git_commit": "0123abc",
-        "seed": 7,
-        "parameters": {"question": f"How much faster? {hostile}".strip(), "design": {"repeats": 5}},
-        "command": f"make run SWEEP=params/sweeps/ramdisk.yml BOX=local {hostile}".strip(),
-    }
+    return RunInfo(
+        schema=1,
+        mountlab_version="0.1.0",
+        run_id="20261120-093000-ramdisk-local",
+        status="complete",
+        created_at="2026-11-20T09:30:00+00:00",
+        finished_at="2026-11-20T09:32:12+00:00",
+        box={"name": "local"},
+        facts=BoxFacts.from_record(facts),
+        versions={"python": "3.11.7", "pandas": "3.1.1", "scipy": "1.17.1"},
+        git_commit="0123abc",
+        seed=7,
+        parameters={"question": f"How much faster? {hostile}".strip(), "design": {"repeats": 5}},
+        command=f"make run SWEEP=params/sweeps/ramdisk.yml BOX=local {hostile}".strip(),
+    )

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.analysis.run_view import RunView
-from mountlab.core.box_facts import facts_of
 from mountlab.core.model import Workload
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.tools.fio_seeds import layout_of
 
@@ -80,9 +80,9 @@ class _Placed:
     seed: int | None
 
     @staticmethod
-    def of(row: Mapping[Any, Any], info: Mapping[str, Any]) -> _Placed:
-        root = facts_of(info).storage.output_root
-        output = f"{root}/{info.get('run_id')}/{row['trial_id']}" if root else ""
+    def of(row: Mapping[Any, Any], info: RunInfo) -> _Placed:
+        root = info.facts.storage.output_root
+        output = f"{root}/{info.run_id}/{row['trial_id']}" if root else ""
         seed = row.get("seed")
         return _Placed(str(row["trial_id"]), output, None if seed is None or seed != seed else int(seed))
 
@@ -98,18 +98,18 @@ class _Placed:
         return text
 
 
-def general(text: str, setup: Setup, info: Mapping[str, Any]) -> str:
+def general(text: str, setup: Setup, info: RunInfo) -> str:
     """Return a command of a mount with placeholders for what is that mount's alone."""
-    root = facts_of(info).storage.mount_root
+    root = info.facts.storage.mount_root
     for own, placeholder in (
-        (f"{root}/{info.get('run_id')}" if root else "", RUN),
+        (f"{root}/{info.run_id}" if root else "", RUN),
         (f"/dev/{setup.devices[0].name}" if setup.devices else "", DEVICE),
     ):
         text = re.sub(rf"{re.escape(own)}(?!\w)", placeholder, text) if own else text
     return _UUID.sub(UUID, text)
 
 
-def general_mountinfo(setup: Setup, info: Mapping[str, Any]) -> str:
+def general_mountinfo(setup: Setup, info: RunInfo) -> str:
     """Return a line of mountinfo without what differs from mount to mount by itself: its own number and that of its
     parent, the number of the device (proc(5))."""
     return general(" ".join(setup.mountinfo.split(" ")[3:]), setup, info)

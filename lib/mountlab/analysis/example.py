@@ -20,6 +20,7 @@ from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidenc
 from mountlab.core.frames import pd
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import Setup
@@ -63,8 +64,8 @@ class ExampleRun:
         return self.of_cells.get(cell, self.figures)
 
     @property
-    def info(self) -> Mapping[str, Any]:
-        return {"run_id": "example", "box": {"name": "example"}, "facts": self.facts.as_record(), "status": "complete"}
+    def info(self) -> RunInfo:
+        return RunInfo(run_id="example", box={"name": "example"}, facts=self.facts)
 
     @cached_property
     def trials(self) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from mountlab.analysis.cells import OF_A_MOUNT, answer_labels, answer_metrics, b
 from mountlab.analysis.run_view import PilotRun
 from mountlab.analysis.same_cells import aligned_to
 from mountlab.core import numbers
-from mountlab.core.box_facts import BoxFacts, facts_of
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
@@ -124,7 +124,7 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: BoxFacts | None = None) ->
         for each in some
     ]
     return Forecast(
-        pilot=str(pilot.info.get("run_id", "")),
+        pilot=pilot.info.run_id,
         predictions=tuple(predictions),
         cells=len(sweep.cells),
         used=tuple(known.used),
@@ -381,7 +381,7 @@ def _timed_out(pilot: PilotRun) -> Iterator[str]:
 def _other_box(pilot: PilotRun, facts: BoxFacts) -> Iterator[str]:
     if pilot.sweep.imported:
         yield "the pilot was imported: Mountlab did not measure it"
-    before = facts_of(pilot.info)
+    before = pilot.info.facts
     for key in ("hostname", "kernel", "cpu_model"):
         if facts.value(key) not in (None, before.value(key)):
             yield f"another {key.replace('_', ' ')}: {before.value(key)} in the pilot, {facts.value(key)} now"

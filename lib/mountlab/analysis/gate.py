@@ -202,7 +202,7 @@ def _side_names(baseline: Sequence[ComparedRun], change: Sequence[ComparedRun]) 
 
 def _began(run: ComparedRun) -> str:
     """Return the key that sorts runs as they were made: which of them count does not depend on how they are named."""
-    return str(run.info.get("created_at", ""))
+    return run.info.created_at
 
 
 def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffer) -> tuple[FigureSpread, ...]:
@@ -214,7 +214,7 @@ def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffe
 
 
 def _check(runs: Sequence[ComparedRun]) -> None:
-    if repeated := first_repeated([str(run.info.get("run_id")) for run in runs]):
+    if repeated := first_repeated([run.info.run_id for run in runs]):
         raise PlanError("a run is not held against itself", where="gate", got=repeated, allowed="each run once")
     for run in runs[1:]:
         common_cells(runs[0].sweep, run.sweep)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.core.box_facts import facts_of
 from mountlab.core.frames import pd
 from mountlab.core.model import Sweep, Workload
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import OverTime, Points
 from mountlab.tools.fio_jobs import jobs_of
 from mountlab.tools.fio_options import blocks
@@ -88,11 +88,11 @@ def median_trials(
     return found
 
 
-def why_no_counters(info: Mapping[str, object], sweep: Sweep) -> str:
+def why_no_counters(info: RunInfo, sweep: Sweep) -> str:
     """Return why the box's counters over time are not there, in a sentence; '' where they should be."""
     if sweep.imported:
         return "The figures are from logs that were made elsewhere."
-    programs = facts_of(info).programs
+    programs = info.facts.programs
     if "sampling_shell" not in programs.model_fields_set:
         return (
             "The run is of an earlier version of Mountlab, which read the box's counters before and after a trial only."

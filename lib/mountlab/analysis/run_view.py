@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Filled, Use
@@ -14,6 +14,7 @@ from mountlab.core.errors import ParseError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import CellStop, Measurement, Sweep
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.filesystems.evidence import DeviceBytes
@@ -79,7 +80,7 @@ class Measured(Protocol):
     """What was asked, on which box, and every figure."""
 
     @property
-    def info(self) -> Mapping[str, Any]: ...
+    def info(self) -> RunInfo: ...
     @property
     def sweep(self) -> Sweep: ...
     @property

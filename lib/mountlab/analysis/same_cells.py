@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from mountlab.analysis.run_view import Measured
-from mountlab.core.box_facts import facts_of
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
+from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several
 
 R = TypeVar("R", bound=Measured)
@@ -90,12 +90,11 @@ class _Renamed:
             "answer_metrics": {self._labels.get(label, label): own for label, own in answers.items()},
         }
 
-    def _info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _info(self, info: RunInfo) -> RunInfo:
         """Return what imported logs state, too, under the labels that the workloads have now."""
-        facts = facts_of(info)
-        stated = {self._labels.get(label, label): own for label, own in (facts.surveyed.stated or {}).items()}
-        surveyed = facts.surveyed.model_copy(update={"stated": stated})
-        return {**info, "facts": replace(facts, surveyed=surveyed).as_record()} if stated else info
+        stated = {self._labels.get(label, label): own for label, own in (info.facts.surveyed.stated or {}).items()}
+        surveyed = info.facts.surveyed.model_copy(update={"stated": stated})
+        return replace(info, facts=replace(info.facts, surveyed=surveyed)) if stated else info
 
     def _sweep(self, sweep: Sweep) -> Sweep:
         workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)

@@ -75,7 +75,7 @@ def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
 def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError | None]:
     """Return whether it was to stop meanwhile, and what went wrong."""
     try:
-        if before and info.read_info(before)["status"] == "complete":
+        if before and info.read_info(before).status == "complete":
             execute.write_report(before)
             return False, None
         with ThreadPoolExecutor(1) as pool:

@@ -154,7 +154,7 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
     if path is None or "box" not in parameters_of(notebook_path(item)):
         return Planned(item)
     before = directory.run_of(item, results) if directory else None
-    if before and info.read_info(before)["status"] == "complete":
+    if before and info.read_info(before).status == "complete":
         return Planned(item, note=f"measured: {before.name}; only its report")
     resolved = paths.load_sweep(path, item.overrides)
     try:

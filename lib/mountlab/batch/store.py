@@ -16,9 +16,9 @@ from uuid import uuid4
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, on_each_box, parse_batch, unfinished
 from mountlab.batch.view import BatchView, Planned, result_of
 from mountlab.core import disk
-from mountlab.core.errors import KeepError, ParameterError, StoreError, in_one_line
+from mountlab.core.errors import KeepError, MountlabError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
-from mountlab.results import paths, store, writer
+from mountlab.results import paths, run_file, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
 from mountlab.results.paths import NOTEBOOKS, RESULTS, load_published, load_sweep, read_text
@@ -26,7 +26,6 @@ from mountlab.sweep.all_errors import read_all
 
 SCHEMA = 2
 """Version of batch.json and of the journal beside it. 1: first. 2: an outcome may name the box."""
-RUN = "run.json"
 
 
 def load_batch(path: Path | str) -> Batch:
@@ -69,13 +68,13 @@ class BatchDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.info = _read_info(path)
+        self.document = _read_document(path)
         self._marks: dict[Path, tuple[str, str]] = {}
 
     @property
     def batch(self) -> Batch:
-        items = tuple(Item(**item) for item in self.info["items"])
-        return Batch(name=self.info["name"], title=self.info["title"], items=items)
+        items = tuple(Item(**item) for item in self.document["items"])
+        return Batch(name=self.document["name"], title=self.document["title"], items=items)
 
     @property
     def command(self) -> str:
@@ -121,16 +120,16 @@ class BatchDirectory:
     def box_of(self, item: Item, results: Path) -> str:
         """Return the box of that run; '' where there is none."""
         run = self.run_of(item, results)
-        return self._marks[run / RUN][1] if run else ""
+        return self._marks[run / run_file.FILE][1] if run else ""
 
     def _marked(self, results: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
         """Yield runs with their mark and their box, oldest first. Neither ever changes: each run is read once."""
-        for file in sorted(results.glob(f"[!.]*/{RUN}")):
+        for file in sorted(results.glob(f"[!.]*/{run_file.FILE}")):
             if file not in self._marks:
                 try:
-                    info = json.loads(file.read_text())
-                    self._marks[file] = (str(info.get("batch", "")), str(info["box"]["name"]))
-                except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # no run of ours
+                    record = run_file.read_unchecked(file.parent)
+                    self._marks[file] = (str(record.get("batch", "")), str(record["box"]["name"]))
+                except (MountlabError, OSError, KeyError, TypeError):  # no run of ours
                     continue
             yield file.parent, self._marks[file]
 
@@ -141,18 +140,18 @@ class BatchDirectory:
     def finish(self, status: str) -> None:
         """How it stands now, in batch.json: complete, unfinished or running."""
         ended = now() if status == "complete" else None
-        self.info = {**self.info, "schema": SCHEMA, "status": status, "finished_at": ended}
-        self._write("batch.json", self.info)
+        self.document = {**self.document, "schema": SCHEMA, "status": status, "finished_at": ended}
+        self._write("batch.json", self.document)
 
     def begin(self) -> None:
         """It is running, from now on in a session of its own: a copy of the directory has another."""
-        self.info = {**self.info, "session": uuid4().hex}
+        self.document = {**self.document, "session": uuid4().hex}
         self.finish("running")
 
     def keep(self, **known: Any) -> None:
         """More that is known of it, in batch.json."""
-        self.info = {**self.info, **known}
-        self._write("batch.json", self.info)
+        self.document = {**self.document, **known}
+        self._write("batch.json", self.document)
 
     def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
         """report.html, and entry.json beside it, by which the index of results knows the batch."""
@@ -179,12 +178,12 @@ def read_view(path: Path | str) -> BatchView:
     without = {name for name, outcome in outcomes.items() if outcome.state == "done"} | measured.keys()
     return BatchView(
         batch=directory.batch,
-        created_at=str(directory.info["created_at"]),
+        created_at=str(directory.document["created_at"]),
         name=directory.path.name,
         outcomes=outcomes,
         results={name: result_of(store.load_run(run)) for name, run in measured.items()},
         expected={item.id: _published(item) for item in directory.batch.items if item.id not in without},
-        across=dict(directory.info.get("across") or {}),
+        across=dict(directory.document.get("across") or {}),
         command=directory.command,
     )
 
@@ -195,7 +194,7 @@ def newest_batch(results: Path = RESULTS) -> Path:
     if not found:
         said = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
         raise StoreError(said, where=disk.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
-    return max(found, key=lambda path: str(_read_info(path).get("created_at", "")))
+    return max(found, key=lambda path: str(_read_document(path).get("created_at", "")))
 
 
 def _published(item: Item) -> list[PublishedFigure]:
@@ -236,18 +235,18 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _read_info(path: Path) -> dict[str, Any]:
+def _read_document(path: Path) -> dict[str, Any]:
     text = read_text(path / "batch.json", "batch", "name a directory results/batch-...")
     try:
-        info: Any = json.loads(text)
+        document: Any = json.loads(text)
     except ValueError as error:
         raise StoreError("batch.json is not whole", where=disk.shown(path), got=str(error)) from error
-    if not isinstance(info, dict) or not {"schema", "name", "title", "items"} <= info.keys():
+    if not isinstance(document, dict) or not {"schema", "name", "title", "items"} <= document.keys():
         raise StoreError("not a batch of Mountlab's", where=disk.shown(path / "batch.json"))
-    if info["schema"] > SCHEMA:
-        got, allowed = f"schema {info['schema']}", f"up to {SCHEMA}"
+    if document["schema"] > SCHEMA:
+        got, allowed = f"schema {document['schema']}", f"up to {SCHEMA}"
         raise StoreError("written by a later Mountlab", where=disk.shown(path), got=got, allowed=allowed)
-    return info
+    return document
 
 
 # ── which directory ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,8 +277,8 @@ def _unfinished(batch: Batch, results: Path) -> BatchDirectory | None:
     wanted = _as_kept(batch)
     for file in sorted(results.glob(f"batch-{batch.name}-*/batch.json"), reverse=True):
         directory = BatchDirectory(file.parent)
-        same = all(directory.info.get(key) == wanted[key] for key in ("name", "items", "digests"))
-        if same and (directory.info["status"] != "complete" or unfinished(directory.batch, directory.outcomes)):
+        same = all(directory.document.get(key) == wanted[key] for key in ("name", "items", "digests"))
+        if same and (directory.document["status"] != "complete" or unfinished(directory.batch, directory.outcomes)):
             return directory
     return None
 
@@ -288,7 +287,7 @@ def _create(batch: Batch, results: Path) -> Path:
     base = f"batch-{batch.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     path = next(results / name for name in names if not (results / name).exists())
-    info = {
+    document = {
         "schema": SCHEMA,
         "mountlab_version": metadata.version("mountlab"),
         "status": "running",
@@ -297,7 +296,7 @@ def _create(batch: Batch, results: Path) -> Path:
         "git_commit": writer.git_commit(),
         **_as_kept(batch),
     }
-    disk.new_directory(path, {"batch.json": json.dumps(info, indent=1, default=str).encode()}, empty="notebooks")
+    disk.new_directory(path, {"batch.json": json.dumps(document, indent=1, default=str).encode()}, empty="notebooks")
     return path
 
 

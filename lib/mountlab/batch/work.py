@@ -45,7 +45,7 @@ class Session:
 def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable[str]) -> Session:
     """As this process sees it."""
     names, found = tuple(sorted(set(boxes))), tuple(items)
-    token, version = str(directory.info.get("session", "")), metadata.version("mountlab")
+    token, version = str(directory.document.get("session", "")), metadata.version("mountlab")
     return Session(directory.path, token, version, found, names, digests(found, names))
 
 
@@ -99,7 +99,7 @@ def unfit(session: Session) -> str:
         directory = BatchDirectory(session.batch)
     except MountlabError:
         return f"it does not see {session.batch}: the workers of a batch share its results directory, at the same path"
-    if directory.info.get("session") != session.token:
+    if directory.document.get("session") != session.token:
         return f"{session.batch} is not the same directory there: another session wrote to it"
     if not os.access(session.batch.parent, os.W_OK):
         return f"it may not write to {session.batch.parent}"

@@ -69,31 +69,31 @@ class Followed:
     """Lines without a checksum, which an earlier version wrote."""
 
 
-def fixed(info: Mapping[str, Any]) -> str:
+def fixed(record: Mapping[str, Any]) -> str:
     """Return the hash of the parts of run.json that never change."""
-    kept = {key: value for key, value in json.loads(json.dumps(info)).items() if key not in _CHANGING}
+    kept = {key: value for key, value in json.loads(json.dumps(record)).items() if key not in _CHANGING}
     return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
-def bound(info: Mapping[str, Any]) -> dict[str, Any]:
+def bound(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return run.json with the hash of its own fixed parts, from which the chain starts."""
-    return {**info, KEY: fixed(info)}
+    return {**record, KEY: fixed(record)}
 
 
-def with_start(info: Mapping[str, Any]) -> dict[str, Any]:
+def with_start(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return run.json with a start of the chain that stays while the parameters grow: the hash of its first version."""
-    return {**info, START: fixed(info)}
+    return {**record, START: fixed(record)}
 
 
-def anchor(info: Mapping[str, Any]) -> Anchor:
+def anchor(record: Mapping[str, Any]) -> Anchor:
     """Return what a run.json says about the chain. Raises TypeError, ValueError or LookupError for values of other
     types."""
-    ending, accepted = info.get(ENDING) or {}, (info.get(ALTERED) or [{}])[-1]
+    ending, accepted = record.get(ENDING) or {}, (record.get(ALTERED) or [{}])[-1]
     return Anchor(
-        str(info.get(START) or info.get(KEY, "")),
+        str(record.get(START) or record.get(KEY, "")),
         int(ending.get("trials", 0)),
         str(ending.get("head", "")),
-        info.get("status") == "complete",
+        record.get("status") == "complete",
         (int(accepted.get("trials", 0)), str(accepted.get("digest", ""))),
     )
 
@@ -147,12 +147,3 @@ def _accepted(lines: Sequence[bytes], at: Anchor) -> tuple[int, str]:
 
 def _without_link(lines: Sequence[bytes]) -> int:
     return next((number for number, line in enumerate(lines) if _LINK.search(line)), len(lines))
-
-
-def accepted_words(info: Mapping[str, Any]) -> list[str]:
-    """Return what a run says that was accepted though it was altered."""
-    return [
-        f"{text} (accepted {str(entry.get('at', ''))[:10]})"
-        for entry in info.get(ALTERED, ())
-        for text in entry.get("found", ())
-    ]

@@ -319,11 +319,11 @@ def record(sweep: Sweep) -> dict[str, dict[str, Any]]:
     return {each.distribution: {"version": each.version, **each.parts} for each in used_by(sweep)}
 
 
-def recorded(info: Mapping[str, Any]) -> list[Used]:
+def recorded(record: Mapping[str, Any]) -> list[Used]:
     """Return the plug-ins that a run.json names, its extensions included; none in a run of an earlier version. Raises
     TypeError, LookupError or AttributeError for values of other types."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for part in (info, *info.get(chain.EXTENSIONS, ())):
+    for part in (record, *record.get(chain.EXTENSIONS, ())):
         for name, own in part.get("plugins", {}).items():
             parts = found.setdefault((str(name), str(own["version"])), {})
             for kind in map(kind_of, GROUPS):

@@ -125,8 +125,8 @@ def show_plan(resolved: Resolved | Path | str, *, box: str | None = None) -> Pla
 
 def _left_of(run_path: Path) -> str:
     info, measured = read_info(run_path), len(journal.read_journal(run_path))
-    status = f"{info['run_id']} on box {info['box']['name']} is {info['status']}."
-    total, left = numbers.counted(len(info["order"]), "trial"), max(0, len(info["order"]) - measured)
+    status = f"{info.run_id} on box {info.box_name} is {info.status}."
+    total, left = numbers.counted(len(info.order), "trial"), max(0, len(info.order) - measured)
     most = "at most " if read_sweep(run_path).sweep.design.until else ""
     return f"{status} Its journal has {measured} of {most}{total}: {most}{left} left."
 

@@ -49,8 +49,8 @@ def newest_over_boxes(results: Path = RESULTS) -> list[Path]:
     StoreError where there is none."""
     by_name: dict[str, dict[str, Path]] = {}
     for path, info in runs_below(results):
-        boxes = by_name.setdefault(str(info["parameters"].get("name")), {})
-        boxes.setdefault(str(info.get("box", {}).get("name")), path)
+        boxes = by_name.setdefault(str(info.parameters.get("name")), {})
+        boxes.setdefault(info.box_name, path)
     oldest_first = (list(runs.values())[::-1] for runs in by_name.values())
     return _fitting(oldest_first, like=-1, kind="runs on two boxes", results=results)
 
@@ -59,8 +59,8 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     """Return the newest run below results/ that can be compared with one: it has a cell in common with it. Raises
     StoreError where there is none."""
     path = find.run_path(run).resolve()
-    name, sweep = read_info(path)["run_id"], read_sweep(path).sweep
-    others = (each for each, info in runs_below(results) if info["run_id"] != name)
+    name, sweep = read_info(path).run_id, read_sweep(path).sweep
+    others = (each for each, info in runs_below(results) if info.run_id != name)
     found = next((each for each in others if _is_comparable(each, sweep)), None)
     if found is None:
         said = f"no other run below {shown(results)}/ has a cell in common with {shown(path)}"
@@ -71,7 +71,7 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
 def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
     """Return the runs of the sweep that was run last and more than once, oldest first. Raises StoreError where there is
     none."""
-    by_name = by_key((str(info["parameters"].get("name")), path) for path, info in runs_below(results))
+    by_name = by_key((str(info.parameters.get("name")), path) for path, info in runs_below(results))
     return _fitting((runs[::-1] for runs in by_name.values()), like=0, kind="two runs", results=results)
 
 

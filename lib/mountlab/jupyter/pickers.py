@@ -5,7 +5,7 @@ Without a person (papermill, nbconvert, a terminal) the same calls show the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from mountlab import plots
 from mountlab.core import disk, numbers
 from mountlab.core.errors import AlteredError, InputError, MountlabError, StoreError
 from mountlab.core.names import cell_id, metric_heading, workload_label
+from mountlab.core.run_info import RunInfo
 from mountlab.core.units import Scale, scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
@@ -67,13 +68,13 @@ def entries(results: Path = paths.RESULTS) -> list[RunEntry]:
     return [_entry(path, info) for path, info in runs_below(results)]
 
 
-def _entry(path: Path, info: Mapping[str, Any]) -> RunEntry:
-    question = " ".join(str(info["parameters"].get("question", "")).split())
+def _entry(path: Path, info: RunInfo) -> RunEntry:
+    question = " ".join(str(info.parameters.get("question", "")).split())
     try:
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in read_verdicts(path).items())
     except AlteredError as error:
         verdicts = f"comparisons.csv: {error.what}"
-    created, box, status = str(info["created_at"]), str(info["box"]["name"]), str(info["status"])
+    created, box, status = info.created_at, info.box_name, info.status
     return RunEntry(path, question, created, box, status, verdicts, is_derived(path))
 
 

@@ -25,6 +25,7 @@ from mountlab.box import ssh as box
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
+from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.filesystems.making import COMMANDS
 from mountlab.publish import bundle, bundle_view, crate, reproduce
@@ -38,9 +39,10 @@ from mountlab.publish.seal_again import seal_again
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
 from mountlab.results import records, store, tables, why, writer
-from mountlab.results.info import parameters_of, read_box
+from mountlab.results.info import read_box
 from mountlab.results.journal import whole_lines
 from mountlab.results.paths import NOTEBOOKS, RESULTS
+from mountlab.results.run_file import read_record, write_record
 from mountlab.results.store import Run
 
 DEFAULT_LICENCE = "CC-BY-4.0"
@@ -101,7 +103,7 @@ def _zip_of(target: Path) -> Path:
 
 
 def _check_distinct(runs: Sequence[Run]) -> None:
-    ids = [run.info["run_id"] for run in runs]
+    ids = [run.info.run_id for run in runs]
     twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
     if twice:
         raise StoreError("a run is in a bundle once", where="publish", got=", ".join(twice))
@@ -109,7 +111,7 @@ def _check_distinct(runs: Sequence[Run]) -> None:
 
 def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
     """Return a name that no bundle has: old ones are never overwritten."""
-    day = max(str(run.info.get("finished_at") or run.info["created_at"]) for run in runs)[:10]
+    day = max((run.info.finished_at or run.info.created_at) for run in runs)[:10]
     base = f"bundle-{bundle.slug(title)}-{day}"
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     return next(results / name for name in names if not ((results / name).exists() or _zip_of(results / name).exists()))
@@ -131,7 +133,7 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
     clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
-    return Pseudonyms(found, {run.info["run_id"]: run.info["box"]["name"] for run in runs}, clients)
+    return Pseudonyms(found, {run.info.run_id: run.info.box_name for run in runs}, clients)
 
 
 def _user() -> str:
@@ -188,14 +190,15 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
 def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     """Copy the measurements, with identities replaced; derived files are made again."""
     value: Callable[[Any], Any] = names.value if names else lambda each: each
-    info = value(json.loads((run.path / "run.json").read_text()))
-    copy = place / "runs" / str(info["run_id"])
+    record = value(read_record(run.path))
+    info = RunInfo.from_record(record)
+    copy = place / "runs" / info.run_id
     copy.mkdir(parents=True)
-    _put(copy / "run.json", json.dumps(info, indent=1))
-    _put(copy / "sweep.yml", as_yaml(parameters_of(info)))
-    _put(copy / "box.yml", as_yaml({key: each for key, each in info["box"].items() if each not in (None, "", [])}))
-    if info["published"]:
-        _put(copy / "published.json", json.dumps(info["published"], indent=1))
+    write_record(copy, record)
+    _put(copy / "sweep.yml", as_yaml(info.parameters))
+    _put(copy / "box.yml", as_yaml({key: each for key, each in info.box.items() if each not in (None, "", [])}))
+    if info.published:
+        _put(copy / "published.json", json.dumps(info.published, indent=1))
     lines = whole_lines(run.path / "trials.jsonl")
     _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
     if (run.path / "exclude.yml").exists():
@@ -386,7 +389,7 @@ _SHOWN = 5
 
 
 def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[Path]:
-    ids = [str(run.info["run_id"]) for run in runs]
+    ids = [run.info.run_id for run in runs]
     return [place / "runs" / (names.text(run_id) if names else run_id) for run_id in ids]
 
 

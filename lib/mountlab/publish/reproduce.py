@@ -238,7 +238,7 @@ def differing(run: Path, again: Run) -> list[Difference]:
         kept = parquet_text(file) if _is_regular(file) else ""
         found += differences(run.name, file.name, kept, tables.csv_text(frame))
     sweep = run / "sweep.yml"
-    if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info["parameters"]).encode():
+    if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info.parameters).encode():
         found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
     for each in altered.altered(run):
         row = os.path.relpath(each.where, disk.shown(run))
@@ -312,13 +312,13 @@ def published_run(run: Run) -> PublishedRun:
     """Return what the pages of a bundle show of a run, by its figures."""
     severities = [each.severity for each in run.caveats]
     return PublishedRun(
-        run_id=run.info["run_id"],
+        run_id=run.info.run_id,
         name=run.sweep.name,
         question=" ".join(run.sweep.question.split()),
-        box=run.info["box"]["name"],
-        created_at=run.info["created_at"],
-        finished_at=run.info.get("finished_at") or "",
-        status=run.info["status"],
+        box=run.info.box_name,
+        created_at=run.info.created_at,
+        finished_at=run.info.finished_at,
+        status=run.info.status,
         sentences=tuple(map(str, answers.lines(run))),
         trials=len(run.trials),
         caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},

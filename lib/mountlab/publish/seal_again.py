@@ -9,23 +9,24 @@ from mountlab.core import chain
 from mountlab.core.checksums import MANIFEST, manifest
 from mountlab.core.disk import replace_file
 from mountlab.results import raw_sums
-from mountlab.results.journal import FILE, INFO, whole_lines
+from mountlab.results.journal import FILE, whole_lines
+from mountlab.results.run_file import read_record, write_record
 
 
 def seal_again(run: Path) -> None:
     """Write the checksums of a run in run.json, its journal and its mounts, where it has any: a run of an earlier
     version has none, and stays as it is."""
-    info = json.loads((run / INFO).read_text())
+    record = read_record(run)
     rows = [json.loads(line) for line in whole_lines(run / FILE)]
-    if chain.KEY not in info and not any(chain.KEY in row for row in rows):
+    if chain.KEY not in record and not any(chain.KEY in row for row in rows):
         return
     for sums in (run / "raw").glob(f"*/{MANIFEST}"):
         others = {name: each for name, each in raw_sums.on_disk(sums.parent).items() if name != MANIFEST}
         replace_file(sums, manifest(others).encode())
-    if chain.ALTERED in info:  # accepted changes stay listed; the new checksums are of the files as they are
-        info[chain.ALTERED] = [{key: entry[key] for key in ("at", "found")} for entry in info[chain.ALTERED]]
-    info, lines = chain.bound(info), list[bytes]()
-    head = chain.anchor(info).start
+    if chain.ALTERED in record:  # accepted changes stay listed; the new checksums are of the files as they are
+        record[chain.ALTERED] = [{key: entry[key] for key in ("at", "found")} for entry in record[chain.ALTERED]]
+    record, lines = chain.bound(record), list[bytes]()
+    head = chain.anchor(record).start
     for row in rows:
         said = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
         raw = run / "raw" / str(row["trial_id"])
@@ -34,5 +35,5 @@ def seal_again(run: Path) -> None:
         )
         lines.append(line + b"\n")
     replace_file(run / FILE, b"".join(lines))
-    ending = {chain.ENDING: {"trials": len(lines), "head": head}} if chain.ENDING in info else {}
-    replace_file(run / INFO, json.dumps({**info, **ending}, indent=1).encode())
+    ending = {chain.ENDING: {"trials": len(lines), "head": head}} if chain.ENDING in record else {}
+    write_record(run, {**record, **ending})

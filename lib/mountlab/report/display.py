@@ -109,7 +109,7 @@ def _run_page(run: RunView) -> Html:
 def _run_text(run: RunView) -> str:
     counts = run.trials["status"].value_counts()
     trials = ", ".join(f"{count} {status}" for status, count in counts.items())
-    head = f"Run {run.info['run_id']} ({run.info.get('status', 'complete')}; trials: {trials})"
+    head = f"Run {run.info.run_id} ({run.info.status}; trials: {trials})"
     return f"{head}\n{terminal.run_answer(run)}"
 
 

@@ -50,13 +50,13 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
     prepare()
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
-    question = " ".join(str(info["parameters"].get("question", "")).split())
+    question = " ".join(str(info.parameters.get("question", "")).split())
     tables.derive_outdated(run_path)
     try:
         with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=tables.DERIVE_S):
             clear(run_path, f".{written.name}.*.tmp")
             execute(notebook, executed, {"run": str(run_path)})
-            made = export(executed, title=question or info["run_id"])
+            made = export(executed, title=question or info.run_id)
             disk.replace_file(written, with_links_beside(made).encode())
     finally:
         refresh_index(run_path.parent)
@@ -77,7 +77,7 @@ def write_comparison(
     from mountlab.report.views import comparison  # draws, which takes half a second to import
 
     asked = [path.resolve() for path in run_paths]
-    names = [str(read_info(path)["run_id"]) for path in asked]
+    names = [read_info(path).run_id for path in asked]
     check_plain(names, "run.json: run_id")
     runs = [store.load_run(path) for path in asked]
     parameters: dict[str, Any] = {"runs": list(map(str, asked))}

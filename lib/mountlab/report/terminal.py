@@ -8,7 +8,6 @@ from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import stated_facts
-from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.model import Sweep
 from mountlab.core.names import workload_label
@@ -26,7 +25,7 @@ _MOST = 6
 def run_answer(run: RunView) -> str:
     """Return the answer of a run; of a run that searched for capacities, these stand before the comparisons."""
     found = load_curve.searches(run) if run.sweep.searches else []
-    known = facts_of(run.info).surveyed.stated or {}
+    known = run.info.facts.surveyed.stated or {}
     differing = stated_facts.differing(known)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     return answer_text(run.sweep, run.comparisons, run.caveats, searches=found, behind=behind, differing=differing)

@@ -5,18 +5,17 @@ Nothing is repaired and nothing is removed. The journal stays as it is; its chai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mountlab.core import chain
-from mountlab.core.disk import replace_file
 from mountlab.results import raw_sums, writer
 from mountlab.results.altered import altered_raw
-from mountlab.results.info import check_is_run, read_info, read_sweep
+from mountlab.results.info import read_sweep
 from mountlab.results.journal import Journal, altered, read_as_it_is
+from mountlab.results.run_file import check_is_run, read_record, write_record
 
 MOST = 20
 """Alterations that run.json names: a journal that another program has written again has one in each line."""
@@ -29,7 +28,7 @@ def accept(path: Path) -> list[str]:
     """
     check_is_run(path)
     with writer.held_run(path):
-        info = read_info(path, as_written=True)
+        record = read_record(path)
         journal = read_as_it_is(path)
         in_journal = altered(path, journal)
         problems = altered_raw(path, read_sweep(path).sweep, journal, journal.trials)
@@ -38,23 +37,23 @@ def accept(path: Path) -> list[str]:
         if len(found) > MOST:
             found[MOST:] = [f"and {len(found) - MOST} more"]
         if found:
-            changed = _accepted(info, journal, found, whole=bool(in_journal))
+            changed = _accepted(record, journal, found, whole=bool(in_journal))
             raw = {name: raw_sums.digest_on_disk(path / "raw" / name) for name in in_raw}
             changed[chain.ALTERED][-1]["raw"] = raw
-            replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+            write_record(path, changed)
     return found
 
 
-def _accepted(info: Mapping[str, Any], journal: Journal, found: list[str], *, whole: bool) -> dict[str, Any]:
+def _accepted(record: Mapping[str, Any], journal: Journal, found: list[str], *, whole: bool) -> dict[str, Any]:
     """run.json with one more entry. `whole`: the journal itself was altered, and not only raw output."""
-    before = list(info.get(chain.ALTERED, ()))
+    before = list(record.get(chain.ALTERED, ()))
     at, count = datetime.now(UTC).isoformat(timespec="seconds"), len(journal.lines)
     reached = {"trials": count, "digest": chain.digest(journal.lines)}
     if not whole:
         reached = {key: value for key, value in (before[-1] if before else {}).items() if key in reached}
-    changed = {**info, chain.ALTERED: [*before, {"at": at, "found": found, **reached}]}
+    changed = {**record, chain.ALTERED: [*before, {"at": at, "found": found, **reached}]}
     if whole:
         changed[chain.ENDING] = {"trials": count, "head": reached["digest"]}
     if journal.followed.missing:
         changed["status"] = "interrupted"  # `resume` measures what is missing
-    return chain.bound(changed) if chain.KEY in info else changed
+    return chain.bound(changed) if chain.KEY in record else changed

@@ -8,6 +8,7 @@ from typing import Any
 
 from mountlab.core import chain
 from mountlab.core.model import Sweep, Trial
+from mountlab.core.run_info import RunInfo
 from mountlab.results import derived, raw_sums
 from mountlab.results.info import read_sweep, without_excluded
 from mountlab.results.journal import Journal, read_as_it_is, read_checked
@@ -16,10 +17,10 @@ from mountlab.results.raw_sums import Problem
 from mountlab.results.stamp import truth_of
 
 
-def refuse_altered(path: Path, info: Mapping[str, Any]) -> None:
+def refuse_altered(path: Path, info: RunInfo) -> None:
     """Raise AlteredError where the journal of a run was altered. A journal from which figures were derived as it is now
     was looked at then."""
-    if chain.KEY in info and not derived.is_made_from(path, truth_of(path)):
+    if info.has_checksums and not derived.is_made_from(path, truth_of(path)):
         read_checked(path)
 
 
@@ -33,31 +34,31 @@ def altered(path: Path) -> list[Problem]:
 
 def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
     """Return where raw output is not what it was when it was written; that of excluded trials is not looked at."""
-    accepted = accepted_raw(kept.info)
+    accepted = accepted_raw(kept.record)
     counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
     return [
         *raw_sums.altered_trials(path / "raw", digests),
-        *raw_sums.altered_mounts(path / "raw", _mounts_with_sums(kept.info, sweep, journal), accepted),
+        *raw_sums.altered_mounts(path / "raw", _mounts_with_sums(kept.record, sweep, journal), accepted),
     ]
 
 
 def altered_excluded(path: Path, kept: Journal, journal: Sequence[Trial]) -> list[str]:
     """Return the excluded trials whose raw output is not what it was when it was written."""
-    accepted = accepted_raw(kept.info)
+    accepted = accepted_raw(kept.record)
     own = [trial.trial_id for trial in journal if trial.status == "excluded" and trial.trial_id in kept.raw]
     digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in own}
     return [each.name for each in raw_sums.altered_trials(path / "raw", digests)]
 
 
-def accepted_raw(info: Mapping[str, Any]) -> dict[str, str]:
+def accepted_raw(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
-    return {name: each for entry in info.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
+    return {name: each for entry in record.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
 
 
-def _mounts_with_sums(info: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
+def _mounts_with_sums(record: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
     """Return the directories of mounts below raw/ that have checksums: none in a run of an earlier version."""
-    if chain.KEY not in info or sweep.imported:
+    if chain.KEY not in record or sweep.imported:
         return []
     own = {trial.mount for trial in journal if trial.status != "excluded"}
     return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})

@@ -33,7 +33,7 @@ def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = la
     Raises ParameterError as `RunsDiffer.of`, StoreError as `catalog.build`.
     """
     ours = [run for run in runs if run.path.resolve().is_relative_to(paths.RESULTS.resolve())]
-    began = {at for run in runs if (at := moment(run.info.get("created_at")))}
+    began = {at for run in runs if (at := moment(run.info.created_at))}
     if stated is not None or not ours or not began:
         return RunsDiffer.of(stated, {})
     try:
@@ -42,20 +42,19 @@ def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = la
         say(f"earlier runs are not read: {error.what}: {error.got}")
         return RunsDiffer.of(None, {})
     with catalog.opened(built.file) as connection:
-        return RunsDiffer.of(None, {run.info["run_id"]: _earlier(connection, run, began) for run in ours})
+        return RunsDiffer.of(None, {run.info.run_id: _earlier(connection, run, began) for run in ours})
 
 
 def _earlier(connection: Any, run: Run, began: set[datetime]) -> dict[FigureName, list[EarlierFigure]]:
     """Return each figure of a run in all runs before the last that is compared, without those that are compared."""
-    box = run.info.get("box", {}).get("name")
     found: dict[tuple[FigureName, str], list[EarlierFigure]] = {}
     for at, filesystem, workload, factors, metric, label, unit, asked, *figures in catalog.ask(
-        connection, _ROWS, [run.sweep.name, box]
+        connection, _ROWS, [run.sweep.name, run.info.box_name]
     ).rows:
         name = ((filesystem, same_workload(workload, json.loads(factors))), metric, label or "", unit)
         n, mean, sd = figures
         one = EarlierFigure(at, n, mean, math.nan if sd is None else sd)
         found.setdefault((name, asked), []).append(one)
-    this = moment(run.info.get("created_at"))
+    this = moment(run.info.created_at)
     own = {name: runs for (name, _), runs in found.items() if any(one.at == this for one in runs)}
     return {name: [one for one in runs if one.at < max(began) and one.at not in began] for name, runs in own.items()}

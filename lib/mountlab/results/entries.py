@@ -15,6 +15,7 @@ from mountlab.core.errors import StoreError
 from mountlab.core.findings import Comparison, Severity, Verdict
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
+from mountlab.core.run_info import RunInfo
 from mountlab.wording.verdicts import (
     comparison_sentence,
     has_interval,
@@ -65,21 +66,21 @@ class IndexEntry:
 
 
 def entry_of_run(
-    path: str, info: Mapping[str, Any], comparisons: Sequence[CsvRow] | None, caveats: Iterable[CsvRow], **page: str
+    path: str, info: RunInfo, comparisons: Sequence[CsvRow] | None, caveats: Iterable[CsvRow], **page: str
 ) -> IndexEntry:
     """Return the index entry of a run. `comparisons` is None where nothing was derived yet; `page`: page, next_step.
 
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
     """
-    asked = info["parameters"]
+    asked = info.parameters
     compared = [with_verdict_interval(comparison_of(row)) for row in comparisons or ()]
-    status = "imported" if "imported" in info else str(info["status"])
+    status = info.status if info.imported is None else "imported"
     return IndexEntry(
         path=path,
-        title=" ".join(str(asked.get("question", "")).split()) or str(info["run_id"]),
-        box=str(info["box"]["name"]),
+        title=" ".join(str(asked.get("question", "")).split()) or info.run_id,
+        box=info.box_name,
         sweep=str(asked.get("name", "")),
-        created_at=str(info.get("created_at") or ""),
+        created_at=info.created_at,
         n=_blocks(compared),
         said=_said(asked, compared, derived=comparisons is not None),
         verdicts=tuple(dict.fromkeys(each.verdict for each in compared if has_interval(each))),

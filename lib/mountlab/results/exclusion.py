@@ -14,8 +14,9 @@ from mountlab.core.disk import remove_file, replace_file, shown
 from mountlab.core.errors import InputError, StoreError
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.results.find import run_path
-from mountlab.results.info import EXCLUDE, as_outcomes, check_is_run, read_excluded
+from mountlab.results.info import EXCLUDE, as_outcomes, read_excluded
 from mountlab.results.journal import read_journal
+from mountlab.results.run_file import check_is_run
 from mountlab.results.store import Run, load_run
 from mountlab.results.tables import derive
 from mountlab.results.writer import held_run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mountlab.core.disk import shown
 from mountlab.core.errors import StoreError, did_you_mean
+from mountlab.core.run_info import RunInfo
 from mountlab.results import paths
 from mountlab.results.info import runs_below
 
@@ -47,14 +47,14 @@ def _named(name: str, results: Path) -> Path | None:
     runs = runs_below(results)
     if name in (LATEST, INTERRUPTED):
         return _newest(runs, name, results)
-    by_id = (path for path, info in runs if info["run_id"] == name)
-    by_sweep = (path for path, info in runs if info["parameters"].get("name") == name)
+    by_id = (path for path, info in runs if info.run_id == name)
+    by_sweep = (path for path, info in runs if info.parameters.get("name") == name)
     return next(by_id, None) or next(by_sweep, None)
 
 
-def _newest(runs: list[tuple[Path, dict[str, Any]]], name: str, results: Path) -> Path:
+def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:
     """Return the newest run, or the newest that was stopped. Raises StoreError where there is none."""
-    found = [path for path, info in runs if name in (LATEST, info["status"])]
+    found = [path for path, info in runs if name in (LATEST, info.status)]
     if not found:
         kind, next_step = ("", "make demo") if name == LATEST else ("interrupted ", "name the run to resume")
         raise StoreError(f"there is no {kind}run yet", where=shown(results), got=name, next_step=next_step)
@@ -78,5 +78,5 @@ def _names(results: Path) -> Iterator[str]:
     yield from (LATEST, INTERRUPTED)
     yield from (path.name for path in sorted(results.glob("[!.]*")) if _is_run(path))
     for _, info in runs_below(results):
-        yield info["run_id"]
-        yield str(info["parameters"].get("name"))
+        yield info.run_id
+        yield str(info.parameters.get("name"))

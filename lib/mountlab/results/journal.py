@@ -16,12 +16,14 @@ from typing import Any, get_args
 
 from mountlab.core import chain
 from mountlab.core.chain import Followed
-from mountlab.core.disk import append_line, cut, disk_errors, read_plain, shown
+from mountlab.core.disk import append_line, cut, read_plain, shown
 from mountlab.core.errors import StoreError
 from mountlab.core.model import Status, Trial
 from mountlab.results.raw_sums import ACCEPT, Problem, refuse_altered
+from mountlab.results.run_file import FILE as INFO
+from mountlab.results.run_file import read_unchecked
 
-FILE, INFO = "trials.jsonl", "run.json"
+FILE = "trials.jsonl"
 LARGEST = 1 << 30
 """Bytes; about two million trials."""
 _STATUSES = frozenset(get_args(Status))
@@ -37,8 +39,8 @@ class Journal:
     raw: dict[str, str]
     """Trial id to the digest of its raw output; without those that an earlier version recorded."""
     lines: list[bytes]
-    info: dict[str, Any]
-    """run.json; empty where it cannot be read, which its own reader tells."""
+    record: dict[str, Any]
+    """run.json as it stands; empty where it cannot be read, which its own reader refuses."""
     followed: Followed
 
 
@@ -71,14 +73,14 @@ def read_as_it_is(run: Path) -> Journal:
             raise _damaged(file, first, got, "a trial is in the journal twice")
         seen[trial.trial_id] = number
     raw = {trial.trial_id: str(row[chain.RAW]) for trial, row in zip(trials, rows, strict=True) if chain.RAW in row}
-    info = _info(run)
-    return Journal(trials, raw, lines, info, chain.follow(lines, chain.anchor(info)))
+    record = read_unchecked(run)
+    return Journal(trials, raw, lines, record, chain.follow(lines, chain.anchor(record)))
 
 
 def altered(run: Path, journal: Journal) -> list[Problem]:
     """Return where a journal was altered, and what is wrong there; nothing where it follows its chain."""
-    info = journal.info
-    if chain.KEY in info and info[chain.KEY] != chain.fixed(info):
+    record = journal.record
+    if chain.KEY in record and record[chain.KEY] != chain.fixed(record):
         said = "the parameters, the facts or another part that never changes differ from what the run began with"
         return [Problem(shown(run / INFO), said)]
     file = shown(run / FILE)
@@ -133,19 +135,6 @@ def _whole(data: bytes) -> bytes:
     end = data.rfind(b"\n") + 1
     last = data.rfind(b"\n", 0, end - 1) + 1 if end else 0
     return data[:last] if _NUL in data[last:end] else data[:end]
-
-
-def _info(run: Path) -> dict[str, Any]:
-    """run.json; {} where there is none, or no JSON in it. Raises KeepError where it cannot be read: the chain starts in
-    it, and lines that follow another start would pass for altered ones."""
-    if not (run / INFO).exists():
-        return {}
-    try:
-        with disk_errors(run / INFO, "a file cannot be read"):
-            read = json.loads(read_plain(run / INFO))
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
 
 
 def _named(journal: Journal, number: int) -> str:

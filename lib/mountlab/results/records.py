@@ -40,10 +40,10 @@ def _record() -> TypeAdapter[TrialRecord]:
 
 def made_from(journal: Journal) -> dict[str, str]:
     """Return trial id to the hash of what its record is made from; {} of a run of a version without checksums."""
-    if chain.KEY not in journal.info:
+    if chain.KEY not in journal.record:
         return {}
-    digests = {**journal.raw, **accepted_raw(journal.info)}
-    about = f"{FIGURES} {RECORDS} {journal.info[chain.KEY]}"
+    digests = {**journal.raw, **accepted_raw(journal.record)}
+    about = f"{FIGURES} {RECORDS} {journal.record[chain.KEY]}"
     return {
         trial.trial_id: sha256(f"{about} {digests.get(trial.trial_id)} ".encode() + line).hexdigest()
         for trial, line in zip(journal.trials, journal.lines, strict=True)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from mountlab import checks
 from mountlab.analysis import cells as analysis
@@ -25,13 +24,13 @@ from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
-from mountlab.core import chain, plugins
-from mountlab.core.box_facts import facts_of
+from mountlab.core import plugins
 from mountlab.core.disk import make_directory, replace_file, shown
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import (
@@ -53,16 +52,15 @@ from mountlab.results.altered import altered_excluded, altered_raw
 from mountlab.results.find import run_path
 from mountlab.results.info import (
     as_outcomes,
-    check_is_run,
     read_info,
     read_sweep,
     say_plugins,
-    used_plugins,
     without_excluded,
 )
 from mountlab.results.journal import read_as_it_is, read_checked
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import detail_type, text_files
+from mountlab.results.run_file import check_is_run
 from mountlab.results.stamp import truth_of
 from mountlab.stats.histograms import Histogram, merge
 from mountlab.sweep.published_file import kept_published
@@ -79,7 +77,7 @@ class Run(Shown):
 
     path: Path
     """The directory of the run."""
-    info: dict[str, Any]
+    info: RunInfo
     """What run.json holds: parameters, facts of the box, versions, seed, status."""
     sweep: Sweep
     """The question with its file systems, workloads and design."""
@@ -320,7 +318,7 @@ def _readable(path: Path) -> Iterator[None]:
 class RunFigures:
     """The figures of a run, and what they were made from."""
 
-    info: dict[str, Any]
+    info: RunInfo
     sweep: Sweep
     whole: list[Trial]
     """The journal as it stands."""
@@ -345,7 +343,7 @@ def _figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_i
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     kept = read_as_it_is(path) if as_it_is else read_checked(path)
     whole = kept.trials
-    check_plain([info["run_id"], info["box"]["name"]], f"{shown(path)}/run.json")
+    check_plain([info.run_id, info.box_name], f"{shown(path)}/run.json")
     check_trials(whole, f"{shown(path)}/trials.jsonl")
     outcomes = as_outcomes(path, whole)
     journal = without_excluded(path, outcomes)
@@ -367,7 +365,8 @@ def _figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_i
     measurements = analysis.measurement_frame(raw_output.measured_rows(path / "raw", journal, sweep, read))
     measurements = analysis.without_partial(measurements)
     answers = analysis.answer_metrics(sweep, measurements)
-    stopped = _stops_said(info, sweep, len(whole)) if known.keys() >= read.keys() else None
+    cells = [cell.id for cell in sweep.cells] if sweep.decides else []
+    stopped = info.stops(cells, len(whole)) if known.keys() >= read.keys() else None
     return RunFigures(info, sweep, whole, journal, unread, read, made, stopped, measurements, answers, truth)
 
 
@@ -376,25 +375,12 @@ def _refused(trial: Trial, records: Mapping[str, TrialRecord]) -> bool:
     return trial.status == "ok" and bool(records[trial.trial_id].refused)
 
 
-def _stops_said(info: Mapping[str, Any], sweep: Sweep, trials: int) -> list[CellStop] | None:
-    """Return the stops that run.json holds of a run with so many trials; None where it does not hold all of them."""
-    if not sweep.decides:
-        return []
-    said = info.get("stopped", {}) if info.get(chain.ENDING, {}).get("trials") == trials else {}
-    rows = [{"cell": cell.id, **said[cell.id]} for cell in sweep.cells if cell.id in said]
-    if len(rows) < len(sweep.cells) or any(row["half_width"] is None for row in rows):
-        return None
-    return [CellStop(**row) for row in rows]
-
-
 def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: bool) -> Run:
     own, raw = _figures(path, known, as_it_is=as_it_is), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
     stops = _stops(path, own) if own.stopped is None else own.stopped
     censored = analysis.censored_blocks(journal)
-    estimates = analysis.estimate_frame(
-        sweep, measurements, run_id=info["run_id"], box=info["box"]["name"], censored=censored
-    )
+    estimates = analysis.estimate_frame(sweep, measurements, run_id=info.run_id, box=info.box_name, censored=censored)
     compared = analysis.comparisons(sweep, measurements, censored)
     excluded = _exclusions(path, own, twice.Figures(measurements, censored, estimates, compared))
     estimates = _with_reasons(estimates, stops)
@@ -426,15 +412,15 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=raw_output.backing_types(by_filesystem),
-        facts=facts_of(info),
+        facts=info.facts,
         in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
         fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
         unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
         zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
         answer_metrics=answers,
-        altered=chain.accepted_words(info),
-        plugins=[each.difference for each in used_plugins(path, info) if each.difference],
-        has_checksums=chain.KEY in info,
+        altered=info.accepted(),
+        plugins=[each.difference for each in info.plugins if each.difference],
+        has_checksums=info.has_checksums,
         steps=analysis.figure_steps(sweep, measurements),
         exclusions=excluded,
     )
@@ -453,7 +439,7 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         checks_passed=findings.passed,
         not_checked=findings.not_checked,
         options=options,
-        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info["published"]],
+        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info.published],
         answer_metrics=answers,
         stops=stops,
         series=series,

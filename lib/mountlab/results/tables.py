@@ -17,10 +17,11 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.text import plain_cell, visible
 from mountlab.results import derived, records
-from mountlab.results.info import check_is_run, say_plugins
+from mountlab.results.info import say_plugins
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
 from mountlab.results.paths import found
+from mountlab.results.run_file import check_is_run
 from mountlab.results.stamp import Stamp, stamped, truth_of
 from mountlab.results.store import MEASUREMENTS, Run, load_run, read_run, say_altered
 from mountlab.results.why import derived_files, file_of

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 import secrets
 import subprocess
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -22,19 +21,20 @@ from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
 from mountlab.checks.outcome import Outcome
 from mountlab.core import chain, disk, plugins, run_ids
-from mountlab.core.box_facts import BoxFacts, facts_of
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Box, CellStop, Sweep, Trial
+from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
-from mountlab.results import raw_sums, records
-from mountlab.results.info import SCHEMA, read_info, run_json
+from mountlab.results import raw_sums, records, run_file
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
 from mountlab.results.paths import RESULTS, found, load_published
 from mountlab.results.raw import TIMED_FILES, measured_rows, record_of
+from mountlab.results.run_file import read_record, write_record
 from mountlab.results.symbols import with_reference
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved
@@ -76,7 +76,7 @@ class RunWriter:
         self._head = journal.followed.head
         self.records = records.kept(path, records.made_from(journal))
         """Of trials in the journal; what is not among them is read from the raw output."""
-        self._explained = chain.EXPLAINED in journal.info
+        self._explained = chain.EXPLAINED in journal.record
         self._holders: dict[str, str] = {}
 
     @classmethod
@@ -102,11 +102,10 @@ class RunWriter:
     def grow(self, resolved: Resolved, facts: BoxFacts, order: Sequence[str]) -> None:
         """Replace the parameters, the facts and the order of a run by hand with those that hold from now on: what is
         in the journal is among them."""
-        info = run_json(self.path)
-        changed = {**info, "parameters": dict(resolved.parameters), "facts": facts.as_record(), "order": list(order)}
-        changed |= _plugins_of(resolved.sweep)
+        changed = read_record(self.path) | _plugins_of(resolved.sweep)
+        changed |= {"parameters": dict(resolved.parameters), "facts": facts.as_record(), "order": list(order)}
         with self._keeping():
-            disk.replace_file(self.path / "run.json", json.dumps(chain.bound(changed), indent=1).encode())
+            write_record(self.path, chain.bound(changed))
             disk.replace_file(self.path / "sweep.yml", as_yaml(resolved.parameters).encode())
 
     def has(self, trial_id: str) -> bool:
@@ -173,12 +172,11 @@ class RunWriter:
 
     def finish(self, status: str, stops: Iterable[CellStop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
-        info = run_json(self.path)
         rows = {stop.cell: _stop_row(stop) for stop in stops}
         ending = {"trials": len(self._done), "head": self._head}
-        changed = {**info, "status": status, "finished_at": _now(), chain.ENDING: ending}
+        changed = {**read_record(self.path), "status": status, "finished_at": _now(), chain.ENDING: ending}
         changed |= {"stopped": rows} if rows else {}
-        disk.replace_file(self.path / "run.json", json.dumps(changed, indent=1).encode())
+        write_record(self.path, changed)
 
 
 def _begin(
@@ -195,8 +193,8 @@ def _begin(
 ) -> None:
     """Make a run directory, there with all of its first files or not at all. `file`: the one that holds the
     parameters; `order`: the ids of the trials; `more`: keys of run.json that not every run has."""
-    info = {
-        "schema": SCHEMA,
+    record = {
+        "schema": run_file.SCHEMA,
         "mountlab_version": metadata.version("mountlab"),
         "run_id": path.name,
         "status": "running",
@@ -213,8 +211,8 @@ def _begin(
         "published": [_figure_row(figure) for figure in load_published(sweep.published)],
         **more,
     }
-    info = chain.with_start(info) if "by_hand" in more else info
-    files = {file: as_yaml(parameters), "run.json": json.dumps(chain.bound(info), indent=1)}
+    record = chain.with_start(record) if "by_hand" in more else record
+    files = {file: as_yaml(parameters), run_file.FILE: run_file.text_of(chain.bound(record))}
     with beginning(path.parent):
         disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
 
@@ -228,55 +226,50 @@ def _plugins_of(sweep: Sweep) -> dict[str, Any]:
 def extend_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
     """Write into run.json which blocks a finished run is to have beyond its own: from here on it is unfinished, and
     `resume` measures them. Only the process that holds the run may do it."""
-    info, extension = read_info(path, as_written=True), resolved.sweep.extended
+    record, extension = read_record(path), resolved.sweep.extended
     assert extension is not None
-    known = facts_of(read_info(path)).programs.installed
     entry = {
         "at": extension.at,
-        "finished_at": info["finished_at"],
+        "finished_at": record["finished_at"],
         "only_new": extension.only_new,
         "mountlab_version": metadata.version("mountlab"),
-        "programs": _new_programs(facts, known),
-        "journal": info.get(chain.ENDING, {}),
+        "programs": _new_programs(record, facts),
+        "journal": record.get(chain.ENDING, {}),
         "parameters": dict(resolved.parameters),
         **_plugins_of(resolved.sweep),
     }
-    changed = {
-        **info,
-        "status": "running",
-        "finished_at": None,
-        chain.EXTENSIONS: [*info.get(chain.EXTENSIONS, ()), entry],
-    }
-    disk.replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+    entries = [*record.get(chain.EXTENSIONS, ()), entry]
+    write_record(path, {**record, "status": "running", "finished_at": None, chain.EXTENSIONS: entries})
     keep_sweep(path, resolved)
 
 
-def _new_programs(facts: BoxFacts, known: Container[str]) -> dict[str, Any]:
+def _new_programs(record: Mapping[str, Any], facts: BoxFacts) -> dict[str, Any]:
+    """Return the programs of a box that a run has not needed before."""
+    known = RunInfo.from_record(record).facts.programs.installed
     return {name: own.as_record() for name, own in facts.programs.installed.items() if name not in known}
 
 
 def explain_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
     """Write into run.json how many diagnostic blocks a finished run is to have: from here on it is unfinished, and
     `resume` measures them. Only the process that holds the run may do it."""
-    info, known = read_info(path, as_written=True), facts_of(read_info(path)).programs.installed
+    record = read_record(path)
     entry = {
         "at": _now(),
-        "finished_at": info["finished_at"],
+        "finished_at": record["finished_at"],
         "mountlab_version": metadata.version("mountlab"),
         "blocks": resolved.sweep.design.explain,
         "events": list(facts.surveyed.trace_events),
-        "programs": _new_programs(facts, known),
-        "journal": info.get(chain.ENDING, {}),
+        "programs": _new_programs(record, facts),
+        "journal": record.get(chain.ENDING, {}),
     }
-    entries = [*info.get(chain.EXPLAINED, ()), entry]
-    changed = {**info, "status": "running", "finished_at": None, chain.EXPLAINED: entries}
-    disk.replace_file(path / "run.json", json.dumps(changed, indent=1).encode())
+    entries = [*record.get(chain.EXPLAINED, ()), entry]
+    write_record(path, {**record, "status": "running", "finished_at": None, chain.EXPLAINED: entries})
     keep_sweep(path, resolved)
 
 
 def keep_sweep(path: Path, resolved: Resolved) -> None:
     """Write the sweep of an extended or explained run beside it: the one that would measure all of it in one go."""
-    if resolved.sweep.extended or chain.EXPLAINED in run_json(path):
+    if resolved.sweep.extended or chain.EXPLAINED in read_record(path):
         disk.replace_file(path / "sweep.yml", as_yaml(resolved.parameters).encode())
 
 

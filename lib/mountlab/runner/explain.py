@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import ParameterError, StoreError
 from mountlab.results import journal
 from mountlab.results.find import run_path
@@ -69,9 +68,8 @@ def _planned(run: Path | str, blocks: bool | int, *, take: bool) -> Iterator[tup
             info, where, "explained", imported="an imported run, whose box is not known", again=" -p explain=true"
         )
         resolved = _with_blocks(before, diagnostic_blocks(blocks, f"{where}: explain"), where)
-        box, seed = info["box"]["name"], info["seed"]
-        with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
-            check_same_box(facts_of(info), session.facts, where)
+        with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
+            check_same_box(info.facts, session.facts, where)
             check_same_plugins(path, info)
             check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield path, session

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import disk
-from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import StoreError
+from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import check_texts
 from mountlab.results import journal, paths
 from mountlab.results.find import run_path
@@ -71,12 +71,11 @@ def _planned(
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
         check_finished(info, where, "extended")
-        asked = _asked(path, before, str(info["box"]["name"]), sweep, overrides)
+        asked = _asked(path, before, info.box_name, sweep, overrides)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         resolved = extended(before, asked, at=now, only_new=only_new, where=where)
-        box, seed = info["box"]["name"], info["seed"]
-        with planned(resolved, box=box, run_id=info["run_id"], seed=seed, take=take) as session:
-            check_same_box(facts_of(info), session.facts, where)
+        with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
+            check_same_box(info.facts, session.facts, where)
             check_same_plugins(path, info)
             check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield _Asked(path, session)
@@ -92,25 +91,23 @@ def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, ove
     return on_box(asked, box) if asked.sweep.boxes else asked
 
 
-def check_finished(
-    info: Mapping[str, Any], where: str, what: str, *, imported: str = "an imported run", again: str = ""
-) -> None:
+def check_finished(info: RunInfo, where: str, what: str, *, imported: str = "an imported run", again: str = "") -> None:
     """Raise StoreError for a run that cannot be `what` ("extended"): it was imported, made by hand, or is not complete.
     `imported`: what an imported one is said to be; `again`: behind the command that runs the sweep of one by hand."""
-    if "imported" in info:
+    if info.imported is not None:
         raise StoreError(f"logs from elsewhere cannot be {what}", where=where, got=imported)
-    if "by_hand" in info:
+    if info.by_hand is not None:
         raise StoreError(
             f"a run by hand cannot be {what}",
             where=where,
             got="trials that were asked for one by one, without a plan",
             next_step=f"run its sweep: mountlab run {where}/sweep.yml{again}",
         )
-    if info["status"] != "complete":
+    if info.status != "complete":
         raise StoreError(
             f"a run is {what} when it is complete",
             where=where,
-            got=f"it is {info['status']}",
+            got=f"it is {info.status}",
             next_step=f"mountlab resume {where}",
         )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mountlab.box import leftovers, lock, roots
 from mountlab.box.embedded import open_box
@@ -16,13 +15,15 @@ from mountlab.box.scratch_links import check_links
 from mountlab.box.steady import Line, SteadyBox
 from mountlab.box.survey import peers, survey
 from mountlab.core import disk
-from mountlab.core.box_facts import BoxFacts, Surveyed, facts_of
+from mountlab.core.box_facts import BoxFacts, Surveyed
 from mountlab.core.errors import BoxLost, Interrupted, LeftoverError, PlanError, StoreError
 from mountlab.core.model import Box
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.guard import bound_to
 from mountlab.results import journal, paths
 from mountlab.results.find import run_path
-from mountlab.results.info import read_info, read_sweep, say_plugins, used_plugins
+from mountlab.results.info import read_info, read_sweep, say_plugins
+from mountlab.results.run_file import read_record
 from mountlab.results.writer import RunWriter, held_run, keep_sweep, new_run_id
 from mountlab.runner.clients import Clients
 from mountlab.runner.ending import concluding
@@ -76,13 +77,13 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
     if resolved.sweep.by_hand:
         said, again = "a run by hand has nothing that waits to be run", f"mountlab run {disk.shown(path)}/sweep.yml"
         raise StoreError(said, where=disk.shown(path), next_step=f"open the box again, or: {again}")
-    if info["status"] == "complete":
+    if info.status == "complete":
         raise StoreError("the run is complete", where=disk.shown(path), next_step=f"make report RUN={disk.shown(path)}")
     with (
         held_run(path),
-        planned(resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], take=True) as session,
+        planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=True) as session,
     ):
-        check_same_box(facts_of(info), session.facts, disk.shown(path))
+        check_same_box(info.facts, session.facts, disk.shown(path))
         check_same_plugins(path, info)
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
@@ -185,10 +186,10 @@ def check_same_box(before: BoxFacts, now: BoxFacts, run: str) -> None:
         )
 
 
-def check_same_plugins(path: Path, info: Mapping[str, Any]) -> None:
+def check_same_plugins(path: Path, info: RunInfo) -> None:
     """Blocks of one run are measured by one version of each tool and file system; say what else differs."""
     say_plugins(path)
-    for used in used_plugins(path, info):
+    for used in info.plugins:
         if used.difference and {"tools", "filesystems"} & used.parts.keys():
             raise PlanError(
                 "a plug-in is not as it was when the run began",
@@ -229,7 +230,7 @@ def measure(session: Session, writer: RunWriter, measured: Callable[[], object] 
         raise
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
         run = disk.shown(writer.path)
-        if read_info(writer.path, as_written=True)["status"] == "complete":
+        if read_record(writer.path)["status"] == "complete":
             raise Interrupted(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
         raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
 

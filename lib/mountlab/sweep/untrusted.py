@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.units import LEVELS, as_share, check_level
@@ -26,19 +25,19 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def check_info(info: Mapping[str, Any], where: str) -> None:
-    """Raise StoreError for a run.json whose values are of other types than ours."""
+def check_record(record: Mapping[str, Any], where: str) -> None:
+    """Raise StoreError for a run.json whose values are of other types than ours; BoxFacts checks those of `facts`."""
     for key, types in _TYPES.items():
-        if key in info and (not isinstance(info[key], types) or isinstance(info[key], bool)):
+        if key in record and (not isinstance(record[key], types) or isinstance(record[key], bool)):
             raise StoreError(
                 "not a run of Mountlab's",
                 where=f"{where}: {key}",
-                got=type(info[key]).__name__,
+                got=type(record[key]).__name__,
                 allowed=" or ".join("null" if each is type(None) else each.__name__ for each in types),
             )
-    BoxFacts.from_record(info.get("facts", {}), f"{where}: facts")
-    if not isinstance(info["box"].get("name"), str):
-        raise StoreError("not a run of Mountlab's", where=f"{where}: box.name", got=repr(info["box"].get("name"))[:200])
+    name = record["box"].get("name")
+    if not isinstance(name, str):
+        raise StoreError("not a run of Mountlab's", where=f"{where}: box.name", got=repr(name)[:200])
 
 
 def check_extension(entry: object, where: str) -> None:

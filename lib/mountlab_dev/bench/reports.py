@@ -110,7 +110,7 @@ def _going_on(repeats: int, run: Path) -> Iterator[Row]:
     def resumed() -> None:
         info, resolved = read_info(run), read_sweep(run)
         with workflow.planned(
-            resolved, box=info["box"]["name"], run_id=info["run_id"], seed=info["seed"], results=run.parent
+            resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, results=run.parent
         ) as session:
             writer = RunWriter(run)
             assert all(writer.has(trial.trial_id) for trial in session.plan.trials)

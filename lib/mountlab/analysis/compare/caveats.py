@@ -12,7 +12,6 @@ from mountlab.analysis.run_view import AnsweredRun, ComparedRun
 from mountlab.checks import work
 from mountlab.checks.base import of_run
 from mountlab.core import numbers
-from mountlab.core.box_facts import facts_of
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat
 from mountlab.core.groups import by_key
@@ -129,7 +128,7 @@ def _at_the_limit(boxes: Sequence[str], runs: Sequence[AnsweredRun]) -> Iterator
 
 def _one_machine(boxes: Sequence[str], runs: Sequence[ComparedRun]) -> Iterator[Caveat]:
     """Yield boxes that are one machine: its second box is no repetition of anything but the run."""
-    facts = [facts_of(run.info) for run in runs]
+    facts = [run.info.facts for run in runs]
     machines = [(one.machine.hostname, one.processors.model) for one in facts]
     for (hostname, _), names in by_key(zip(machines, boxes, strict=True)).items():
         if hostname and len(names) > 1:
@@ -184,11 +183,11 @@ def caveats_of(name: str, run: ComparedRun, cells: Sequence[Cell]) -> Iterator[C
             f"{name} was imported: of its box nothing is known, nor what of it differs. Of its options only that is "
             "known which its logs state.",
         )
-    if run.info.get("status", "complete") != "complete":
+    if run.info.status != "complete":
         yield of_run(
             "unfinished",
             "warning",
-            f"{name} is {run.info['status']}: its figures are of the trials so far. Go on with make resume.",
+            f"{name} is {run.info.status}: its figures are of the trials so far. Go on with make resume.",
         )
     subjects = {"cell": {cell.id for cell in cells}, "filesystem": {cell.filesystem.name for cell in cells}}
     for caveat in run.caveats:

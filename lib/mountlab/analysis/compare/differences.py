@@ -9,7 +9,7 @@ from typing import Any
 from mountlab.analysis.box_facts import by_area, is_detail
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.checks.stated_facts import NOT_GIVEN, VERSION, value_text
-from mountlab.core.box_facts import AREAS, fact_of, facts_of
+from mountlab.core.box_facts import AREAS, fact_of
 from mountlab.core.box_facts.stated import NOT_STATED, WITHOUT_EFFECT, by_value
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.sweep import plan_text
@@ -117,17 +117,17 @@ def _of_mappings(
 
 def _facts(run: ComparedRun) -> dict[str, dict[str, Any]]:
     """Return what is known of the box of a run, by area."""
-    found = by_area(facts_of(run.info))
-    found["machine"] |= {"box": run.info.get("box", {}).get("name")}
+    found = by_area(run.info.facts)
+    found["machine"] |= {"box": run.info.box_name or None}
     return {**found, "tools": _versions(run)}
 
 
 def _versions(run: ComparedRun) -> dict[str, Any]:
     """Mountlab, and the programs of the box that the sweep needs."""
-    programs = facts_of(run.info).programs
+    programs = run.info.facts.programs
     needed = [] if run.sweep.imported else [program.name for program in needed_programs(run.sweep)]
     found = {name: programs.version(name) for name in needed}
-    return {"mountlab": run.info.get("mountlab_version"), **found}
+    return {"mountlab": run.info.mountlab_version or None, **found}
 
 
 def _asked(fs: Filesystem) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _of_workload(run: ComparedRun, label: str, filesystems: Sequence[str]) -> di
     workload = next(each for each in run.sweep.workloads if each.label == label)
     options = {name: value_text(workload.tool, name, value) for name, value in workload.options.items()}
     found = {**options, **({"precondition": workload.precondition} if workload.precondition else {})}
-    stated = (facts_of(run.info).surveyed.stated or {}).get(label)
+    stated = (run.info.facts.surveyed.stated or {}).get(label)
     if stated:
         named = [name for name, one in stated.options.items() if any(fs in one.values for fs in filesystems)]
         found |= {name: stated.shown(name, filesystems) for name in named}

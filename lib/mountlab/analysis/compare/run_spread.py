@@ -81,7 +81,7 @@ class RunsDiffer:
         """Return by how much runs like this one differ in a figure."""
         if self.stated is not None:
             return FigureSpread(self.stated)
-        known = self.measured.get(str(run.info.get("run_id")), {})
+        known = self.measured.get(run.info.run_id, {})
         return known.get((same_cell(cell), metric, label, unit), FigureSpread(ASSUMED))
 
 

@@ -266,11 +266,11 @@ def compare_runs(
 
 def box_of(run: Measured) -> str:
     """Return the name of the box of a run."""
-    return str(run.info.get("box", {}).get("name", run.sweep.box))
+    return run.info.box_name or run.sweep.box
 
 
 def _refuse_repetition(runs: Sequence[RunView]) -> None:
-    ids = [str(run.info.get("run_id")) for run in runs]
+    ids = [run.info.run_id for run in runs]
     repeated = first_repeated(ids)
     if len(runs) < _PAIR or repeated:
         raise PlanError(

@@ -26,7 +26,7 @@ from mountlab.core.errors import StoreError
 
 __all__ = [
     "AREAS", "COMPARED", "FACTS", "SECTIONS", "BoxFacts", "Fact", "FactPart", "IdleState", "InstalledProgram",
-    "RightsFacts", "Surveyed", "fact_of", "facts_of",
+    "RightsFacts", "Surveyed", "fact_of",
 ]  # fmt: skip
 
 SECTIONS = (
@@ -155,8 +155,3 @@ def _checked(name: str, values: Mapping[str, Any], where: str) -> Group:
 
 def _refusal(where: str, got: object, allowed: str) -> StoreError:
     return StoreError("not a run of Mountlab's", where=where, got=repr(got)[:200], allowed=allowed)
-
-
-def facts_of(info: Mapping[str, Any]) -> BoxFacts:
-    """Return the facts of a run.json; all are unknown where it has none."""
-    return BoxFacts.from_record(info.get("facts") or {})

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mountlab.core import chain
-from mountlab.core.box_facts import BoxFacts, facts_of
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParseError
 from mountlab.core.mountinfo import mount_lines
+from mountlab.core.run_info import RunInfo
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
 from mountlab.publish.identities.patterns import PATTERNS, is_address
 
@@ -25,12 +25,13 @@ class Identity:
     """Another value of this kind with which it shares the placeholder: a short name and the full one."""
 
 
-def run_identities(info: Mapping[str, Any], texts: Iterable[str]) -> list[Identity]:
+def run_identities(info: RunInfo, texts: Iterable[str]) -> list[Identity]:
     """Return everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted
     to be one. In the order in which placeholders are to be numbered, each once."""
-    found = [*_of_box(info.get("box") or {}), *_of_facts(facts_of(info))]
-    found += [each for part in (info, *info.get(chain.EXTENSIONS, ())) for each in _of_parameters(part)]
-    own = facts_of(info).storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
+    found = [*_of_box(info.box), *_of_facts(info.facts)]
+    parameters = [info.parameters, *(extension.parameters for extension in info.extensions)]
+    found += [identity for part in parameters for identity in _of_parameters(part)]
+    own = info.facts.storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
     for text in texts:
         found += [each for each in _of_mounts(text) if not (each.kind == "place" and each.value.startswith(own))]
         found += _of_forms(text)
@@ -97,9 +98,7 @@ def _of_facts(facts: BoxFacts) -> Iterator[Identity]:
         yield from _of_facts(own)
 
 
-def _of_parameters(info: Mapping[str, Any]) -> Iterator[Identity]:
-    """Of run.json, or of an extension in it."""
-    parameters = info.get("parameters") or {}
+def _of_parameters(parameters: Mapping[str, Any]) -> Iterator[Identity]:
     if parameters.get("box") and parameters["box"] not in OWN_BOXES:
         yield Identity("box", str(parameters["box"]))
     for entry in (parameters.get("filesystems") or {}).values():

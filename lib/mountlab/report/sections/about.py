@@ -7,8 +7,7 @@ import math
 import yaml
 
 from mountlab.analysis.run_view import RunView
-from mountlab.core import numbers, plugins
-from mountlab.core.box_facts import facts_of
+from mountlab.core import numbers
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import swatches
@@ -68,26 +67,26 @@ def versions(run: RunView) -> Html:
     """Versions on the control machine, and what makes the run the one it is."""
     info = run.info
     about = {
-        "Run": info.get("run_id", ""),
-        "Mountlab": info.get("mountlab_version", ""),
-        "Commit": info.get("git_commit") or "none",
-        "Seed": "none" if info.get("seed") is None else info["seed"],
+        "Run": info.run_id,
+        "Mountlab": info.mountlab_version,
+        "Commit": info.git_commit or "none",
+        "Seed": "none" if info.seed is None else info.seed,
         **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
-        **info.get("versions", {}),
-        **{f"Plug-in {each.distribution}": f"{each.version} ({each.parts_text})" for each in plugins.recorded(info)},
+        **info.versions,
+        **{f"Plug-in {each.distribution}": f"{each.version} ({each.parts_text})" for each in info.plugins},
     }
     return html.definitions({name: str(text) for name, text in about.items()})
 
 
 def parameters(run: RunView) -> Html:
     """Return the sweep as it was resolved, in YAML."""
-    text = yaml.safe_dump(run.info.get("parameters", {}), sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(run.info.parameters, sort_keys=False, allow_unicode=True, width=100)
     return html.joined(_stated(run), html.details("The whole sweep, resolved", html.code_block(text)))
 
 
 def _stated(run: RunView) -> Text:
     """Return the options of imported logs: what the import says, and what the logs state."""
-    known = facts_of(run.info).surveyed.stated or {}
+    known = run.info.facts.surveyed.stated or {}
     rows = [
         [label, name, each.claimed or "", own.shown(name), f"{each.stated} of {own.outputs}"]
         for label, own in known.items()
@@ -99,4 +98,4 @@ def _stated(run: RunView) -> Text:
 
 def reproduce(run: RunView) -> Html:
     """Return the one line that runs it all again."""
-    return html.code_block(str(run.info.get("command", "")))
+    return html.code_block(run.info.command)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
-from mountlab.core.box_facts import FACTS, SECTIONS, BoxFacts, InstalledProgram, fact_of, facts_of
+from mountlab.core.box_facts import FACTS, SECTIONS, BoxFacts, InstalledProgram, fact_of
 from mountlab.core.box_facts.rights import ALL, NO_LIMIT
 from mountlab.core.fact_words import fact_name, fact_text, heading, mitigation_text, part_name
 from mountlab.core.groups import by_key
@@ -23,7 +23,7 @@ _OF_A_CLIENT = ("hostname", "os", "kernel", "cpu_model", "cpus", "memory_bytes")
 
 def box(run: RunView) -> Html:
     """Return what the box is, as it was found when the run began."""
-    return facts(facts_of(run.info))
+    return facts(run.info.facts)
 
 
 def facts(found: BoxFacts) -> Html:

@@ -8,7 +8,6 @@ from mountlab.analysis.commands import CellCommand, cell_commands, general, gene
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.asked import streams
 from mountlab.core import numbers
-from mountlab.core.box_facts import facts_of
 from mountlab.core.checksums import MANIFEST
 from mountlab.core.groups import by_key
 from mountlab.core.model import Workload
@@ -98,7 +97,7 @@ def _line(run: RunView, setup: Setup, command: RanCommand) -> str:
 
 def _known_schedulers(run: RunView) -> Mapping[str, str]:
     """Device to its scheduler as it was when the run began."""
-    devices = facts_of(run.info).storage.block_devices or ()
+    devices = run.info.facts.storage.block_devices or ()
     return {device.name: device.scheduler for device in devices if device.scheduler}
 
 

@@ -37,7 +37,7 @@ def downloads(run: RunView) -> Html:
     files = list(_files(run))
     if not files:
         return html.nothing("There are no figures to save.")
-    run_id = str(run.info.get("run_id", "run"))
+    run_id = run.info.run_id
     links = html.items(_link(run_id, each) for each in files if each.fits)
     large = [f"{each.name}.csv ({each.size})" for each in files if not each.fits]
     if not large:

@@ -12,7 +12,6 @@ from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
-from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
@@ -43,10 +42,10 @@ MOST_COLUMNS, MOST_RATIOS = 4, 24
 
 def question(run: RunView) -> Html:
     """Return the question, and below it where, when and how often it was asked."""
-    facts, box = facts_of(run.info), run.info.get("box", {})
+    facts = run.info.facts
     disk = [text for text in (facts.storage.mount_root_source, facts.storage.mount_root_fstype) if text]
     parts = [
-        f"box {box.get('name', run.sweep.box)}",
+        f"box {run.info.box_name or run.sweep.box}",
         f"kernel {facts.kernel.release}" if facts.kernel.release else "",
         f"{_lies_on(run)}{disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
         _measured(run),
@@ -64,17 +63,17 @@ def _lies_on(run: RunView) -> str:
 
 def _measured(run: RunView) -> str:
     """When; of logs from elsewhere that is not known."""
-    moment = run.info.get("created_at", "")
+    moment = run.info.created_at
     day = datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
     return f"imported {day}, measured elsewhere" if run.sweep.imported else day
 
 
 def _duration(run: RunView) -> str:
-    start, end = (run.info.get(key) for key in ("created_at", "finished_at"))
+    start, end = run.info.created_at, run.info.finished_at
     if not start or not end or run.sweep.imported:
         return ""
-    later = sorted((*run.info.get("extensions", ()), *run.info.get("explained", ())), key=lambda each: str(each["at"]))
-    starts, ends = [start, *(each["at"] for each in later)], [*(each["finished_at"] for each in later), end]
+    later = sorted((*run.info.extensions, *run.info.explanations), key=lambda addition: addition.at)
+    starts, ends = [start, *(each.at for each in later)], [*(each.finished_at for each in later), end]
     moments = [[datetime.fromisoformat(each) for each in own] for own in (starts, ends)]
     seconds = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
     if seconds < 0:  # the clock was set back meanwhile
@@ -95,7 +94,7 @@ def _blocks(run: RunView) -> str:
 
 
 def _unfinished(run: RunView) -> Text:
-    status = run.info.get("status", "complete")
+    status = run.info.status
     if status == "complete":
         return ""
     return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert warning")

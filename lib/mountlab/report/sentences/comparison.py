@@ -19,7 +19,6 @@ from mountlab.analysis.compare.runs import CellOverRuns, Factor, RunComparison, 
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import numbers
-from mountlab.core.box_facts import facts_of
 from mountlab.core.fact_words import fact_name, fact_text
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
@@ -44,7 +43,7 @@ def title(comparison: RunComparison) -> str:
     """Return the question of the page."""
     runs = comparison.runs
     if comparison.is_pair:
-        return f"What differs between {runs[0].info.get('run_id', 'A')} and {runs[1].info.get('run_id', 'B')}?"
+        return f"What differs between {runs[0].info.run_id} and {runs[1].info.run_id}?"
     questions = [" ".join(run.sweep.question.split()) for run in runs]
     if comparison.factor == "box":
         return f"Does it hold over {numbers.counted(len(runs), 'box')}? {questions[0]}"
@@ -210,14 +209,14 @@ def _without(comparison: RunComparison) -> Iterator[str]:
 
 def about(run: ComparedRun) -> str:
     """Return a run in one line: its name, its box, kernel and date."""
-    kernel = facts_of(run.info).kernel.release
+    kernel = run.info.facts.kernel.release
     more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", day_of(run)) if part)
-    return f"{run.info.get('run_id', '')} (box {box_of(run)}{more})"
+    return f"{run.info.run_id} (box {box_of(run)}{more})"
 
 
 def day_of(run: ComparedRun) -> str:
     """'2026-02-01'; '' where it is not known."""
-    return str(run.info.get("created_at", "")).partition("T")[0]
+    return run.info.created_at.partition("T")[0]
 
 
 def figure_name(figure: CellOverRuns) -> str:
@@ -378,7 +377,7 @@ def _figure_lines(comparison: RunComparison) -> list[str]:
 
 def comparison_json(comparison: RunComparison) -> dict[str, Any]:
     """Return everything in the comparison, JSON-able: what is infinite or not known is null."""
-    runs = {name: run.info.get("run_id") for name, run in zip(comparison.names, comparison.runs, strict=True)}
+    runs = {name: run.info.run_id for name, run in zip(comparison.names, comparison.runs, strict=True)}
     content: dict[str, Any] = {
         "level": comparison.level,
         "smallest_effect": comparison.smallest_effect,
@@ -431,7 +430,7 @@ def _over_boxes_json(comparison: RunComparison) -> list[dict[str, Any]]:
 
 
 def _pair_json(pair: RunComparison) -> dict[str, Any]:
-    a, b = (run.info.get("run_id") for run in pair.runs)
+    a, b = (run.info.run_id for run in pair.runs)
     return {
         "a": a,
         "b": b,

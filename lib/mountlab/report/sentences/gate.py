@@ -207,7 +207,7 @@ def _figure_json(each: Judged) -> dict[str, object]:
 
 
 def _names(runs: Sequence[ComparedRun]) -> list[str]:
-    return [str(run.info.get("run_id")) for run in runs]
+    return [run.info.run_id for run in runs]
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────

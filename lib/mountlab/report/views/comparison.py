@@ -14,7 +14,6 @@ from mountlab.analysis.compare.over_boxes import RatioOverBoxes
 from mountlab.analysis.compare.runs import CellOverRuns, RunComparison, box_of
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.core import numbers
-from mountlab.core.box_facts import facts_of
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
@@ -62,9 +61,9 @@ def entry(comparison: RunComparison) -> dict[str, Any]:
         "title": text.title(comparison),
         "page": "report.html",
         "verdict": text.sentences(comparison)[0],
-        "created_at": max(str(run.info.get("created_at", "")) for run in comparison.runs),
+        "created_at": max(run.info.created_at for run in comparison.runs),
         "caveats": Counter(caveat.severity for caveat in comparison.caveats),
-        "runs": [str(run.info.get("run_id")) for run in comparison.runs],
+        "runs": [run.info.run_id for run in comparison.runs],
     }
 
 
@@ -80,7 +79,7 @@ def heading(comparison: RunComparison) -> Html:
         if comparison.factor == "run":
             boxes = set(map(box_of, runs))
             where = f"{len(boxes)} boxes" if len(boxes) > 1 else f"box {boxes.pop()}"
-            kernels = {str(facts_of(run.info).kernel.release) for run in runs}
+            kernels = {str(run.info.facts.kernel.release) for run in runs}
             lines = [f"{days} · {where} · {numbers.counted(len(kernels), 'kernel')}"]
     title = html.heading(text.title(comparison), level=1)
     return html.joined(title, *(html.paragraph(line, kind="meta") for line in lines))
@@ -112,12 +111,12 @@ def which(comparison: RunComparison) -> Html:
     of_boxes = comparison.factor == "box"
     rows: list[list[Text]] = []
     for name, run in zip(comparison.names, comparison.runs, strict=True):
-        facts = facts_of(run.info)
+        facts = run.info.facts
         where = facts.processors.model or "not known" if of_boxes else box_of(run)
         kernel = facts.kernel.release or "not known"
-        day = str(run.info.get("created_at", ""))[:16].replace("T", " ")
-        status = "imported" if run.sweep.imported else str(run.info.get("status", "complete"))
-        rows.append([name, str(run.info.get("run_id", "")), where, kernel, day, status])
+        day = run.info.created_at[:16].replace("T", " ")
+        status = "imported" if run.sweep.imported else run.info.status
+        rows.append([name, run.info.run_id, where, kernel, day, status])
     missing = comparison.missing.items()
     rows += [[name, "", "", "", "", f"no figures: {' '.join(why.split())}"] for name, why in missing]
     what = ["Box", "Run", "Machine"] if of_boxes else ["Run", "Name", "Box"]

@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 
 from mountlab.analysis import cells as analysis
 from mountlab.analysis.why_frames import Why
-from mountlab.core import chain
-from mountlab.core.box_facts import facts_of
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
 from mountlab.core.names import workload_label
+from mountlab.core.run_info import RunInfo
 from mountlab.results import derived as derived_files
 from mountlab.results import store, tables
 from mountlab.results import why as why_files
@@ -113,11 +112,11 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
         read, _ = read_stamped(stamped(tables.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
         measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
     else:
-        trials, answers = _trials(path, truth, info["schema"]), dict[str, Sequence[str]](kept[1].answers)
+        trials, answers = _trials(path, truth, info.schema), dict[str, Sequence[str]](kept[1].answers)
         measurements, explained = kept[0], _explained(path, truth)
-    cells, definitions = _cells(info["parameters"], trials, answers)
+    cells, definitions = _cells(info.parameters, trials, answers)
     row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
-    medians = _named(name, _medians(trials, measurements, answers, info["parameters"]))
+    medians = _named(name, _medians(trials, measurements, answers, info.parameters))
     why = {key: _named(name, pa.Table.from_pandas(each)) for key, each in explained.frames.items()} if explained else {}
     figures, own_cells = _named(name, measurements), _named(name, cells)
     return RunRows(row, _trial_table(name, trials), figures, own_cells, medians, definitions, why, altered)
@@ -131,9 +130,9 @@ def _explained(path: Path, truth: Mapping[str, bytes | None]) -> Why:
     return found
 
 
-def _is_vouched(path: Path, info: Mapping[str, Any]) -> bool:
+def _is_vouched(path: Path, info: RunInfo) -> bool:
     """Return whether derived files have checksums; those of a run of an earlier version need none."""
-    return chain.KEY not in info or (path / derived_files.FILE).exists()
+    return not info.has_checksums or (path / derived_files.FILE).exists()
 
 
 def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
@@ -188,27 +187,27 @@ def moment(said: object) -> datetime | None:
     return (read if read.tzinfo in (UTC, None) else read.astimezone(UTC)).replace(tzinfo=None)
 
 
-def _run_row(info: Mapping[str, Any], name: str, trials: Sequence[Mapping[str, Any]], source: str) -> dict[str, Any]:
-    asked, facts = info["parameters"], facts_of(info)
+def _run_row(info: RunInfo, name: str, trials: Sequence[Mapping[str, Any]], source: str) -> dict[str, Any]:
+    asked, facts = info.parameters, info.facts
     states = [row["status"] for row in trials]
     return {
         "run": name,
-        "run_id": str(info["run_id"]),
+        "run_id": info.run_id,
         "sweep": str(asked.get("name") or ""),
         "question": " ".join(str(asked.get("question") or "").split()),
-        "box": str(info["box"]["name"]),
-        "status": "imported" if "imported" in info else str(info["status"]),
-        "created_at": moment(info.get("created_at")),
-        "finished_at": moment(info.get("finished_at")),
+        "box": info.box_name,
+        "status": info.status if info.imported is None else "imported",
+        "created_at": moment(info.created_at),
+        "finished_at": moment(info.finished_at),
         "trials": len(states),
         "ok": states.count("ok"),
         "failed": sum(map(states.count, ("failed", "invalid", "timeout"))),
         **{key: facts.value(key) for key in _FACTS},
         **{key: _whole(facts.value(key)) for key in _COUNTS},
-        "mountlab_version": str(info.get("mountlab_version") or ""),
-        "git_commit": None if info.get("git_commit") is None else str(info["git_commit"]),
-        "seed": _whole(info["seed"]),
-        "batch": info.get("batch"),
+        "mountlab_version": info.mountlab_version,
+        "git_commit": info.git_commit,
+        "seed": _whole(info.seed),
+        "batch": info.batch,
         "figures_from": source,
         "facts": orjson.dumps(facts.as_record()).decode(),
         "parameters": orjson.dumps(asked).decode(),
