@@ -164,7 +164,7 @@ class _Sweep:
         levels = rng.normal(0, RUN_SD, len(sweep.cells))[frame["cell"].map(_places(sweep.cells)).to_numpy()]
         own = frame.assign(value=1e8 * factor * np.exp(levels + rng.normal(0, TRIAL_SD, len(frame))))
         answers = analysis.answer_metrics(sweep, own)
-        compared = pd.DataFrame([asdict(each) for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
+        compared = pd.DataFrame([each.columns for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
         truth = stamp.truth_of(path)
         whole = stamp.stamped(tables.with_factors_as_text(own), stamp.Stamp(truth, answers))
         files = {

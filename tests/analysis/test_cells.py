@@ -232,8 +232,8 @@ def test_after_a_stopping_rule_intervals_are_wider_than_their_label_would_make_t
     assert row["high"] > estimate([100, 110, 90], level=honest).high, "and trials may be like their neighbours"
     b = comparisons(the_sweep, frame(the_sweep, VALUES))[0]
     pairs = [(210.0, 100.0), (215.0, 110.0), (185.0, 90.0)]
-    assert b.level == 0.95
-    assert b.low < compare(pairs, level=honest).low
+    assert b.own.level == 0.95
+    assert b.own.low < compare(pairs, level=honest).low
     assert b.p > compare(pairs).p
 
 
@@ -255,7 +255,7 @@ def test_each_file_system_is_compared_with_the_baseline_paired_by_block() -> Non
     ]
     expected = [compare([(210, 100), (215, 110), (185, 90)]), compare([(101, 100), (89, 90)])]
     for ours, other in zip(found, expected, strict=True):
-        assert (ours.ratio, ours.low, ours.high, ours.n, ours.p) == (
+        assert (ours.ratio, ours.own.low, ours.own.high, ours.n, ours.p) == (
             other.ratio,
             other.low,
             other.high,
@@ -314,11 +314,11 @@ def test_where_blocks_are_incomplete_the_sides_are_not_paired_and_the_method_say
     b, c = comparisons(make(), frame(make(), values))
     expected = compare_unpaired([210, 205, 190], [100, 110, 90, 95])
     assert (b.method, b.n) == (WELCH_METHOD, 3)
-    assert (b.ratio, b.low, b.high, b.p) == pytest.approx(
+    assert (b.ratio, b.own.low, b.own.high, b.p) == pytest.approx(
         (expected.ratio, expected.low, expected.high, expected.p), rel=1e-12
     )
     assert (c.method, c.n) == (RATIO_METHOD, 1)
-    assert math.isnan(c.low)
+    assert math.isnan(c.own.low)
 
 
 def test_intervals_for_all_together_agree_with_the_verdicts() -> None:
@@ -328,8 +328,8 @@ def test_intervals_for_all_together_agree_with_the_verdicts() -> None:
     }  # fmt: skip
     b, c = comparisons(make(), frame(make(), values))
     assert (b.verdict, c.verdict) == ("faster", "undecided")
-    assert 1 < b.low_all < b.low < b.ratio < b.high < b.high_all
-    assert c.low_all < 1 < c.high_all
+    assert 1 < b.joint.low < b.own.low < b.ratio < b.own.high < b.joint.high
+    assert c.joint.low < 1 < c.joint.high
     assert b.needed is None
     assert c.needed is not None
     assert c.needed > 4
@@ -628,7 +628,7 @@ def test_the_ratio_of_a_percentile_is_that_of_its_trials_paired_by_block() -> No
     wanted = compare(list(zip(own["c/w"], own["a/w"], strict=True)))
     found = next(each for each in of_latencies(sweep, rows) if (each.metric, each.candidate) ==
                  ("write_latency_p99", "c"))  # fmt: skip
-    assert (found.ratio, found.low, found.high) == pytest.approx((wanted.ratio, wanted.low, wanted.high))
+    assert (found.ratio, found.own.low, found.own.high) == pytest.approx((wanted.ratio, wanted.low, wanted.high))
 
 
 def test_percentiles_are_a_family_of_their_own() -> None:
@@ -643,7 +643,7 @@ def test_percentiles_are_a_family_of_their_own() -> None:
     for each in few:
         same = by_key[each.metric, each.candidate]
         assert same.p == pytest.approx(each.p)
-        assert same.high_all / same.low_all > each.high_all / each.low_all
+        assert same.joint.high / same.joint.low > each.joint.high / each.joint.low
 
 
 def test_a_percentile_that_the_answer_is_about_is_in_no_second_family() -> None:

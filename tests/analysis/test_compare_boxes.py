@@ -71,17 +71,19 @@ def test_a_ratio_over_boxes_is_the_t_interval_of_one_value_a_box(across: RunComp
     for each in across.over_boxes:
         logs = np.log([one.ratio for one in each.on_each if one])
         expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
-        assert (math.log(each.over.low), math.log(each.over.high)) == pytest.approx((expected.low, expected.high))
+        assert (math.log(each.over.own.low), math.log(each.over.own.high)) == pytest.approx(
+            (expected.low, expected.high)
+        )
         assert (each.over.n, each.over.method) == (4, OVER_BOXES_METHOD)
-        assert each.over.low_all <= each.over.low < each.over.ratio < each.over.high <= each.over.high_all
-        assert each.further_low < each.over.low
-        assert each.further_high > each.over.high
+        assert each.over.joint.low <= each.over.own.low < each.over.ratio < each.over.own.high <= each.over.joint.high
+        assert each.further_low < each.over.own.low
+        assert each.further_high > each.over.own.high
 
 
 def test_the_verdict_over_boxes_is_that_of_its_interval(across: RunComparison) -> None:
     assert {each.over.verdict for each in across.over_boxes} == {"faster", "undecided"}
     for each in across.over_boxes:
-        beyond = each.over.low_all > 1 or each.over.high_all < 1
+        beyond = each.over.joint.low > 1 or each.over.joint.high < 1
         assert beyond == (each.over.verdict in ("faster", "slower"))
         said = each.over.needed is not None or math.isfinite(each.over.reduce)
         assert said == (each.over.verdict == "undecided")
@@ -94,12 +96,7 @@ def test_the_ratio_of_a_box_is_that_of_its_own_run_with_the_interval_that_holds_
             one = each.on_each[place]
             assert one
             kept = own[one.candidate, one.workload, *one.factors.items(), one.metric]
-            assert (one.ratio, one.verdict, one.low, one.high) == (
-                kept.ratio,
-                kept.verdict,
-                kept.low_all,
-                kept.high_all,
-            )
+            assert (one.ratio, one.verdict, one.joint) == (kept.ratio, kept.verdict, kept.joint)
 
 
 def test_how_a_ratio_varies_is_told_from_the_ratios_of_blocks(across: RunComparison) -> None:

@@ -13,7 +13,6 @@ from compared_runs import run as with_noise
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.report import sections
 from mountlab.report.sentences import comparison as comparison_text
-from mountlab.wording.verdicts import with_verdict_interval
 from pages import COMPARED, Page
 from synthetic_run import SyntheticRun, synthetic_run
 
@@ -37,9 +36,9 @@ def test_the_ratios_of_two_runs_are_rows_with_the_interval_of_their_verdict() ->
     rows = found.figures.to_dict("records")
     assert len(rows) == len(found.ratios)
     for row, each in zip(rows, found.ratios, strict=True):
-        ours = with_verdict_interval(each.comparison)
+        ours = each.comparison
         assert (row["ratio"], row["low"], row["high"], row["verdict"]) == pytest.approx(
-            (ours.ratio, ours.low, ours.high, ours.verdict), nan_ok=True
+            (ours.ratio, ours.verdict_interval.low, ours.verdict_interval.high, ours.verdict), nan_ok=True
         )
         assert (row["mean_a"], row["n_b"], row["filesystem"]) == (each.mean_a, each.n_b, each.cell.filesystem.name)
 
@@ -50,7 +49,7 @@ def test_the_verdicts_of_each_run_are_those_of_its_own_report() -> None:
     for name, own in zip("AB", runs, strict=True):
         assert list(frame[frame["run"] == name]["verdict"]) == [each.verdict for each in own.comparisons]
         assert list(frame[frame["run"] == name]["high"]) == pytest.approx(
-            [with_verdict_interval(each).high for each in own.comparisons], nan_ok=True
+            [each.verdict_interval.high for each in own.comparisons], nan_ok=True
         )
 
 

@@ -66,7 +66,7 @@ def test_each_ratio_is_b_over_a_by_welch_on_logs() -> None:
         most = 2 * stats.t.sf(abs(reference.statistic), min(map(len, logs)) - 1)
         assert reference.pvalue * (1 - 1e-9) <= each.comparison.p <= most * (1 + 1e-9)
         alone = compare_unpaired(ours, theirs)
-        assert (each.comparison.low, each.comparison.high) == pytest.approx((alone.low, alone.high))
+        assert (each.comparison.own.low, each.comparison.own.high) == pytest.approx((alone.low, alone.high))
         assert (each.n_a, each.n_b) == (len(theirs), len(ours))
         assert (each.mean_a, each.mean_b) == pytest.approx((np.mean(theirs), np.mean(ours)))
         assert compare_unpaired(ours, theirs).p == pytest.approx(each.comparison.p)
@@ -79,9 +79,9 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
     a, b = run("a"), run("b", factor=1.1)
     found, alike = compare_runs((a, b)), compare_runs((a, b), RunsDiffer(0.0))
     for ours, trials in zip(found.ratios, alike.ratios, strict=True):
-        inside = math.log(trials.comparison.high / trials.comparison.ratio)
+        inside = math.log(trials.comparison.own.high / trials.comparison.ratio)
         between = stats.norm.isf(0.025) * 0.05 * math.sqrt(2)
-        assert math.log(ours.comparison.high / ours.comparison.ratio) == pytest.approx(math.hypot(inside, between))
+        assert math.log(ours.comparison.own.high / ours.comparison.ratio) == pytest.approx(math.hypot(inside, between))
         assert ours.comparison.verdict == "undecided"
         assert (ours.unless > 0) == (trials.comparison.verdict == "faster")
     assert any(each.unless > 0 for each in found.ratios)
@@ -103,7 +103,7 @@ def test_swapping_the_runs_inverts_every_ratio() -> None:
     a, b = run("a"), run("b", factor=1.3)
     for there, back in zip(compare_runs((a, b)).ratios, compare_runs((b, a)).ratios, strict=True):
         assert there.comparison.ratio == pytest.approx(1 / back.comparison.ratio)
-        assert there.comparison.low_all == pytest.approx(1 / back.comparison.high_all)
+        assert there.comparison.joint.low == pytest.approx(1 / back.comparison.joint.high)
         opposite = {"faster": "slower", "slower": "faster"}
         assert there.comparison.verdict == opposite.get(back.comparison.verdict, back.comparison.verdict)
 
@@ -112,7 +112,7 @@ def test_swapping_the_runs_inverts_every_ratio() -> None:
 def test_the_interval_for_all_together_agrees_with_the_verdict() -> None:
     for factor in (1.0, 1.05, 1.3):
         for each in compared(factor=factor).ratios:
-            leaves_out_1 = each.comparison.low_all > 1 or each.comparison.high_all < 1
+            leaves_out_1 = each.comparison.joint.low > 1 or each.comparison.joint.high < 1
             assert leaves_out_1 == (each.comparison.verdict in ("faster", "slower"))
 
 
@@ -149,7 +149,7 @@ def test_a_time_that_grew_is_slower() -> None:
 
 def test_one_block_gives_ratios_without_intervals() -> None:
     found = compare_runs((run("a", blocks=1), run("b", blocks=1)))
-    assert all(math.isnan(each.comparison.low) and each.comparison.verdict == "undecided" for each in found.ratios)
+    assert all(math.isnan(each.comparison.own.low) and each.comparison.verdict == "undecided" for each in found.ratios)
     assert "none: n is below 2" in words.comparison_text(found)
     assert words.summary(found) == f"Compared with A, B is without an interval in {len(found.ratios)} of " + (
         f"{len(found.ratios)} ratios"
@@ -165,8 +165,8 @@ def test_after_a_stopping_rule_intervals_are_wider() -> None:
     level = sequential.nominal_level(rule, 0.95)
     assert level > 0.95
     for before, after in zip(plain.ratios, corrected.ratios, strict=True):
-        assert after.comparison.high > before.comparison.high
-        assert after.comparison.level == 0.95
+        assert after.comparison.own.high > before.comparison.own.high
+        assert after.comparison.own.level == 0.95
 
 
 @pytest.mark.slow

@@ -109,8 +109,7 @@ def test_a_metric_that_is_negative_in_any_trial_has_plain_intervals_in_every_cel
 def test_a_sentence_says_better_or_worse_and_in_which_direction() -> None:
     sweep = made()
     sentences = [
-        verdicts.comparison_sentence(verdicts.with_verdict_interval(each), smallest_effect=0.02)
-        for each in comparisons(sweep, measured(sweep))
+        verdicts.comparison_sentence(each, smallest_effect=0.02) for each in comparisons(sweep, measured(sweep))
     ]
     assert "b has 2.0" in sentences[0]
     assert "the score of a under w: better; n = 6" in sentences[0]

@@ -172,7 +172,7 @@ def test_levels_of_a_factor_are_compared_in_each_block_over_all_else() -> None:
     logs = np.log(counted.groupby(["block", "rw"])["value"].apply(stats.gmean).unstack())
     differences = logs["read"] - logs["randread"]
     low, high = stats.t.interval(0.95, 4, differences.mean(), stats.sem(differences))
-    assert (found.ours.ratio, found.ours.low, found.ours.high) == pytest.approx(
+    assert (found.ours.ratio, found.ours.verdict_interval.low, found.ours.verdict_interval.high) == pytest.approx(
         (math.exp(differences.mean()), math.exp(low), math.exp(high))
     )
     assert found.ours.n == 5
@@ -187,11 +187,11 @@ def test_levels_of_a_run_that_a_rule_ended_are_compared_at_the_level_of_the_rule
     assert fixed.ours
     assert ended.ours
     wider = stats.t.ppf((1 + nominal_level(until, 0.95)) / 2, 7) / stats.t.ppf(0.975, 7)
-    assert math.log(ended.ours.high / ended.ours.ratio) == pytest.approx(
-        wider * math.log(fixed.ours.high / fixed.ours.ratio)
+    assert math.log(ended.ours.verdict_interval.high / ended.ours.ratio) == pytest.approx(
+        wider * math.log(fixed.ours.verdict_interval.high / fixed.ours.ratio)
     )
     assert ended.ours.p == pytest.approx(float(true_p(fixed.ours.p, until)))
-    assert (ended.ours.level, ended.ours.n) == (0.95, 8)
+    assert (ended.ours.verdict_interval.level, ended.ours.n) == (0.95, 8)
 
 
 def test_levels_that_were_not_swept_are_not_measured() -> None:
@@ -220,8 +220,8 @@ def test_the_interval_beside_the_same_lies_inside_the_bound() -> None:
     row = replace(LEVELS, factors={"rw": "read"}, claim="same")
     (found,) = beside(run_of({"read": 100.0, "randread": 100.2}, [row], blocks=6))
     assert found.ours is not None
-    assert (found.ours.verdict, found.ours.level) == ("same", pytest.approx(0.9))
-    assert 1 / 1.02 < found.ours.low < found.ours.high < 1.02
+    assert (found.ours.verdict, found.ours.verdict_interval.level) == ("same", pytest.approx(0.9))
+    assert 1 / 1.02 < found.ours.verdict_interval.low < found.ours.verdict_interval.high < 1.02
 
 
 def test_claims_as_text() -> None:

@@ -54,7 +54,7 @@ def told(ratios: Any) -> dict[tuple[str, str], tuple[float, float, str]]:
     return {
         (each.cell.id, each.comparison.metric): (
             each.comparison.ratio,
-            each.comparison.low_all,
+            each.comparison.joint.low,
             each.comparison.verdict,
         )
         for each in ratios

@@ -282,7 +282,7 @@ def ended(sweep: Sweep, value: Value, blocks: int = 12) -> tuple[dict[str, CellS
 def printed(sweep: Sweep, frame: pd.DataFrame) -> dict[str, float]:
     """How far the interval for all together goes from its ratio, as a factor less one."""
     return {
-        f"{each.candidate}/{each.workload}": max(each.high_all / each.ratio, each.ratio / each.low_all) - 1
+        f"{each.candidate}/{each.workload}": max(each.joint.high / each.ratio, each.ratio / each.joint.low) - 1
         for each in comparisons(sweep, frame)
     }
 

@@ -33,7 +33,7 @@ from mountlab.results.store import Run, load_run
 from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.trial_executor import as_trial
-from mountlab.stats.adjusted import family
+from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.histograms import count
@@ -128,10 +128,10 @@ def test_an_interval_lies_beyond_1_exactly_where_the_family_decides() -> None:
     sides = [limits.times_with_stalls(rng, (40, 30)) for _ in range(2)]
     effects = np.exp(rng.normal(0, 0.2, (40, 1)))
     ratios = limits.ratios_with_stalls((effects * sides[0][0], sides[0][1]), sides[1])
-    found = family(ratios, level=0.95, smallest_effect=0.02)
+    found = adjust_comparisons(ratios, level=0.95, smallest_effect=0.02)
     decided = found.p_adjusted < 0.05
     assert 0 < decided.sum() < 40
-    assert (decided == ((found.low_all > 1) | (found.high_all < 1))).all()
+    assert (decided == ((found.joint.low > 1) | (found.joint.high < 1))).all()
     assert np.isnan(found.needed[ratios.ranked]).all()
 
 

@@ -54,7 +54,7 @@ def test_it_runs_to_its_end(run: Run) -> None:
 
 def test_both_are_measured_in_every_block(run: Run) -> None:
     assert {each.workload: each.n for each in run.comparisons} == dict.fromkeys(WORKLOADS, BLOCKS)
-    assert {each.level for each in run.comparisons} == {LEVEL}
+    assert {each.own.level for each in run.comparisons} == {LEVEL}
 
 
 def test_neither_goes_first_in_every_block(run: Run) -> None:

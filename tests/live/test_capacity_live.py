@@ -204,7 +204,7 @@ def test_twenty_searches_of_10_percent_hold_the_limits_of_devices_and_tell_a_rat
         (compared,) = run.comparisons
         told += compared.verdict == "faster"
         text = "; ".join(f"{per_s}: [{low:.0f}, {high:.0f}] after {n} trials" for per_s, low, high, n in own)
-        record_property("pair", f"{text}; {compared.ratio:.2f} [{compared.low:.2f}, {compared.high:.2f}]")
+        record_property("pair", f"{text}; {compared.ratio:.2f} [{compared.own.low:.2f}, {compared.own.high:.2f}]")
         intervals += own
     assert sum(low <= ALLOWED * per_s and per_s <= high for per_s, low, high, _ in intervals) >= 17
     assert sum((high - low) / (high + low) <= 0.1 for _, low, high, _ in intervals) >= 18

@@ -146,7 +146,7 @@ def test_comparisons_are_paired_by_block(run: Run) -> None:
     logs = np.log(table["tmpfs"] / table["ext4"])
     ours = next(c for c in run.comparisons if c.candidate == "tmpfs" and c.workload == "dd-write")
     assert ours.ratio == pytest.approx(np.exp(logs.mean()))
-    assert ours.low == pytest.approx(np.exp(stats.t.interval(0.95, 1, logs.mean(), stats.sem(logs))[0]))
+    assert ours.own.low == pytest.approx(np.exp(stats.t.interval(0.95, 1, logs.mean(), stats.sem(logs))[0]))
 
 
 @pytest.mark.parametrize("fresh", ["block", pytest.param("cell", marks=pytest.mark.long), "never"])

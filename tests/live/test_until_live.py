@@ -108,8 +108,8 @@ def test_a_benchmark_stops_within_its_rule_and_its_intervals_are_as_narrow_as_wa
     (stop,) = [stop for stop in run.stops if stop.cell == "two/dd"]
     assert stop.reason == ("precise" if stop.half_width <= 0.4 else "max reached")
     assert ratio.n == blocks
-    assert ratio.level == 0.95
-    assert ratio.high / ratio.ratio - 1 == pytest.approx(stop.half_width, rel=1e-6)
+    assert ratio.own.level == 0.95
+    assert ratio.own.high / ratio.ratio - 1 == pytest.approx(stop.half_width, rel=1e-6)
 
 
 @pytest.mark.long

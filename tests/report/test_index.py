@@ -65,7 +65,7 @@ def shown(results: Path) -> Page:
 @pytest.mark.slow
 def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     run, entry = store.load_run(derived), listed(results)["whole"]
-    strongest = verdicts.strongest_first([verdicts.with_verdict_interval(each) for each in run.comparisons])[0]
+    strongest = verdicts.strongest_first(run.comparisons)[0]
     assert entry.said == f"Strongest of 6: {verdicts.comparison_sentence(strongest, smallest_effect=0.02)}"
     assert entry.title == run.sweep.question
     assert (entry.box, entry.sweep, entry.n, entry.status) == ("local", "tour", "5 blocks", "complete")
@@ -81,7 +81,7 @@ def test_a_comparison_is_read_as_it_was_written(derived: Path) -> None:
     for row, ours in zip(rows, store.load_run(derived).comparisons, strict=True):
         read = comparison_of(row)
         assert (read.candidate, read.factors, read.verdict) == (ours.candidate, dict(ours.factors), ours.verdict)
-        assert (read.ratio, read.low_all, read.n, read.needed) == (ours.ratio, ours.low_all, ours.n, ours.needed)
+        assert (read.ratio, read.joint.low, read.n, read.needed) == (ours.ratio, ours.joint.low, ours.n, ours.needed)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from mountlab.analysis.cells import comparisons, estimate_frame
 from mountlab.analysis.inside import Inside
 from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
-from mountlab.core.findings import OptionEvidence
+from mountlab.core.findings import Interval, OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections
@@ -211,7 +211,7 @@ def test_a_row_has_mean_interval_ratio_verdict_and_caveats() -> None:
     ours = next(
         c for c in RUN.comparisons if (c.candidate, c.workload, c.metric) == ("tmpfs", "dd-write", "write_bandwidth")
     )
-    assert numbers.ratio_figures(ours.ratio, ours.low, ours.high).interval in row
+    assert numbers.ratio_figures(ours.ratio, ours.joint.low, ours.joint.high).interval in row
     assert "<td>faster</td>" in row
 
 
@@ -468,7 +468,7 @@ def test_without_repeats_there_is_no_variance_to_share_out() -> None:
 
 @pytest.mark.slow
 def test_intervals_beside_verdicts_are_those_that_hold_for_all_together() -> None:
-    wide = [replace(each, low_all=4.1, high_all=12.6) for each in RUN.comparisons]
+    wide = [replace(each, joint=Interval(4.1, 12.6, 0.95)) for each in RUN.comparisons]
     for part in (sections.overview, sections.tables, sections.published):
         assert "[4.1, 12.6]" in part(changed(comparisons=wide))._repr_html_().replace("\u2007", ""), part
 
@@ -522,7 +522,7 @@ def test_latency_percentiles_stand_as_ratios_beside_their_plots() -> None:
     told = RUN.latency_comparisons
     assert {each.metric for each in told} == {"read_latency_p99", "write_latency_p99"}
     part = repr(sections.latencies(RUN))
-    for each in map(verdicts.with_verdict_interval, told):
+    for each in told:
         assert f"{verdicts.compared_figures(each)} {verdicts.SIGNS[each.verdict]}" in part
     assert "fio rw=randread: read completion latency" in part
     assert f"hold for these {len(told)} ratios together, apart from those of the answer" in part

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from contextlib import nullcontext
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +21,7 @@ from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
-from mountlab.core.findings import Comparison
+from mountlab.core.findings import COMPARISON_COLUMNS
 from mountlab.core.model import COLUMNS, Trial
 from mountlab.publish.seal_again import seal_again
 from mountlab.results import paths, run_file
@@ -704,5 +703,5 @@ def test_the_tables_of_an_analysis_have_no_column_that_a_factor_could_be() -> No
         *MEASUREMENT_COLUMNS,
         *estimate_frame(RESOLVED.sweep, measurement_frame([]), run_id="r", box="b").columns,
     }
-    own = {*(field.name for field in fields(Comparison)), "residual"} | run_columns
+    own = {*COMPARISON_COLUMNS, "residual"} | run_columns
     assert own - {"cache"} <= COLUMNS

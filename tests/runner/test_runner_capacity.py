@@ -116,7 +116,7 @@ def test_each_search_ends_at_the_capacity_of_its_file_system(whole: tuple[Server
     assert {(stop.reason, stop.n) for stop in found.stops} == {("precise", int(n)) for n in rows["n"]}
     (compared,) = found.comparisons
     assert (compared.metric, compared.verdict) == ("capacity", "faster")
-    assert compared.low <= 2 <= compared.high
+    assert compared.own.low <= 2 <= compared.own.high
     assert found.answer_metrics == {"mail": ("capacity",)}
     assert set(found.estimates["metric"]) <= {"capacity", "mkfs_time", "mount_time"}, "no mean over unlike rates"
 
@@ -172,7 +172,7 @@ def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Pa
     assert "the highest rate that a trial can have" in found["u/mail"].why
     assert {stop.reason for stop in found.values()} == {"could not"}
     (compared,) = load_run(writer.path).comparisons
-    assert (compared.verdict, compared.low > 100) == ("faster", True)
+    assert (compared.verdict, compared.own.low > 100) == ("faster", True)
     text = " ".join(run_answer(load_run(writer.path)).split())
     assert "At read p95 ≤ 5 ms, t already fails at 5 requests/s. u takes at least " in text
     assert re.search(r"requests/s, at least \d+ times as many: faster\.", text)

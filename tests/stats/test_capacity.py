@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError
-from mountlab.stats import family
+from mountlab.stats import adjust_comparisons
 from mountlab.stats.capacity import Capacity, RateTrial, capacity, next_rate, stakes
 from mountlab.stats.capacity_ratios import level_at_end, ratio, searched_ratios
 from repetition import few_then_many, others_long
@@ -262,8 +262,8 @@ def test_a_ratio_that_nothing_bounds_is_unknown_and_not_from_0_to_infinity() -> 
     for values in (low, high, found.ratio):
         assert np.isnan(values).tolist() == unknown
     assert (low[3] > 0.7, high[3], low[4], high[4] < 0.5) == (True, math.inf, 0.0, True)
-    together = family(found, level=0.95, smallest_effect=0.02)
-    for values in (together.low_all, together.high_all):
+    together = adjust_comparisons(found, level=0.95, smallest_effect=0.02)
+    for values in (together.joint.low, together.joint.high):
         assert np.isnan(values).tolist() == unknown
 
 

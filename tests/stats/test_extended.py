@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from mountlab.core.model import Extensions
-from mountlab.stats import compare, family
+from mountlab.stats import adjust_comparisons, compare
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.extended import SHRINK, level_after, true_p
 from mountlab.stats.sequential import level_after as level_after_rule
@@ -46,12 +46,12 @@ def test_a_p_value_is_below_the_error_exactly_where_the_interval_leaves_the_valu
 def test_verdicts_of_a_sweep_are_those_of_its_corrected_intervals() -> None:
     """An interval for all together lies on one side of 1 exactly where the corrected p value decides."""
     sides = np.exp(RNG.normal(0.03, 0.02, (200, 8))), np.ones((200, 8))
-    found = family(compare_rows(*sides), level=LEVEL, smallest_effect=0.0, until=Extensions(1))
-    plain = family(compare_rows(*sides), level=LEVEL, smallest_effect=0.0)
-    beyond = (found.low_all > 1) | (found.high_all < 1)
+    found = adjust_comparisons(compare_rows(*sides), level=LEVEL, smallest_effect=0.0, looks=Extensions(1))
+    plain = adjust_comparisons(compare_rows(*sides), level=LEVEL, smallest_effect=0.0)
+    beyond = (found.joint.low > 1) | (found.joint.high < 1)
     assert np.array_equal(beyond, found.p_adjusted < 1 - LEVEL)
-    assert beyond.sum() < ((plain.low_all > 1) | (plain.high_all < 1)).sum()
-    assert (found.low <= plain.low).all()
+    assert beyond.sum() < ((plain.joint.low > 1) | (plain.joint.high < 1)).sum()
+    assert (found.own.low <= plain.own.low).all()
 
 
 # --- how often it misses ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from mountlab.core.findings import NoiseSource
-from mountlab.stats import compare_rows, family, power
+from mountlab.stats import adjust_comparisons, compare_rows, power
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.estimates import Floats
 from mountlab.stats.noise import noise_sources
@@ -113,7 +113,7 @@ def noisy(effects: Floats, sd: float, n: int) -> Ratios:
 
 def test_noise_that_is_reduced_by_the_factor_lets_so_many_blocks_decide() -> None:
     """One comparison alone, by the power of its t test: 80 % with the factor, less with 2 % more noise."""
-    found = family(noisy(np.array([0.03]), 0.5, 5), level=0.95, smallest_effect=0.0)
+    found = adjust_comparisons(noisy(np.array([0.03]), 0.5, 5), level=0.95, smallest_effect=0.0)
     assert found.needed[0] == power.needed_blocks(math.exp(0.03), 0.5)
     quieter = 0.5 / found.reduce[0]
     assert power.needed_blocks(math.exp(0.03), 0.999 * quieter) == power.QUIET_BLOCKS
@@ -122,8 +122,8 @@ def test_noise_that_is_reduced_by_the_factor_lets_so_many_blocks_decide() -> Non
 
 def test_a_ratio_that_is_nearly_the_same_needs_less_to_be_shown_the_same() -> None:
     """A ratio of 1.0001 is never shown to differ; that it lies within 20 % is."""
-    near = family(noisy(np.array([1e-4]), 0.5, 5), level=0.95, smallest_effect=0.2)
-    far = family(noisy(np.array([1e-4]), 0.5, 5), level=0.95, smallest_effect=1e-3)
+    near = adjust_comparisons(noisy(np.array([1e-4]), 0.5, 5), level=0.95, smallest_effect=0.2)
+    far = adjust_comparisons(noisy(np.array([1e-4]), 0.5, 5), level=0.95, smallest_effect=1e-3)
     assert near.reduce[0] < 10 < far.reduce[0]
 
 

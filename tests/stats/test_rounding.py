@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab.core.resolution import Step, last_digit
-from mountlab.stats.adjusted import family
+from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.comparisons import Ratios, compare_rows, compare_rows_unpaired
 from mountlab.stats.estimates import STATISTICS, Floats, estimate_samples
 from mountlab.stats.histograms import bin_of
@@ -44,7 +44,7 @@ def test_identical_cells_of_few_steps_are_rarely_called_different(make: Callable
     for _ in range(FAMILIES):
         values = rounded(rng, np.full(40, TRUE + rng.uniform(-0.5, 0.5)), sd, 3)
         ratios = make(values[1:], np.broadcast_to(values[0], (39, 3)), steps=(1.0, 1.0))
-        false += bool(np.any(family(ratios, level=0.95, smallest_effect=0.02).p_adjusted < 0.05))
+        false += bool(np.any(adjust_comparisons(ratios, level=0.95, smallest_effect=0.02).p_adjusted < 0.05))
     assert false < 9
 
 

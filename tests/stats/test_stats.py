@@ -13,11 +13,11 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Verdict
 from mountlab.stats import (
     RATIO_METHOD,
+    adjust_comparisons,
     compare,
     compare_rows,
     compare_unpaired,
     estimate,
-    family,
     holm,
     p_equivalent,
     verdict,
@@ -337,7 +337,7 @@ def test_forty_identical_cells_give_a_false_alarm_in_at_most_5_percent_of_sweeps
     alarms = careless = 0
     for _ in range(sweeps):
         ratios = compare_rows(*np.exp(rng.normal(0, 0.05, size=(2, cells, blocks))))
-        together = family(ratios, level=0.95, smallest_effect=0.02)
+        together = adjust_comparisons(ratios, level=0.95, smallest_effect=0.02)
         words = {
             verdict(ratio, p_adjusted=p, p_equivalent_adjusted=q, level=0.95, more_is_better=True)
             for ratio, p, q in zip(ratios.ratio, together.p_adjusted, together.p_equivalent_adjusted, strict=True)

@@ -14,11 +14,11 @@ from mountlab.core.model import Until
 from mountlab.stats import (
     RATIO_METHOD,
     WELCH_METHOD,
+    adjust_comparisons,
     compare,
     compare_rows,
     compare_rows_unpaired,
     compare_unpaired,
-    family,
     holm,
     p_equivalent,
     sequential,
@@ -43,7 +43,7 @@ def allowed_misses(trials: int, rate: float) -> int:
 
 
 def all_together(ratios: Ratios, **changes: Any) -> ComparisonSet:
-    return family(ratios, **{"level": 0.95, "smallest_effect": 0.02, **changes})
+    return adjust_comparisons(ratios, **{"level": 0.95, "smallest_effect": 0.02, **changes})
 
 
 # --- worked examples --------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_a_family_that_is_not_paired_has_a_false_verdict_in_at_most_5_percent_of
     rng, wrong = np.random.default_rng(7), 0
     for _ in range(sweeps):
         ours, theirs = (np.exp(rng.normal(0, 0.05 * s, (40, n))) for n, s in zip(sides, spreads, strict=True))
-        together = family(compare_rows_unpaired(ours, theirs), level=0.95, smallest_effect=0.0)
+        together = adjust_comparisons(compare_rows_unpaired(ours, theirs), level=0.95, smallest_effect=0.0)
         wrong += bool(np.any(together.p_adjusted < 0.05))
     assert wrong <= stats.binom.isf(1e-4, sweeps, 0.05)
 
@@ -318,7 +318,7 @@ def test_one_comparison_alone_is_not_adjusted() -> None:
     ratios = one_row([1.1, 1.2, 1.15], [1.0, 1.0, 1.0])
     found = all_together(ratios)
     assert found.p_adjusted[0] == pytest.approx(found.p[0], rel=1e-12)
-    assert (found.low_all[0], found.high_all[0]) == pytest.approx((found.low[0], found.high[0]), rel=1e-12)
+    assert (found.joint.low[0], found.joint.high[0]) == pytest.approx((found.own.low[0], found.own.high[0]), rel=1e-12)
 
 
 # --- families: intervals for all together -----------------------------------------------------------------------------
@@ -341,10 +341,10 @@ def test_an_interval_leaves_out_1_exactly_where_a_difference_is_shown(blocks: in
         ratios = drawn(rng, rng.choice([0.0, 0.1, -0.3, 1.0], size=12), blocks)
         found = all_together(ratios)
         shown = found.p_adjusted < 0.05
-        assert list((found.low_all > 1) | (found.high_all < 1)) == list(shown)
-        assert list(found.low_all[shown] > 1) == list(ratios.ratio[shown] > 1)
-        assert np.all(found.low_all <= ratios.ratio)
-        assert np.all(ratios.ratio <= found.high_all)
+        assert list((found.joint.low > 1) | (found.joint.high < 1)) == list(shown)
+        assert list(found.joint.low[shown] > 1) == list(ratios.ratio[shown] > 1)
+        assert np.all(found.joint.low <= ratios.ratio)
+        assert np.all(ratios.ratio <= found.joint.high)
         seen |= set(shown.tolist())
     assert seen == {True, False} or blocks == 2
 
@@ -352,9 +352,9 @@ def test_an_interval_leaves_out_1_exactly_where_a_difference_is_shown(blocks: in
 def test_they_are_wider_than_those_of_each_alone_but_for_the_side_that_is_cut_at_1() -> None:
     rng = np.random.default_rng(3)
     found = all_together(drawn(rng, rng.choice([0.0, 0.2, 1.0], size=20), 5))
-    uncut = found.low_all > 1 + 1e-9
-    assert np.all(found.low_all[uncut] <= found.low[uncut])
-    assert np.all(found.high_all >= found.high * (1 - 1e-12))
+    uncut = found.joint.low > 1 + 1e-9
+    assert np.all(found.joint.low[uncut] <= found.own.low[uncut])
+    assert np.all(found.joint.high >= found.own.high * (1 - 1e-12))
 
 
 def test_swapping_the_sides_of_all_comparisons_turns_every_interval_round() -> None:
@@ -362,8 +362,8 @@ def test_swapping_the_sides_of_all_comparisons_turns_every_interval_round() -> N
     ours = np.exp(rng.normal(rng.choice([0.0, 0.2, -0.5], size=(15, 1)), 0.05, size=(15, 6)))
     theirs = np.exp(rng.normal(0, 0.05, size=(15, 6)))
     found, swapped = (all_together(compare_rows(*sides)) for sides in ((ours, theirs), (theirs, ours)))
-    assert swapped.low_all == pytest.approx(1 / found.high_all, rel=1e-12)
-    assert swapped.high_all == pytest.approx(1 / found.low_all, rel=1e-12)
+    assert swapped.joint.low == pytest.approx(1 / found.joint.high, rel=1e-12)
+    assert swapped.joint.high == pytest.approx(1 / found.joint.low, rel=1e-12)
     assert swapped.p_adjusted == pytest.approx(found.p_adjusted, rel=1e-12)
     assert swapped.needed == pytest.approx(found.needed, nan_ok=True)
 
@@ -372,15 +372,15 @@ def test_where_all_are_decided_every_bound_is_that_of_bonferroni() -> None:
     ratios = drawn(np.random.default_rng(8), np.array([1.0, 2.0, 3.0, 4.0]), 6)
     found = all_together(ratios)
     assert np.all(found.p_adjusted < 0.05)
-    assert found.low_all == pytest.approx(ratios.bounds(1 - 0.05 / 4)[0], rel=1e-12)
+    assert found.joint.low == pytest.approx(ratios.bounds(1 - 0.05 / 4)[0], rel=1e-12)
 
 
 def test_unknown_comparisons_are_not_counted_and_stay_unknown() -> None:
     known, unknown = ([1.1, 1.3, 1.2], [1.0, 1.0, 1.0]), ([1.1, NAN, NAN], [1.0, NAN, NAN])
     both = all_together(compare_rows(*(np.array(side) for side in zip(known, unknown, strict=True))))
     alone = all_together(one_row(*known))
-    assert both.low_all[0] == pytest.approx(alone.low_all[0], rel=1e-12)
-    unknown_parts = (both.p_adjusted, both.low_all, both.high_all, both.needed, both.p_equivalent_adjusted)
+    assert both.joint.low[0] == pytest.approx(alone.joint.low[0], rel=1e-12)
+    unknown_parts = (both.p_adjusted, both.joint.low, both.joint.high, both.needed, both.p_equivalent_adjusted)
     assert all(math.isnan(part[1]) for part in unknown_parts)
 
 
@@ -408,9 +408,9 @@ def test_no_false_verdict_and_no_miss_in_95_percent_of_sweeps(truth: str, blocks
     failed = 0
     for _ in range(sweeps):
         found = all_together(drawn(rng, effects, blocks))
-        above, below = found.low_all > 1, found.high_all < 1
+        above, below = found.joint.low > 1, found.joint.high < 1
         wrong = np.any(above & (effects <= 0)) or np.any(below & (effects >= 0))
-        missed = np.any(np.log(found.low_all) > effects) or np.any(np.log(found.high_all) < effects)
+        missed = np.any(np.log(found.joint.low) > effects) or np.any(np.log(found.joint.high) < effects)
         failed += bool(wrong or missed)
     assert failed <= allowed_misses(sweeps, 0.05)
 
@@ -525,14 +525,14 @@ def test_sweeps_of_thousands_of_comparisons_have_an_answer_too() -> None:
 def test_after_a_stopping_rule_levels_and_p_values_are_those_that_hold() -> None:
     until = Until(half_width=0.03, min=5, max=40)
     ratios = drawn(np.random.default_rng(11), np.array([0.0, 0.1, 1.0]), 6)
-    plain, honest = all_together(ratios), all_together(ratios, until=until)
+    plain, honest = all_together(ratios), all_together(ratios, looks=until)
     low, high = ratios.bounds(sequential.nominal_level(until, 0.95))
-    assert (list(honest.low), list(honest.high)) == (list(low), list(high))
-    assert np.all(honest.low < plain.low)
+    assert (list(honest.own.low), list(honest.own.high)) == (list(low), list(high))
+    assert np.all(honest.own.low < plain.own.low)
     assert list(honest.p) == pytest.approx(list(sequential.true_p(plain.p, until)))
     assert np.all(honest.p_adjusted >= plain.p_adjusted)
     shown = honest.p_adjusted < 0.05
-    assert list((honest.low_all > 1) | (honest.high_all < 1)) == list(shown)
+    assert list((honest.joint.low > 1) | (honest.joint.high < 1)) == list(shown)
 
 
 # --- the interval beside 'the same' -----------------------------------------------------------------------------------
@@ -545,17 +545,17 @@ def test_the_interval_of_a_same_lies_inside_the_margin(count: int, until: Until 
     rng, seen = np.random.default_rng(count), 0
     for sd in (0.01, 0.015, 0.02):
         ours, theirs = np.exp(rng.normal(0, sd, (2, count, 10)))
-        found = family(compare_rows(ours, theirs), level=0.95, smallest_effect=0.02, until=until)
+        found = adjust_comparisons(compare_rows(ours, theirs), level=0.95, smallest_effect=0.02, looks=until)
         same = found.p_equivalent_adjusted < 0.05
-        assert np.all(np.isnan(found.low_same) == ~same)
-        assert np.all((found.low_same[same] > 1 / 1.02) & (found.high_same[same] < 1.02))
+        assert np.all(np.isnan(found.equivalence.low) == ~same)
+        assert np.all((found.equivalence.low[same] > 1 / 1.02) & (found.equivalence.high[same] < 1.02))
         seen += int(same.sum())
     assert seen
 
 
 def test_alone_it_is_the_90_percent_interval() -> None:
     logs = np.random.default_rng(1).normal(0, 0.01, (1, 8))
-    found = family(compare_rows(np.exp(logs), np.ones((1, 8))), level=0.95, smallest_effect=0.02)
+    found = adjust_comparisons(compare_rows(np.exp(logs), np.ones((1, 8))), level=0.95, smallest_effect=0.02)
     low, high = stats.t.interval(0.9, 7, logs.mean(), stats.sem(logs[0]))
-    assert (found.low_same[0], found.high_same[0]) == pytest.approx((math.exp(low), math.exp(high)))
-    assert found.level_same[0] == pytest.approx(0.9)
+    assert (found.equivalence.low[0], found.equivalence.high[0]) == pytest.approx((math.exp(low), math.exp(high)))
+    assert found.equivalence.level[0] == pytest.approx(0.9)

@@ -104,7 +104,7 @@ def comparison(**changes: Any) -> Comparison:
         "p": 0.001, "p_adjusted": 0.002, "verdict": "faster", "method": "paired t on logs",
     }  # fmt: skip
     values |= changes
-    return Comparison(**{"low_all": values["low"], "high_all": values["high"], **values})
+    return Comparison.of_columns(**{"low_all": values["low"], "high_all": values["high"], **values})
 
 
 SWEPT = tuple(

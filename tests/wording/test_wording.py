@@ -9,7 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mountlab.core import names, numbers
-from mountlab.core.findings import Caveat, NoiseSource, OptionState, PublishedFigure
+from mountlab.core.findings import (
+    COMPARISON_COLUMNS,
+    Caveat,
+    Comparison,
+    Interval,
+    NoiseSource,
+    OptionState,
+    PublishedFigure,
+)
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import CellStop, StopReason, Until
 from mountlab.runner import progress
@@ -522,12 +530,24 @@ def test_what_is_not_paired_counts_no_blocks() -> None:
     assert sentence(method=WELCH_METHOD).endswith("; n = 5 on the side with fewer trials.")
 
 
-def test_the_interval_for_all_together_takes_the_place_of_the_one_alone() -> None:
-    both = verdicts.with_verdict_interval(comparison(low_all=6.1, high_all=7.9))
-    assert (both.low, both.high) == (6.1, 7.9)
-    assert str(verdicts.with_verdict_interval(both)) == str(both), (
-        "what is unknown in it equals nothing, itself included"
-    )
+def test_the_interval_beside_a_verdict_is_that_of_all_together_or_of_equivalence_with_its_level() -> None:
+    bounds = {"low_all": 6.1, "high_all": 7.9, "low_same": 0.99, "high_same": 1.01, "level_same": 0.9}
+    assert comparison(**bounds).verdict_interval == Interval(6.1, 7.9, 0.95)
+    assert str(verdicts.compared_figures(comparison(**bounds))) == "6.9 [6.1, 7.9]"
+    same = comparison(**bounds, ratio=1.0, verdict="same")
+    assert same.verdict_interval == Interval(0.99, 1.01, 0.9)
+    assert str(verdicts.compared_figures(same)) == "1.000 [0.990, 1.010] (90\u00a0%)"
+    assert same.own == Interval(6.5, 7.3, 0.95)
+    earlier = comparison(low_all=6.1, high_all=7.9, verdict="same")
+    assert earlier.verdict_interval == Interval(6.1, 7.9, 0.95), "runs of before did not keep that of equivalence"
+
+
+def test_a_comparison_is_what_its_columns_in_a_table_say() -> None:
+    bounds = {"low_all": 6.1, "high_all": 7.9, "low_same": 0.99, "high_same": 1.01, "level_same": 0.9}
+    one = comparison(**bounds, factors={"bs": "4KiB"}, reduce=2.0)
+    assert list(one.columns) == list(COMPARISON_COLUMNS)
+    assert {name: one.columns[name] for name in bounds} == bounds
+    assert Comparison.of_columns(**one.columns) == one
 
 
 def test_an_infinite_bound_is_an_interval_and_an_unknown_one_is_none() -> None:

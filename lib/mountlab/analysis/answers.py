@@ -48,8 +48,7 @@ class Expected:
 
 def answering(run: AnsweredRun) -> list[Comparison]:
     """Return the comparisons of the metrics that the answer is about, with the intervals that hold for all together."""
-    whole = [verdicts.with_verdict_interval(comparison) for comparison in run.comparisons]
-    return [c for c in whole if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
+    return [c for c in run.comparisons if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())]
 
 
 def parts_of(run: AnsweredRun, comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:

@@ -21,7 +21,7 @@ from mountlab.core.model import Cell, Filesystem, Measurement, Sweep, Trial, Wor
 from mountlab.core.names import cell_id
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
-from mountlab.stats import compare_rows, estimate_samples, family
+from mountlab.stats import adjust_comparisons, compare_rows, estimate_samples
 from mountlab.stats.capacity_ratios import searched_ratios
 from mountlab.stats.censored import CensoredEstimate, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, Steps
@@ -419,7 +419,7 @@ def _corrected_together(
     """Return the comparisons of these metrics as one family."""
     asked, ratios, late = uncorrected_ratios(sweep, measurements, censored, metrics)
     design = sweep.design
-    together = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=sweep.rule)
+    adjusted = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=sweep.rule)
     sides = (each.sides for each in asked)
 
     def noise(places: Sequence[int]) -> list[NoiseSource]:
@@ -428,7 +428,7 @@ def _corrected_together(
         return noise_sources(ours, theirs, steps=steps)
 
     how: dict[str, Any] = {"method": capacity.RATIO_METHOD} if sweep.searches else {"noise": noise}
-    return list(comparisons_of(sides, ratios, together, level=design.level, late=late.tolist(), **how))
+    return list(comparisons_of(sides, ratios, adjusted, level=design.level, late=late.tolist(), **how))
 
 
 def uncorrected_ratios(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 
 from mountlab.analysis.cells import factor_names
 from mountlab.analysis.run_view import AnsweredRun
-from mountlab.core.findings import Comparison
+from mountlab.core.findings import COMPARISON_COLUMNS, Comparison
 from mountlab.core.frames import pd
 
 
@@ -17,11 +16,11 @@ def comparison_frame(run: AnsweredRun, compared: Sequence[Comparison] | None = N
     compared = run.comparisons if compared is None else compared
     names = factor_names(run.sweep)
     own = [
-        field.name
-        for field in fields(Comparison)
-        if field.name not in ("factors", "baseline", "candidate", "workload", "tool")
-        and (field.name != "better" or any(each.better for each in compared))
+        name
+        for name in COMPARISON_COLUMNS
+        if name not in ("factors", "baseline", "candidate", "workload", "tool")
+        and (name != "better" or any(each.better for each in compared))
     ]
-    rows = [{**asdict(each), **{name: each.factors.get(name, "") for name in names}} for each in compared]
+    rows = [{**each.columns, **{name: each.factors.get(name, "") for name in names}} for each in compared]
     frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
     return frame.astype({"needed": "Int64"})  # whole blocks, or nothing

@@ -22,7 +22,7 @@ from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Estimate, Verdict
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import Better, higher_is_better
-from mountlab.stats import compare_rows_unpaired, estimate, estimate_of_moments, family
+from mountlab.stats import adjust_comparisons, compare_rows_unpaired, estimate, estimate_of_moments
 from mountlab.stats.changes import Change, Level, family_size, fewest_runs, find_changes, smallest_changes
 
 LEVEL = 0.95
@@ -225,8 +225,8 @@ def _to_first(means: Sequence[Sequence[float]]) -> list[tuple[float, float, floa
         return []
     table = table_of(means)
     ratios = compare_rows_unpaired(table[1:], np.broadcast_to(table[0], table[1:].shape))
-    together = family(ratios, level=LEVEL, smallest_effect=0.02)
-    return list(zip(ratios.ratio.tolist(), together.low_all.tolist(), together.high_all.tolist(), strict=True))
+    adjusted = adjust_comparisons(ratios, level=LEVEL, smallest_effect=0.02)
+    return list(zip(ratios.ratio.tolist(), adjusted.joint.low.tolist(), adjusted.joint.high.tolist(), strict=True))
 
 
 def _group_name(point: HistoryPoint, by: By) -> str:

@@ -16,7 +16,7 @@ from mountlab.analysis.run_view import Measured
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
 from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
-from mountlab.stats import RATIO_METHOD, compare_rows, family
+from mountlab.stats import RATIO_METHOD, adjust_comparisons, compare_rows
 from mountlab.stats.censored import ranked_ratios
 from mountlab.wording import verdicts
 
@@ -85,17 +85,19 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
 
 def _by_size(theirs: PublishedFigure, ours: Comparison) -> Agreement:
     """Of two that point the same way: whether a published ratio lies in our interval, and which is larger if not."""
-    if theirs.claim is not None or ours.verdict == "same" or ours.low <= theirs.ratio <= ours.high:
+    shown = ours.verdict_interval
+    if theirs.claim is not None or ours.verdict == "same" or shown.low <= theirs.ratio <= shown.high:
         return "agrees"
-    smaller = (theirs.ratio > ours.high) == (theirs.ratio > 1)
+    smaller = (theirs.ratio > shown.high) == (theirs.ratio > 1)
     return "same direction, smaller" if smaller else "same direction, larger"
 
 
 def _within(ours: Comparison, bound: float) -> Agreement:
     low, high = 1 / (1 + bound), 1 + bound
-    if low <= ours.low and ours.high <= high:
+    shown = ours.verdict_interval
+    if low <= shown.low and shown.high <= high:
         return "agrees"
-    return "contradicts" if ours.high < low or high < ours.low else "undecided"
+    return "contradicts" if shown.high < low or high < shown.low else "undecided"
 
 
 def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
@@ -110,7 +112,7 @@ def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
 def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if theirs.baseline_factors:
         return _of_levels(theirs, run)
-    return verdicts.ours_beside(theirs, [verdicts.with_verdict_interval(each) for each in run.comparisons])
+    return verdicts.ours_beside(theirs, run.comparisons)
 
 
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
@@ -133,13 +135,13 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if censored:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
-    alone = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=run.sweep.rule)
-    own = replace(alone, p_adjusted=alone.p, low_all=alone.low, high_all=alone.high, is_open=np.zeros(1, dtype=bool))
+    alone = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=run.sweep.rule)
+    own = replace(alone, p_adjusted=alone.p, joint=alone.own, is_open=np.zeros(1, dtype=bool))
     about = Sides(
         theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )
     (found,) = comparisons_of([about], ratios, own, level=design.level, late=[censored], method=RATIO_METHOD)
-    return verdicts.with_verdict_interval(found)
+    return found
 
 
 def _mean_ratios(

@@ -29,7 +29,7 @@ from mountlab.analysis.cells import (
 )
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
-from mountlab.stats import family, look_level
+from mountlab.stats import adjust_comparisons, look_level
 from mountlab.stats.estimates import Floats
 
 MetricLabel = tuple[str, str]
@@ -304,9 +304,9 @@ def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
     asked, ratios, _ = uncorrected_ratios(sweep, frame)
     design = sweep.design
-    now = family(ratios, level=design.level, smallest_effect=design.smallest_effect, until=until)
+    now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=until)
     looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))
-    printed = _factors(ratios.ratio, now.low_all, now.high_all)
+    printed = _factors(ratios.ratio, now.joint.low, now.joint.high)
     found: Widths = defaultdict(dict)
     for each, *width in zip(asked, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
         found[each.key(each.candidate)[0]][each.metric, each.label] = _Width(*width)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from mountlab.analysis.answers import answering
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
@@ -72,10 +73,9 @@ class BatchView:
 
 def result_of(run: RunView) -> ItemResult:
     """Return the first sentence of a run's answer, and its caveats."""
-    compared = [verdicts.with_verdict_interval(each) for each in run.comparisons]
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    if compared:
-        asked = [c for c in compared if c.metric in run.answer_metrics.get(verdicts.workload_of(c), ())] or compared
+    if run.comparisons:
+        asked = answering(run) or run.comparisons
         doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
         sentences = verdicts.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
     statuses = Counter(str(each) for each in run.trials["status"])

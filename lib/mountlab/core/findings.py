@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.shown import Shown
@@ -28,6 +28,21 @@ OptionState = Literal["in effect", "not visible", "ignored", "changed", "without
 another value. `added`: shown, and not asked for."""
 NOT_IN_EFFECT: tuple[OptionState, ...] = ("ignored", "changed", "without effect")
 """States of an option that was asked for and that the figures are without."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a figure lies, at a level such as 0.95. Bounds may be infinite; both are NaN where nothing is known."""
+
+    low: float = math.nan
+    high: float = math.nan
+    level: float = math.nan
+    """The share of such intervals that hold the true value."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both bounds are."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,24 +74,21 @@ class Comparison(Shown):
     metric: str
     label: str
     ratio: float
-    low: float
-    high: float
+    own: Interval
+    """Of this comparison alone. In tables: `low`, `high`, `level`."""
     n: int
     """Blocks that hold both sides; not paired, as of two runs: values of the side that has fewer."""
-    level: float
     p: float
     p_adjusted: float
     verdict: Verdict
     method: str
-    low_all: float = math.nan
-    high_all: float = math.nan
-    """An interval that holds together with those of all other comparisons of the sweep; `low` and `high` are of this
-    one alone. It lies on one side of 1 exactly where p_adjusted shows a difference."""
-    low_same: float = math.nan
-    high_same: float = math.nan
-    level_same: float = math.nan
-    """Of a verdict `same`: the interval of its two one-sided tests, and its level. It lies inside the margin. With a
-    level of 95 % it is the 90 % interval, or wider where the tests were corrected for others."""
+    joint: Interval = Interval()
+    """It holds together with those of all other comparisons of the sweep. It lies on one side of 1 exactly where
+    p_adjusted shows a difference. In tables: `low_all`, `high_all`."""
+    equivalence: Interval = Interval()
+    """Of a verdict `same`: the interval of its two one-sided tests. It lies inside the margin. With a level of 95 % it
+    is the 90 % interval, or wider where the tests were corrected for others. In tables: `low_same`, `high_same`,
+    `level_same`."""
     needed: int | None = None
     """Blocks (of two runs: runs of each side) that would decide it with a chance of 80 %, were ratio and spread those
     measured. None: it is decided, or
@@ -96,6 +108,53 @@ class Comparison(Shown):
     def more_is_better(self) -> bool:
         """Whether a larger figure is the better one."""
         return higher_is_better(self.metric, self.better)
+
+    @property
+    def verdict_interval(self) -> Interval:
+        """The interval that is shown beside the verdict: `equivalence` of `same`, where it is known, else `joint`."""
+        same = self.verdict == "same" and not math.isnan(self.equivalence.level)
+        return self.equivalence if same else self.joint
+
+    @classmethod
+    def of_columns(
+        cls,
+        *,
+        low: float,
+        high: float,
+        level: float,
+        low_all: float = math.nan,
+        high_all: float = math.nan,
+        low_same: float = math.nan,
+        high_same: float = math.nan,
+        level_same: float = math.nan,
+        **values: Any,
+    ) -> Comparison:
+        """Return the comparison that has these columns in a table."""
+        return cls(
+            own=Interval(low, high, level),
+            joint=Interval(low_all, high_all, level),
+            equivalence=Interval(low_same, high_same, level_same),
+            **values,
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Name to value of each column that it has in a table, in their order; `factors` is a column each there."""
+        row = {field.name: getattr(self, field.name) for field in fields(self)}
+        own, joint, same = row.pop("own"), row.pop("joint"), row.pop("equivalence")
+        row |= {"factors": dict(self.factors), "low": own.low, "high": own.high, "level": own.level}
+        row |= {"low_all": joint.low, "high_all": joint.high}
+        row |= {"low_same": same.low, "high_same": same.high, "level_same": same.level}
+        return {name: row[name] for name in COMPARISON_COLUMNS}
+
+
+COMPARISON_COLUMNS: Mapping[str, type] = {
+    "baseline": str, "candidate": str, "workload": str, "tool": str, "factors": dict, "metric": str, "label": str,
+    "ratio": float, "low": float, "high": float, "n": int, "level": float, "p": float, "p_adjusted": float,
+    "verdict": str, "method": str, "low_all": float, "high_all": float, "low_same": float, "high_same": float,
+    "level_same": float, "needed": int, "reduce": float, "noise": str, "censored": int, "better": str,
+}  # fmt: skip
+"""Column of a table of comparisons to the type of its values."""
 
 
 @dataclass(frozen=True, kw_only=True)

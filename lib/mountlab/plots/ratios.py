@@ -29,7 +29,7 @@ def plot_ratios(
     `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
     no comparison has a ratio.
     """
-    known = [verdicts.with_verdict_interval(each) for each in comparisons if verdicts.effect(each) >= 0]
+    known = [each for each in comparisons if verdicts.effect(each) >= 0]
     require(known, "ratio")
     groups = by_key((_ratio_group(each, known), each) for each in sorted(known, key=lambda c: -verdicts.effect(c)))
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
@@ -44,7 +44,8 @@ def plot_ratios(
         for group, own in groups.items()
         for c in own
     ]
-    alt = f"Ratios to {known[0].baseline} with {numbers.percent(known[0].level)} intervals. {in_alt(lines)}"
+    level = numbers.percent(known[0].verdict_interval.level)
+    alt = f"Ratios to {known[0].baseline} with {level} intervals. {in_alt(lines)}"
     return Plot(figure, verdicts.finding(known, smallest_effect), alt)
 
 
@@ -61,7 +62,8 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
 
 def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:
     """Interval, dot (hollow where undecided) and figures of one comparison."""
-    interval(axes, y, comparison.low, comparison.high, colour=mark.colour)
+    shown = comparison.verdict_interval
+    interval(axes, y, shown.low, shown.high, colour=mark.colour)
     dot(axes, comparison.ratio, y, mark, hollow=comparison.verdict == "undecided")
     beside(axes, 1, y, str(verdicts.compared_figures(comparison)))
 
@@ -70,7 +72,7 @@ def ratio_axis(
     axes: Axes, rows: Rows, ratios: Sequence[float], comparisons: Sequence[Comparison], baseline: str, zone: float
 ) -> None:
     """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
-    bounds = [bound for each in comparisons for bound in (each.low, each.high)]
+    bounds = [bound for each in comparisons for bound in (each.verdict_interval.low, each.verdict_interval.high)]
     log_limits(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True), way="x")
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)

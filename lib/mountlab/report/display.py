@@ -159,7 +159,7 @@ def _comparisons_page(several: Sequence[Comparison]) -> Html:
         Column("n", "number"),
         Column("Verdict"),
     ]
-    rows = [_comparison_row(verdicts.with_verdict_interval(each)) for each in several]
+    rows = [_comparison_row(each) for each in several]
     caption = f"{numbers.counted(len(several), 'comparison')}; intervals and verdicts hold for all together"
     return html.box("shown", html.table(head, [Rows(rows)], caption=caption))
 

@@ -84,7 +84,7 @@ def _known(mean: float, low: float, high: float, factor: float) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> PaperTable:
     """Return every comparison, with the interval that holds together with those of all others, and the verdict."""
-    rows = [_comparison(verdicts.with_verdict_interval(each), sweep.design.smallest_effect) for each in comparisons]
+    rows = [_comparison(each, sweep.design.smallest_effect) for each in comparisons]
     caption = f"Ratios with {sweep.design.level:.0%} intervals that hold for all {len(rows)} comparisons together"
     head = ("workload", "metric", "compared", "ratio", "interval", "n", "verdict")
     return PaperTable(caption, head, tuple(rows), frozenset((3, 4, 5)))

@@ -70,11 +70,10 @@ def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield verdicts.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
     metrics: dict[str, set[str]] = {}
-    compared = [verdicts.with_verdict_interval(each) for each in comparisons]
-    for each in compared:
+    for each in comparisons:
         metrics.setdefault(workload_label(each.workload, each.factors), set()).add(each.metric)
     head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")
-    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in compared)]
+    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in comparisons)]
     if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
         rows = [(row[0], *row[2:]) for row in rows]
     yield from aligned(rows)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from mountlab.core.errors import StoreError
-from mountlab.core.findings import Comparison, Severity, Verdict
+from mountlab.core.findings import COMPARISON_COLUMNS, Comparison, Severity, Verdict
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
 from mountlab.core.run_info import RunInfo
@@ -21,7 +21,6 @@ from mountlab.wording.verdicts import (
     has_interval,
     nothing_compared,
     strongest_first,
-    with_verdict_interval,
 )
 
 CsvRow = Mapping[str, str]
@@ -32,8 +31,8 @@ KINDS = {
     "run": "runs", "comparison": "comparisons", "batch": "batches", "bundle": "published bundles",
     "history": "histories", "change": "changes",
 }  # fmt: skip
-_TYPES = {column.name: column.type for column in fields(Comparison) if column.name != "factors"}
-"""Column of comparisons.csv to its type as text; all others are factors."""
+_TYPES = {name: kind for name, kind in COMPARISON_COLUMNS.items() if name != "factors"}
+"""Column of comparisons.csv to its type; all others are factors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,7 @@ def entry_of_run(
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
     """
     asked = info.parameters
-    compared = [with_verdict_interval(comparison_of(row)) for row in comparisons or ()]
+    compared = [comparison_of(row) for row in comparisons or ()]
     status = info.status if info.imported is None else "imported"
     return IndexEntry(
         path=path,
@@ -92,16 +91,15 @@ def entry_of_run(
 
 def comparison_of(row: CsvRow) -> Comparison:
     """Return a row of comparisons.csv as the comparison that it was written from."""
-    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind == "float"}
-    known |= {name: row[name] for name, kind in _TYPES.items() if kind == "str"}
+    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind is float}
+    known |= {name: row[name] for name, kind in _TYPES.items() if kind is str and name not in ("noise", "better")}
     if row["verdict"] not in get_args(Verdict):
         raise ValueError(f"no verdict: {row['verdict']!r}")
     factors = {key: text for key, text in row.items() if key not in _TYPES and text}
     needed = int(float(row["needed"])) if row["needed"] else None
     late = int(row.get("censored") or 0)  # runs of before have no such column
-    known |= {"verdict": row["verdict"], "better": row.get("better") or ""}  # only of metrics that a sweep defines
-    known["noise"] = row.get("noise") or ""  # nor have they this one
-    return Comparison(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
+    known |= {name: row.get(name) or "" for name in ("noise", "better")}  # nor these; `better` only of own metrics
+    return Comparison.of_columns(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
 
 
 def _severity(row: CsvRow) -> str:

@@ -1,6 +1,6 @@
 """Statistics. Every interval and every p value that Mountlab prints is computed in this package."""
 
-from mountlab.stats.adjusted import family, holm, look_level, verdict
+from mountlab.stats.adjusted import adjust_comparisons, holm, look_level, verdict
 from mountlab.stats.anova import explained, variance_table
 from mountlab.stats.comparisons import (
     RATIO_METHOD,
@@ -24,6 +24,7 @@ __all__ = [
     "WELCH_METHOD",
     "DifferenceShare",
     "Ratio",
+    "adjust_comparisons",
     "compare",
     "compare_rows",
     "compare_rows_unpaired",
@@ -32,7 +33,6 @@ __all__ = [
     "estimate_of_moments",
     "estimate_samples",
     "explained",
-    "family",
     "holm",
     "look_level",
     "not_smaller",

@@ -21,14 +21,14 @@ where the verdict is 'faster' or 'slower' (or would be, were the two not shown t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mountlab.core.findings import Verdict
+from mountlab.core.findings import Interval, Verdict
 from mountlab.core.model import Correction, Until
 from mountlab.stats import power, sequential
 from mountlab.stats.comparisons import ABOVE_1, LEAST_LEVEL, Flags, Ratios, exponential
@@ -57,22 +57,31 @@ def step_down(p_values: Floats, *, kept: float = KEPT) -> Floats:
 
 
 @dataclass(frozen=True)
+class Intervals:
+    """An interval for each comparison, as columns of shape (comparisons,). NaN where there is none."""
+
+    low: Floats
+    high: Floats
+    level: Floats
+
+    def __iter__(self) -> Iterator[Interval]:
+        """Yield them one by one."""
+        return map(Interval, self.low.tolist(), self.high.tolist(), self.level.tolist())
+
+
+@dataclass(frozen=True)
 class ComparisonSet:
     """All comparisons of a sweep together, as columns of shape (comparisons,)."""
 
     p: Floats
     p_adjusted: Floats
-    low: Floats
-    high: Floats
-    """Interval of each by itself."""
-    low_all: Floats
-    high_all: Floats
-    """Intervals that hold all together."""
+    own: Intervals
+    """Of each by itself."""
+    joint: Intervals
+    """They hold all together."""
     p_equivalent_adjusted: Floats
-    low_same: Floats
-    high_same: Floats
-    """Where equivalence is shown, the interval of its two one-sided tests; NaN elsewhere."""
-    level_same: Floats
+    equivalence: Intervals
+    """Where equivalence is shown, those of its two one-sided tests; NaN elsewhere."""
     is_open: Flags
     """Which have an interval and are not decided."""
     would: WouldDecide
@@ -91,27 +100,23 @@ class ComparisonSet:
         return np.where(self.is_open, self.would.reduce(), math.nan)
 
 
-def family(ratios: Ratios, *, level: float, smallest_effect: float, until: Correction | None = None) -> ComparisonSet:
-    """Return all results of the comparisons of one sweep. With `until`, p values and levels are corrected for a look
+def adjust_comparisons(
+    ratios: Ratios, *, level: float, smallest_effect: float, looks: Correction | None = None
+) -> ComparisonSet:
+    """Adjust p values and intervals of comparisons for one another. With `looks`, they are also corrected for a look
     after each block, or after each part of an extended run."""
-    adjusted_above, adjusted_below = adjusted_sides(ratios, until)
+    adjusted_above, adjusted_below = adjusted_sides(ratios, looks)
     decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
-    low_all, high_all = joint_bounds(ratios, decided, level, until)
-    low, high = ratios.bounds(sequential.level_after(until, level))
-    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), until)))
-    low_same, high_same, level_same = _same_bounds(ratios, p_same, level, until)
+    levels = np.full(len(ratios.n), level)
+    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), looks)))
     is_open = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return ComparisonSet(
-        p=ratios.p() if until is None else sequential.true_p(ratios.p(), until),
+        p=ratios.p() if looks is None else sequential.true_p(ratios.p(), looks),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
-        low=low,
-        high=high,
-        low_all=low_all,
-        high_all=high_all,
+        own=Intervals(*ratios.bounds(sequential.level_after(looks, level)), levels),
+        joint=Intervals(*joint_bounds(ratios, decided, level, looks), levels),
         p_equivalent_adjusted=p_same,
-        low_same=low_same,
-        high_same=high_same,
-        level_same=level_same,
+        equivalence=_equivalence(ratios, p_same, level, looks),
         is_open=is_open,
         would=WouldDecide.of(ratios, int(is_open.sum()), level, smallest_effect),
     )
@@ -130,10 +135,8 @@ def look_level(until: Until, comparisons: int) -> float:
     return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
 
 
-def _same_bounds(
-    ratios: Ratios, p_same: Floats, level: float, until: Correction | None
-) -> tuple[Floats, Floats, Floats]:
-    """Return the intervals that two one-sided tests use, low, high and their level; NaN where equivalence is not shown.
+def _equivalence(ratios: Ratios, p_same: Floats, level: float, looks: Correction | None) -> Intervals:
+    """Return the intervals that two one-sided tests use; NaN where equivalence is not shown.
 
     A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
     1987). Of m comparisons with s shown to be the same, Holm tested the last of these at a / (m - s + 1) and the
@@ -142,8 +145,8 @@ def _same_bounds(
     same = p_same < 1 - level
     share = 1 / (int((~np.isnan(p_same)).sum() - same.sum()) + 1)
     claimed = max(1 - 2 * (1 - level) * share, LEAST_LEVEL)
-    low, high = (np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(until, claimed)))
-    return low, high, np.where(same, claimed, math.nan)
+    low, high = (np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(looks, claimed)))
+    return Intervals(low, high, np.where(same, claimed, math.nan))
 
 
 def adjusted_sides(ratios: Ratios, until: Correction | None) -> tuple[Floats, Floats]:

@@ -27,7 +27,7 @@ def estimate_text(estimate: Estimate, like: Estimate | None = None) -> str:
 
 def ratio_text(comparison: Comparison) -> str:
     """Return '0.98 [0.95, 1.02]', with the interval for all comparisons together."""
-    return str(ratio_figures(comparison.ratio, comparison.low_all, comparison.high_all))
+    return str(ratio_figures(comparison.ratio, comparison.joint.low, comparison.joint.high))
 
 
 def verdict_text(both: RatioTwice) -> str:

@@ -40,26 +40,16 @@ def effect(comparison: Comparison) -> float:
     return abs(math.log(comparison.ratio)) if 0 < comparison.ratio < math.inf else -1.0
 
 
-def with_verdict_interval(comparison: Comparison) -> Comparison:
-    """Return the comparison with the interval that belongs to its verdict. Where that is `same`, the one of its two
-    one-sided tests, which lies inside the margin; else the one that holds together with those of all others, which
-    leaves out 1 exactly where the verdict is faster or slower."""
-    if comparison.verdict == "same" and not math.isnan(comparison.level_same):
-        low, high, level = comparison.low_same, comparison.high_same, comparison.level_same
-        return replace(comparison, low=low, high=high, level=level)
-    return replace(comparison, low=comparison.low_all, high=comparison.high_all)
-
-
 def compared_figures(comparison: Comparison) -> Figures:
     """Ratio and interval as text; of a verdict `same` with the level of the interval, which is not that of the page."""
-    figures = ratio_figures(comparison.ratio, comparison.low, comparison.high)
-    same = comparison.verdict == "same" and comparison.level == comparison.level_same
-    return replace(figures, level=level_text(comparison.level)) if same else figures
+    shown = comparison.verdict_interval
+    figures = ratio_figures(comparison.ratio, shown.low, shown.high)
+    return replace(figures, level=level_text(shown.level)) if shown is comparison.equivalence else figures
 
 
 def has_interval(comparison: Comparison) -> bool:
     """Return whether both bounds are known: `why_no_interval` says when they are not. They may be infinite."""
-    return not (math.isnan(comparison.low) or math.isnan(comparison.high))
+    return comparison.verdict_interval.is_known
 
 
 def why_no_interval(comparison: Comparison) -> str:
@@ -181,9 +171,9 @@ _NOISE: Mapping[str, str] = {
 
 def times_text(comparison: Comparison) -> str:
     """'6.9 times [6.5, 7.3]'; where only a bound is known 'at least 3.2 times'."""
-    one_end = (comparison.low > 0) != (comparison.high < math.inf)
-    if one_end and (math.isnan(comparison.ratio) or not comparison.censored):
-        side, end = ("least", comparison.low) if comparison.low > 0 else ("most", comparison.high)
+    low, high = comparison.verdict_interval.low, comparison.verdict_interval.high
+    if ((low > 0) != (high < math.inf)) and (math.isnan(comparison.ratio) or not comparison.censored):
+        side, end = ("least", low) if low > 0 else ("most", high)
         return f"at {side} {ratio_figures(end, end, end).value} times"
     figures = compared_figures(comparison)
     return f"{figures.value} times {figures.interval}".strip()
@@ -226,8 +216,8 @@ def _bound_clause(comparison: Comparison, under: str) -> str:
     """Of a ratio whose median lies among trials that did not end: on which side, and the bound where there is one."""
     noun = metric_noun(comparison.metric, comparison.label)
     slow = comparison.candidate if comparison.verdict == "slower" else comparison.baseline
-    above = comparison.low > 1
-    end = comparison.low if above else comparison.high
+    above = comparison.verdict_interval.low > 1
+    end = comparison.verdict_interval.low if above else comparison.verdict_interval.high
     bound = f"at {'least' if above else 'most'} {ratio_figures(end, end, end).value}"
     limit = f" is {bound}" if 0 < end < math.inf else " has no bound"
     what = f"the ratio of {comparison.candidate} to {comparison.baseline} in {noun}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from mountlab.stats.adjusted import family
+from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.simulated import LEVEL, MARGIN, Floats, Generator, generator
@@ -55,7 +55,7 @@ def any_false(sd: float, n: int, sweeps: int) -> Share:
     for _ in range(sweeps):
         values = np.rint(_true(rng, (1, 1)) + sd * rng.standard_normal((CELLS, n)))
         ratios = compare_rows(values[1:], np.broadcast_to(values[0], values[1:].shape), steps=(1.0, 1.0))
-        false += bool(np.any(family(ratios, level=LEVEL, smallest_effect=MARGIN).p_adjusted < 1 - LEVEL))
+        false += bool(np.any(adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN).p_adjusted < 1 - LEVEL))
     return Share(false, sweeps)
 
 

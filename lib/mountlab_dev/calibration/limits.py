@@ -6,7 +6,7 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from mountlab.stats.adjusted import family
+from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.censored import estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios, compare_rows
 from mountlab.stats.estimates import estimate_samples
@@ -83,7 +83,7 @@ def ratios_with_stalls(candidates: tuple[Floats, Flags], baselines: tuple[Floats
 
 
 def _decided(ratios: Ratios) -> Flags:
-    return family(ratios, level=LEVEL, smallest_effect=MARGIN).p_adjusted < 1 - LEVEL
+    return adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN).p_adjusted < 1 - LEVEL
 
 
 def _any_false(n: int, sweeps: int) -> Share:

@@ -9,7 +9,7 @@ import numpy as np
 from mountlab.core.model import Until
 from mountlab.core.numbers import counted
 from mountlab.stats import sequential, shape, simulated
-from mountlab.stats.adjusted import ComparisonSet, family, look_level
+from mountlab.stats.adjusted import ComparisonSet, adjust_comparisons, look_level
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.comparisons import Ratios, compare_rows
 from mountlab.stats.over_boxes import further_box, over_boxes
@@ -37,23 +37,23 @@ class Stopped:
     blocks: NDArray[np.intp]
     """Of each comparison."""
     ratios: Ratios
-    together: ComparisonSet
+    adjusted: ComparisonSet
     until: Until
 
     def false_verdict(self, truth: Floats) -> bool:
         """Return whether any comparison is said to differ the way in which it does not."""
-        decided = self.together.p_adjusted < 1 - LEVEL
+        decided = self.adjusted.p_adjusted < 1 - LEVEL
         return bool(np.any(decided & (np.sign(self.ratios.log_mean) != np.sign(truth))))
 
     def holds(self, truth: Floats) -> bool:
         """Return whether the intervals for all together hold the truth, all of them."""
-        return bool(np.all((np.log(self.together.low_all) <= truth) & (truth <= np.log(self.together.high_all))))
+        return bool(np.all((np.log(self.adjusted.joint.low) <= truth) & (truth <= np.log(self.adjusted.joint.high))))
 
     def wide(self) -> NDArray[np.bool_]:
         """Of the comparisons that ended before the last block: whether the interval for all together is wider than was
         asked."""
         ratio, most = self.ratios.ratio, 1 + self.until.half_width
-        off = np.maximum(self.together.high_all / ratio, ratio / self.together.low_all)
+        off = np.maximum(self.adjusted.joint.high / ratio, ratio / self.adjusted.joint.low)
         return np.asarray(off[self.blocks < self.until.max] > most * (1 + 1e-12))
 
 
@@ -99,7 +99,7 @@ def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats)
     kept = np.where(np.arange(until.max) < blocks[:, None], np.exp(logs), math.nan)
     pools = np.tile(np.arange(WORKLOADS), CANDIDATES)
     ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0), pools=pools)
-    return Stopped(blocks, ratios, family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until), until)
+    return Stopped(blocks, ratios, adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, looks=until), until)
 
 
 # ── trials that are like their neighbours ────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ import numpy as np
 from mountlab.core.findings import Verdict
 from mountlab.core.model import Until
 from mountlab.stats import sequential, shape, simulated
-from mountlab.stats.adjusted import family, look_level, verdict
+from mountlab.stats.adjusted import adjust_comparisons, look_level, verdict
 from mountlab.stats.comparisons import compare_rows
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.simulated import LEVEL, MARGIN, Floats, Process, generator, normal
@@ -244,10 +244,10 @@ def verdicts(candidates: Floats, baselines: Floats, until: Until | None = None) 
     """Return the verdicts that the report of one sweep gives its comparisons, of shape (comparisons, blocks) each, NaN
     where there is no value."""
     ratios = compare_rows(candidates, baselines, pools=None if until is None else np.arange(len(candidates)))
-    together = family(ratios, level=LEVEL, smallest_effect=MARGIN, until=until)
+    adjusted = adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, looks=until)
     return [
         verdict(ratio, p_adjusted=p, p_equivalent_adjusted=same, level=LEVEL, more_is_better=True)
-        for ratio, p, same in zip(ratios.ratio, together.p_adjusted, together.p_equivalent_adjusted, strict=True)
+        for ratio, p, same in zip(ratios.ratio, adjusted.p_adjusted, adjusted.p_equivalent_adjusted, strict=True)
     ]
 
 

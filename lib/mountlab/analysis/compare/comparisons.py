@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from mountlab.stats.adjusted import ComparisonSet
 from mountlab.stats.censored import SIGN_METHOD
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.run_spread import RUNS_METHOD
-
-_COLUMNS = tuple(field.name for field in fields(ComparisonSet) if field.name not in ("is_open", "would"))
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Sides:
 def comparisons_of(
     sides: Iterable[Sides],
     ratios: Ratios,
-    together: ComparisonSet,
+    adjusted: ComparisonSet,
     *,
     level: float,
     late: Sequence[int] | None = None,
@@ -70,34 +68,48 @@ def comparisons_of(
         for own_late, paired in zip(censored, ratios.paired.tolist(), strict=True)
     ]
     whole = np.array([used in (OVER_BOXES_METHOD, RUNS_METHOD) for used in methods], dtype=bool)
-    too_many = np.where(whole, together.needed > MOST_BOXES, power.too_many(together.needed, ratios.n))
-    reduce = np.where(too_many, together.reduce, math.nan)
+    too_many = np.where(whole, adjusted.needed > MOST_BOXES, power.too_many(adjusted.needed, ratios.n))
+    reduce = np.where(too_many, adjusted.reduce, math.nan)
     noisy = np.flatnonzero(~np.isnan(reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
-    columns = [getattr(together, name).tolist() for name in _COLUMNS]
-    own = zip(ratios.ratio.tolist(), ratios.n.tolist(), methods, censored, reduce.tolist(), strict=True)
-    needed = [None if over or math.isnan(n) else int(n) for n, over in zip(together.needed, too_many, strict=True)]
-    for place, (about, each, decides, *values) in enumerate(zip(sides, own, needed, *columns, strict=True)):
-        found = dict(zip(("ratio", "n", "method", "censored", "reduce"), each, strict=True))
-        found |= {"noise": sources.get(place, ""), "needed": decides, **dict(zip(_COLUMNS, values, strict=True))}
-        yield _comparison(about, found, level)
+    needed = [None if over or math.isnan(n) else int(n) for n, over in zip(adjusted.needed, too_many, strict=True)]
+    columns = zip(
+        sides,
+        ratios.ratio.tolist(),
+        adjusted.own,
+        adjusted.joint,
+        adjusted.equivalence,
+        ratios.n.tolist(),
+        adjusted.p.tolist(),
+        adjusted.p_adjusted.tolist(),
+        adjusted.p_equivalent_adjusted.tolist(),
+        methods,
+        needed,
+        reduce.tolist(),
+        censored,
+        strict=True,
+    )
+    for place, (about, ratio, own, joint, equivalence, n, p, p_adjusted, p_same, *rest) in enumerate(columns):
+        more = higher_is_better(about.metric, about.better)
+        yield Comparison(
+            **vars(about),
+            ratio=math.nan if ratio in (0.0, math.inf) else ratio,
+            own=own,
+            joint=joint,
+            equivalence=equivalence,
+            n=n,
+            p=p,
+            p_adjusted=p_adjusted,
+            verdict=verdict(
+                ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level, more_is_better=more
+            ),
+            noise=sources.get(place, ""),
+            **dict(zip(("method", "needed", "reduce", "censored"), rest, strict=True)),
+        )
 
 
 MOST_BOXES = 20
 """The most boxes, or runs of each side, that are named as what would decide: few sweeps have as many."""
-
-
-def _comparison(about: Sides, found: dict[str, Any], level: float) -> Comparison:
-    p_same, ratio = found.pop("p_equivalent_adjusted"), found.pop("ratio")
-    p, more = found["p_adjusted"], higher_is_better(about.metric, about.better)
-    said = verdict(ratio, p_adjusted=p, p_equivalent_adjusted=p_same, level=level, more_is_better=more)
-    return Comparison(
-        **vars(about),
-        **found,
-        ratio=math.nan if ratio in (0.0, math.inf) else ratio,
-        level=level,
-        verdict=said,
-    )
 
 
 def key_of(comparison: Comparison) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, compari
 from mountlab.analysis.compare.figures import rule_of
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.core.findings import Comparison
-from mountlab.stats import OVER_BOXES_METHOD, family
+from mountlab.stats import OVER_BOXES_METHOD, adjust_comparisons
 from mountlab.stats.between import Spread, alike_p, spread
 from mountlab.stats.over_boxes import further_box, over_boxes
-from mountlab.wording.verdicts import cell_id, with_verdict_interval
+from mountlab.wording.verdicts import cell_id
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RatioOverBoxes(AnswerOverRuns):
     """One comparison of the sweep, on every box and over them."""
 
     over: Comparison
-    """Over boxes: `n` and `needed` count boxes; the verdict and `low_all`, `high_all` hold for all such ratios
+    """Over boxes: `n` and `needed` count boxes; the verdict and the joint interval hold for all such ratios
     together."""
     further_low: float
     further_high: float
@@ -52,14 +52,14 @@ class RatioOverBoxes(AnswerOverRuns):
 
 def ratios_over_boxes(runs: Sequence[AnsweredRun], level: float, smallest_effect: float) -> Iterator[RatioOverBoxes]:
     """Yield every comparison that a box has, in the order of the boxes, corrected over all of them."""
-    by_box = [{key_of(one): with_verdict_interval(one) for one in run.comparisons} for run in runs]
+    by_box = [{key_of(one): one for one in run.comparisons} for run in runs]
     keys = dict.fromkeys(key for comparisons in by_box for key in comparisons)
     answers = [tuple(comparisons.get(key) for comparisons in by_box) for key in keys]
     if not answers:
         return
     ratios = over_boxes(np.array(list(map(_logs_of, answers))))
     sides = (Sides.like(next(one for one in on_each if one)) for on_each in answers)
-    joint = family(ratios, level=level, smallest_effect=smallest_effect)
+    joint = adjust_comparisons(ratios, level=level, smallest_effect=smallest_effect)
     over = comparisons_of(
         sides, ratios, joint, level=level, method=OVER_BOXES_METHOD, noise=lambda places: ["boxes"] * len(places)
     )

@@ -155,7 +155,7 @@ class RunComparison:
             for name, comparison in zip(self.names, answer.on_each, strict=True)
             if comparison
         ]
-        rows += [_verdict_row("all boxes", verdicts.with_verdict_interval(answer.over)) for answer in self.over_boxes]
+        rows += [_verdict_row("all boxes", answer.over) for answer in self.over_boxes]
         return pd.DataFrame(rows, columns=list(VERDICT_COLUMNS))
 
     @property
@@ -178,7 +178,10 @@ class RunComparison:
 
 
 def _ratio_columns(comparison: Comparison) -> dict[str, Any]:
-    return {name: getattr(comparison, name) for name in RATIO_COLUMNS}
+    """Return RATIO_COLUMNS; `low` and `high` are of the interval of the verdict."""
+    shown = comparison.verdict_interval
+    values = (comparison.ratio, shown.low, shown.high, comparison.n, comparison.verdict)
+    return dict(zip(RATIO_COLUMNS, values, strict=True))
 
 
 def _verdict_row(run: str, comparison: Comparison) -> dict[str, Any]:
@@ -191,7 +194,7 @@ def _pair_row(ratio: CellRatio) -> dict[str, Any]:
     about = {"filesystem": ratio.cell.filesystem.name, "workload": ratio.cell.workload.label, "metric": ratio.metric}
     means = {"mean_a": ratio.mean_a, "mean_b": ratio.mean_b, "n_a": ratio.n_a, "n_b": ratio.n_b}
     what = {"label": ratio.label, "unit": ratio.unit}
-    return {**about, **what, **means, **_ratio_columns(verdicts.with_verdict_interval(ratio.comparison))}
+    return {**about, **what, **means, **_ratio_columns(ratio.comparison)}
 
 
 def _figure_row(run: str, cell: CellOverRuns, one: Estimate) -> dict[str, Any]:
@@ -203,8 +206,8 @@ def _figure_row(run: str, cell: CellOverRuns, one: Estimate) -> dict[str, Any]:
 def _to_first(ratio: CellRatio | None) -> dict[str, Any]:
     if ratio is None:
         return {}
-    one = verdicts.with_verdict_interval(ratio.comparison)
-    return dict(zip(TO_FIRST_COLUMNS, (one.ratio, one.low, one.high, one.verdict), strict=True))
+    one, shown = ratio.comparison, ratio.comparison.verdict_interval
+    return dict(zip(TO_FIRST_COLUMNS, (one.ratio, shown.low, shown.high, one.verdict), strict=True))
 
 
 # ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,7 +310,7 @@ def _with_figures(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list
 
 def _answers_of(runs: Sequence[RunView]) -> list[AnswerOverRuns]:
     """Return the comparisons of the first run that another has too, with intervals for all comparisons of a run."""
-    by_run = [{key_of(one): verdicts.with_verdict_interval(one) for one in run.comparisons} for run in runs]
+    by_run = [{key_of(one): one for one in run.comparisons} for run in runs]
     answers = (AnswerOverRuns(tuple(comparisons.get(key) for comparisons in by_run)) for key in by_run[0])
     return [answer for answer in answers if len(answer.known) > 1]
 

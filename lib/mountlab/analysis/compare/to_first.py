@@ -21,7 +21,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, Correction
-from mountlab.stats import WELCH_METHOD, compare_rows_unpaired, family
+from mountlab.stats import WELCH_METHOD, adjust_comparisons, compare_rows_unpaired
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.estimates import Floats
 from mountlab.stats.run_spread import RUNS_METHOD, RatiosOfRuns, break_even, compare_rows_of_runs
@@ -83,7 +83,8 @@ def ratios_to_first(
         *sides, (side_of(of_b for _, of_b in spreads), side_of(of_a for of_a, _ in spreads)), steps=steps
     )
     level, until = figures.level_of(runs), figures.rule_of(runs, figures.level_of(runs))
-    joint = family(inside_and_between, level=level, smallest_effect=figures.smallest_effect_of(runs), until=until)
+    smallest_effect = figures.smallest_effect_of(runs)
+    joint = adjust_comparisons(inside_and_between, level=level, smallest_effect=smallest_effect, looks=until)
     method = RUNS_METHOD if isinstance(inside_and_between, RatiosOfRuns) else WELCH_METHOD
     named = (_sides(cell, key, place) for place, cell, key in questions)
     comparisons = comparisons_of(named, inside_and_between, joint, level=level, method=method)

@@ -10,11 +10,9 @@ from itertools import product
 from mountlab import plots
 from mountlab.analysis.run_view import RunView
 from mountlab.core import names
-from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.report import html
 from mountlab.report.html import Html
-from mountlab.wording import verdicts
 
 
 def moment(moment: str) -> str:
@@ -36,11 +34,6 @@ def swatches(run: RunView) -> dict[str, Html]:
 def orders(run: RunView) -> dict[str, list[str]]:
     """Return the order of the sweep, which is that of colours and of rows."""
     return {"filesystems": names_of(run), "workloads": [workload.label for workload in run.sweep.workloads]}
-
-
-def joint_comparisons(run: RunView) -> list[Comparison]:
-    """Return all comparisons, with the intervals that hold for all of them together."""
-    return [verdicts.with_verdict_interval(comparison) for comparison in run.comparisons]
 
 
 def answer_metrics(run: RunView) -> list[str]:

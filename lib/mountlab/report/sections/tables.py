@@ -17,7 +17,7 @@ from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF
 from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sections.shared import Mean, answer_metrics, joint_comparisons, means_of, swatches
+from mountlab.report.sections.shared import Mean, answer_metrics, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 from mountlab.wording import caveats, phrases, verdicts
@@ -50,7 +50,7 @@ class _Said:
     @staticmethod
     def of(run: RunView) -> _Said:
         ratios: dict[tuple[str, str, str], Comparison] = {}
-        for each in joint_comparisons(run):
+        for each in run.comparisons:
             ratios.setdefault((each.metric, each.label, verdicts.cell_id(each.candidate, each)), each)
         return _Said(caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics), swatches(run), ratios)
 
@@ -95,8 +95,8 @@ def _ratio_cells(run: RunView, mean: Mean, ratio: Comparison | None) -> tuple[st
 def latency_ratios(run: RunView) -> Html | None:
     """Return latency percentiles against the baseline: a sentence and a table with a row for each file system and
     latency, a column for each percentile; None where there is none."""
-    shown = [verdicts.with_verdict_interval(each) for each in run.latency_comparisons]
-    shown += [each for each in answering(run) if each.metric in COMPARED_PERCENTILES]
+    answers = (each for each in answering(run) if each.metric in COMPARED_PERCENTILES)
+    shown = [*run.latency_comparisons, *answers]
     if not shown:
         return None
     percents = sorted({PERCENT_OF[each.metric] for each in shown})

@@ -67,7 +67,7 @@ def by_workload(found: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
 
 def ratios_of(comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
     """Return cell to its comparison with the baseline, with the interval that holds for all together."""
-    searched = (verdicts.with_verdict_interval(each) for each in comparisons if each.metric == "capacity")
+    searched = (each for each in comparisons if each.metric == "capacity")
     return {verdicts.cell_id(each.candidate, each): each for each in searched}
 
 

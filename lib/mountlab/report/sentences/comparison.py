@@ -67,7 +67,7 @@ def sentences(comparison: RunComparison) -> list[str]:
 
 def summary(pair: RunComparison) -> str:
     """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
-    ratios = [verdicts.with_verdict_interval(ratio.comparison) for ratio in pair.ratios]
+    ratios = [ratio.comparison for ratio in pair.ratios]
     fell = Counter(ratio.verdict for ratio in ratios if verdicts.has_interval(ratio))
     tally = verdicts.tally(fell, pair.smallest_effect, none=len(ratios) - fell.total())
     return f"Compared with A, B is {tally} of {numbers.counted(len(ratios), 'ratio')}"
@@ -83,7 +83,7 @@ def _strongest(pair: RunComparison) -> Iterator[str]:
     for ratio in (decided or ordered[:_OPEN])[:_SENTENCES]:
         cell = cells[id(ratio)]
         yield verdicts.comparison_sentence(
-            verdicts.with_verdict_interval(ratio),
+            ratio,
             smallest_effect=pair.smallest_effect,
             doubts=by_cell.get(doubt_key(cell, ratio.metric), by_cell.get(cell, ())),
         )
@@ -177,7 +177,7 @@ def _against_first(comparison: RunComparison) -> str:
 
 
 def _over_boxes(comparison: RunComparison) -> Iterator[str]:
-    overall = [verdicts.with_verdict_interval(ratio.over) for ratio in comparison.over_boxes]
+    overall = [ratio.over for ratio in comparison.over_boxes]
     if not overall:
         yield "The runs have no comparison, so there is no answer to hold over boxes; their figures are below."
         return
@@ -341,11 +341,10 @@ def _ratio_lines(pair: RunComparison) -> list[str]:
     head = ("cell", "metric", "A", "B", "B / A", interval, "n", "break-even", "verdict")
     rows = []
     for ratio in pair.ratios:
-        joint = verdicts.with_verdict_interval(ratio.comparison)
-        figures = verdicts.compared_figures(joint)
+        figures = verdicts.compared_figures(ratio.comparison)
         means = (numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b))
         shown = (figures.value, figures.interval, f"{ratio.n_a}, {ratio.n_b}", break_even_text(ratio))
-        verdict = verdicts.verdict_or_why(joint, pair.smallest_effect)
+        verdict = verdicts.verdict_or_why(ratio.comparison, pair.smallest_effect)
         rows.append((ratio.cell.id, metric_noun(ratio.metric, ratio.label), *means, *shown, verdict))
     return _table(head, rows)
 
@@ -353,7 +352,7 @@ def _ratio_lines(pair: RunComparison) -> list[str]:
 def _lines_over_boxes(comparison: RunComparison) -> list[str]:
     rows = []
     for ratio in comparison.over_boxes:
-        over = verdicts.with_verdict_interval(ratio.over)
+        over = ratio.over
         on_each = (
             f"{verdicts.compared_figures(one).value} {one.verdict}" if one else numbers.MISSING for one in ratio.on_each
         )
@@ -394,14 +393,20 @@ def comparison_json(comparison: RunComparison) -> dict[str, Any]:
         content |= {
             "runs": runs,
             "runs_differ": comparison.runs_differ,
-            "answers": [[one and asdict(one) for one in answer.on_each] for answer in comparison.answers],
+            "answers": [[one and _answer_json(one) for one in answer.on_each] for answer in comparison.answers],
             "cells": [
-                {**_cell_json(cell), "to_first": [ratio and asdict(ratio.comparison) for ratio in cell.ratios]}
+                {**_cell_json(cell), "to_first": [ratio and ratio.comparison.columns for ratio in cell.ratios]}
                 for cell in comparison.cells
             ],
         }
     data: dict[str, Any] = plain(content)
     return data
+
+
+def _answer_json(comparison: Comparison) -> dict[str, Any]:
+    """Return the columns of a comparison; `low`, `high` and `level` are of the interval of its verdict."""
+    shown = comparison.verdict_interval
+    return {**comparison.columns, "low": shown.low, "high": shown.high, "level": shown.level}
 
 
 def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
@@ -419,8 +424,8 @@ def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
 def _over_boxes_json(comparison: RunComparison) -> list[dict[str, Any]]:
     return [
         {
-            "on_each": [one and asdict(one) for one in ratio.on_each],
-            "over": asdict(ratio.over),
+            "on_each": [one and _answer_json(one) for one in ratio.on_each],
+            "over": ratio.over.columns,
             "further": [ratio.further_low, ratio.further_high],
             "spread": asdict(ratio.spread),
             "p_adjusted": ratio.p_adjusted,
@@ -455,7 +460,7 @@ def _pair_json(pair: RunComparison) -> dict[str, Any]:
                 "n_b": ratio.n_b,
                 "break_even": ratio.unless,
                 "run_spread": dict(zip("ab", map(asdict, ratio.spread), strict=True)),
-                **asdict(ratio.comparison),
+                **ratio.comparison.columns,
             }
             for ratio in pair.ratios
         ],

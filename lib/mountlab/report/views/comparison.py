@@ -176,8 +176,7 @@ def overview(comparison: RunComparison) -> Html:
 
 
 def _ratios_plot(pair: RunComparison, filesystems: Sequence[str]) -> Html:
-    joint = (words.with_verdict_interval(ratio.comparison) for ratio in pair.ratios)
-    known = [ratio for ratio in joint if words.effect(ratio) >= 0]
+    known = [ratio.comparison for ratio in pair.ratios if words.effect(ratio.comparison) >= 0]
     if not known:
         return html.paragraph("No ratio to plot.")
     short = [replace(ratio, candidate=ratio.candidate.removesuffix(" in B"), baseline="A") for ratio in known]
@@ -189,9 +188,7 @@ def _answers_to_draw(comparison: RunComparison) -> dict[str, Sequence[Comparison
     """Return the comparisons by name, those that changed first: what fits is drawn."""
     if comparison.factor == "box":
         ratios = sorted(comparison.over_boxes, key=lambda ratio: (not ratio.turns, _most_apart(ratio)))
-        return {
-            text.answer_name(ratio.over): (*ratio.on_each, words.with_verdict_interval(ratio.over)) for ratio in ratios
-        }
+        return {text.answer_name(ratio.over): (*ratio.on_each, ratio.over) for ratio in ratios}
     ordered = sorted(comparison.answers, key=lambda answer: answer.agrees)
     return {text.answer_name(answer.known[0]): answer.on_each for answer in ordered}
 
@@ -244,7 +241,7 @@ def verdicts(comparison: RunComparison) -> Html:
 
 
 def _cells_over_boxes(ratio: RatioOverBoxes) -> list[Text]:
-    over = words.with_verdict_interval(ratio.over)
+    over = ratio.over
     return [
         text.pair_name(over),
         *map(_ratio_cell, (*ratio.on_each, over)),
@@ -298,11 +295,10 @@ def _pair_table(
     head: Head = ["File system", *figures, Column("Interval", "interval"), *numeric("Break-even"), "Verdict", "Caveats"]
     rows: list[tuple[str, list[Text]]] = []
     for ratio in ratios:
-        joint = words.with_verdict_interval(ratio.comparison)
-        shown = words.compared_figures(joint)
+        shown = words.compared_figures(ratio.comparison)
         both = [numbers.mean_figures(*[mean] * 3, factor=scale.factor).value for mean in (ratio.mean_a, ratio.mean_b)]
         counts = (str(ratio.n_a), str(ratio.n_b))
-        verdict = words.verdict_or_why(joint, pair.smallest_effect)
+        verdict = words.verdict_or_why(ratio.comparison, pair.smallest_effect)
         doubtful = ", ".join(map(spoken_code, doubts.get(doubt_key(ratio.cell.id, ratio.metric), ())))
         cells = [ratio.cell.filesystem.name, *both, *counts, shown.value, shown.interval]
         rows.append((_group_name(ratio), [*cells, text.break_even_text(ratio), verdict, doubtful]))
