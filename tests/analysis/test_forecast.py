@@ -96,7 +96,7 @@ def logs(pilot: Pilot, cell: str) -> np.ndarray:
 
 
 def of(found: Forecast, workload: str) -> Prediction:
-    return next(each for each in found.predictions if each.spread.workload == workload)
+    return next(each for each in found.predictions if each.spread.workload_label == workload)
 
 
 # ── what is predicted ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -338,7 +338,8 @@ def test_json_has_null_for_what_is_not_known_or_beyond_counting() -> None:
     assert read["power"] == 0.8
     assert read["predictions"][0]["smallest_ratio"] is None
     assert read["predictions"][0]["for_half_width"]["0.01"] is None
-    assert read["predictions"][0]["spread"]["cv"] == pytest.approx(found.predictions[0].spread.cv)
+    spread = read["predictions"][0]["spread"]
+    assert (spread["cv"], spread["workload"]) == (pytest.approx(found.predictions[0].spread.cv), "w")
 
 
 @every_row(
@@ -373,7 +374,7 @@ def test_the_workload_that_needs_most_comes_first_in_the_sentences() -> None:
     found = forecast(planned(), run(planned()))
     said = forecast_sentences(found, planned())
     worst = max(found.predictions, key=lambda each: each.smallest_ratio)
-    assert said[0].startswith(f"{worst.spread.workload}: ")
+    assert said[0].startswith(f"{worst.spread.workload_label}: ")
     assert f"8 blocks show a difference of {difference(worst.smallest_ratio)} or more; 2\u00a0% would take" in said[0]
 
 

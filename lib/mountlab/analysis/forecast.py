@@ -43,7 +43,7 @@ MetricLabel = tuple[str, str]
 class Spread:
     """How much one metric of one workload varied in the pilot, on the file system where it varied most."""
 
-    workload: str
+    workload_label: str
     metric: str
     label: str
     cv: float
@@ -207,7 +207,7 @@ class _Pilot:
             widths = {name: _sd(logs) for name, logs in ratios.items()}
             widest = max(widths, key=lambda name: widths[name], default="")
             yield Spread(
-                workload=workload.label,
+                workload_label=workload.label,
                 metric=row[0],
                 label=row[1],
                 cv=noise[worst][0],

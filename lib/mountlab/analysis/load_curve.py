@@ -74,8 +74,7 @@ class LoadCurve:
     """One percentile of one direction over the rates of a search."""
 
     filesystem: str
-    workload: str
-    """Its label."""
+    workload_label: str
     direction: str
     percentile: str
     """As metrics name it: p99_9."""
@@ -233,7 +232,8 @@ POINT_COLUMNS = ("filesystem", "workload", "direction", "percentile", "limit", "
 
 
 def trial_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
-    """Return one row a trial of each search, in base units: TRIAL_COLUMNS, and a column for each percentile."""
+    """Return one row a trial of each search, in base units: TRIAL_COLUMNS, and a column for each percentile; `workload`
+    holds the label."""
     rows = []
     for each in found:
         about = {"filesystem": each.cell.filesystem.name, "workload": each.cell.workload.label}
@@ -244,6 +244,7 @@ def trial_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
 
 def point_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
     """Return one row for each point of each curve, columns as POINT_COLUMNS: a percentile at about one rate, in
-    seconds."""
-    rows = [{**vars(curve), **vars(point)} for each in found for curve in each.curves for point in curve.points]
+    seconds. `workload` holds the label."""
+    curves = [curve for each in found for curve in each.curves]
+    rows = [{**vars(c), "workload": c.workload_label, **vars(point)} for c in curves for point in c.points]
     return pd.DataFrame(rows, columns=list(POINT_COLUMNS))

@@ -28,7 +28,7 @@ Key = tuple[str, str, str]
 class Rank:
     """The places that a file system may have for one workload and metric: 1 is the best."""
 
-    workload: str
+    workload_label: str
     metric: str
     label: str
     filesystem: str
@@ -69,7 +69,7 @@ def best(run: RunView) -> set[tuple[Key, str]]:
     those where any is shown to be worse than another. Empty for fewer than two file systems."""
     groups = _groups(ranks(run)) if len(run.sweep.filesystems) > 1 else []
     return {
-        ((rank.workload, rank.metric, rank.label), rank.filesystem)
+        ((rank.workload_label, rank.metric, rank.label), rank.filesystem)
         for own in groups
         if any(rank.first > 1 for rank in own)
         for rank in own
@@ -79,7 +79,7 @@ def best(run: RunView) -> set[tuple[Key, str]]:
 
 def _groups(found: Sequence[Rank]) -> list[list[Rank]]:
     """Return the ranks of each workload and metric."""
-    groups = by_key(((rank.workload, rank.metric, rank.label), rank) for rank in found)
+    groups = by_key(((rank.workload_label, rank.metric, rank.label), rank) for rank in found)
     return list(groups.values())
 
 
@@ -124,7 +124,7 @@ def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
     """Return one row a workload and metric, one column a file system: its ranks as text."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for rank in found:
-        row = rows.setdefault((rank.workload, metric_noun(rank.metric, rank.label)), {})
+        row = rows.setdefault((rank.workload_label, metric_noun(rank.metric, rank.label)), {})
         row[rank.filesystem] = rank.text
     index = pd.MultiIndex.from_tuples(list(rows), names=["workload", "metric"])
     return pd.DataFrame(list(rows.values()), index=index).fillna("")
@@ -138,7 +138,7 @@ def choice_sentences(found: Sequence[Rank]) -> list[str]:
 
 
 def _choice(own: Sequence[Rank]) -> str:
-    what = f"{metric_noun(own[0].metric, own[0].label)} under {own[0].workload}"
+    what = f"{metric_noun(own[0].metric, own[0].label)} under {own[0].workload_label}"
     firsts = [rank.filesystem for rank in own if rank.first == 1]
     if len(firsts) == len(own):
         return f"For {what} nothing is shown to be better than anything else."

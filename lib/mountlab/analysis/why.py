@@ -68,8 +68,7 @@ class Split:
     """The latency of one operation of a cell, and its parts."""
 
     filesystem: str
-    workload: str
-    """Its label."""
+    workload_label: str
     operation: str
     statistic: str
     whole: Estimate
@@ -100,8 +99,7 @@ class Cause:
 
     baseline: str
     candidate: str
-    workload: str
-    """Its label."""
+    workload_label: str
     operation: str
     statistic: str
     ours: Estimate
@@ -177,8 +175,7 @@ class WorkFigure:
     """One ratio of work of a cell."""
 
     filesystem: str
-    workload: str
-    """Its label."""
+    workload_label: str
     operation: str
     """'' for the whole trial."""
     per: str
@@ -215,7 +212,7 @@ def _split(where: Where, blocks: Blocks, sweep: Sweep) -> Split:
     columns = {part: [own.get(part, 0.0) for own in blocks.values()] for part in _parts(blocks.values())}
     return Split(
         filesystem=cell.filesystem.name,
-        workload=cell.workload.label,
+        workload_label=cell.workload.label,
         operation=where.operation,
         statistic=where.statistic,
         whole=mean([sum(own.values()) for own in blocks.values()]),
@@ -227,7 +224,7 @@ def _order(sweep: Sweep, known: Sequence[str], split: Split) -> tuple[int, int, 
     labels = [workload.label for workload in sweep.workloads]
     names = [filesystem.name for filesystem in sweep.filesystems]
     places = (known.index(split.operation), STATISTICS.index(split.statistic), names.index(split.filesystem))
-    return (labels.index(split.workload), *places)
+    return (labels.index(split.workload_label), *places)
 
 
 def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
@@ -299,13 +296,12 @@ class _ComparedCells(NamedTuple):
 
     baseline: str
     candidate: str
-    workload: str
-    """Its label."""
+    workload_label: str
 
     @property
     def cells(self) -> tuple[str, str]:
         """Candidate and baseline."""
-        return cell_id(self.candidate, self.workload), cell_id(self.baseline, self.workload)
+        return cell_id(self.candidate, self.workload_label), cell_id(self.baseline, self.workload_label)
 
 
 def _pair(comparison: Comparison) -> _ComparedCells:
@@ -468,7 +464,7 @@ def _work_figure(
         mean = replace(mean, high=min(mean.high, 1.0))
     return WorkFigure(
         filesystem=filesystem,
-        workload=workload,
+        workload_label=workload,
         **figure._asdict(),
         per=figure.operation or per,
         figure=mean,
@@ -482,7 +478,7 @@ def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[
     own = {
         (each.operation, each.filesystem): each
         for each in figures
-        if (each.workload, each.quantity, each.label) == (cause.workload, quantity, "")
+        if (each.workload_label, each.quantity, each.label) == (cause.workload_label, quantity, "")
     }
     for operation in (cause.operation, ""):
         sides = own.get((operation, cause.baseline)), own.get((operation, cause.candidate))
@@ -523,10 +519,10 @@ def few_operations(why: Why) -> list[FewOperations]:
 
 
 def split_frame(found: Iterable[Split]) -> pd.DataFrame:
-    """Return a row for each part of each latency: mean and interval in seconds."""
+    """Return a row for each part of each latency: mean and interval in seconds. `workload` holds the label."""
     columns = ["filesystem", "workload", "operation", "statistic", "layer", "through", "mean", "low", "high", "n"]
     rows = [
-        (s.filesystem, s.workload, s.operation, s.statistic, *part, own.mean, own.low, own.high, own.n)
+        (s.filesystem, s.workload_label, s.operation, s.statistic, *part, own.mean, own.low, own.high, own.n)
         for s in found
         for part, own in s.parts.items()
     ]
@@ -535,11 +531,11 @@ def split_frame(found: Iterable[Split]) -> pd.DataFrame:
 
 def cause_frame(found: Iterable[Cause]) -> pd.DataFrame:
     """Return a row for each part of each difference, with its share and the interval of that; `layer` or `through` is
-    '' where it stands for all."""
+    '' where it stands for all. `workload` holds the label."""
     columns = ["baseline", "candidate", "workload", "operation", "statistic", "layer", "through", "difference", "share",
                "low", "high", "n", "shown"]  # fmt: skip
     rows = [
-        (c.baseline, c.candidate, c.workload, c.operation, c.statistic, *own.part, own.seconds, own.share.share,
+        (c.baseline, c.candidate, c.workload_label, c.operation, c.statistic, *own.part, own.seconds, own.share.share,
          own.share.low, own.share.high, own.share.n, c.differs and own.share.shown)
         for c in found
         for own in (*c.parts, *c.by_layer, *c.by_through)
@@ -548,13 +544,14 @@ def cause_frame(found: Iterable[Cause]) -> pd.DataFrame:
 
 
 def work_frame(found: Iterable[WorkFigure]) -> pd.DataFrame:
-    """Return a row for each ratio of work of each cell: mean and interval, and the ratio to the baseline."""
+    """Return a row for each ratio of work of each cell: mean and interval, and the ratio to the baseline. `workload`
+    holds the label."""
     columns = ["filesystem", "workload", "operation", "quantity", "label", "unit", "mean", "low", "high", "n", "ratio",
                "ratio_low", "ratio_high"]  # fmt: skip
     none = (math.nan,) * 3
     rows = [
-        (w.filesystem, w.workload, w.operation, w.quantity, w.label, w.unit, w.figure.mean, w.figure.low, w.figure.high,
-         w.figure.n, *((w.ratio.ratio, w.ratio.low, w.ratio.high) if w.ratio else none))
+        (w.filesystem, w.workload_label, w.operation, w.quantity, w.label, w.unit, w.figure.mean, w.figure.low,
+         w.figure.high, w.figure.n, *((w.ratio.ratio, w.ratio.low, w.ratio.high) if w.ratio else none))
         for w in found
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)

@@ -85,7 +85,7 @@ def _answer(
     run: RunView, comparison: Comparison, causes: Sequence[Cause], costs: Sequence[Cost], doubts: Sequence[str]
 ) -> Answer:
     cells = [verdicts.cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline)]
-    own = [each for each in causes if (each.baseline, each.candidate, each.workload) == _pair(comparison)]
+    own = [each for each in causes if (each.baseline, each.candidate, each.workload_label) == _pair(comparison)]
     cause = _behind(comparison.metric, own, why.time_taken(run.why, cells))
     if cause is None:
         return Answer(comparison, None, tuple(each for each in why_doubts.withheld(run.why) if each.cell in cells))

@@ -47,13 +47,13 @@ def plot_capacity(curves: Sequence[LoadCurve], *, filesystems: Sequence[str]) ->
         name_axes(panels, x=f"requests that arrive per second{more}", y=f"latency from when due, {scale.unit}")
     for title, axes in panels.items():  # their height is settled by now
         _objective(axes, titles[title], marks, scale)
-    lines = [_said(curve, workload=len({each.workload for each in known}) > 1) for curve in known]
+    lines = [_said(curve, workload=len({each.workload_label for each in known}) > 1) for curve in known]
     return Plot(figure_of(panels), _finding(known), f"Latency over the arrival rate. {in_alt(lines)}", present)
 
 
 def _titles(curves: Sequence[LoadCurve]) -> dict[str, list[LoadCurve]]:
     """Return the panels: 'mail: read p99 ≤ 5 ms' to the curves in it."""
-    return by_key((f"{curve.workload}: {curve.text}", curve) for curve in curves)
+    return by_key((f"{curve.workload_label}: {curve.text}", curve) for curve in curves)
 
 
 def _latency(curve: LoadCurve, trial: LoadTrial) -> float:
@@ -124,16 +124,16 @@ def _bounded(capacity: Estimate) -> bool:
 def _finding(curves: Sequence[LoadCurve]) -> str:
     """'mail: read p99 ≤ 5 ms holds up to 3 140 [3 010, 3 280] requests/s on ext4 and 3 800 [3 650, 3 960] on xfs', of
     the workload in which they differ most."""
-    groups = by_key((curve.workload, curve) for curve in curves)
+    groups = by_key((curve.workload_label, curve) for curve in curves)
     own = max(groups.values(), key=_difference)
     capacities = {curve.filesystem: curve.capacity for curve in own}
     objective = numbers.listed(list(dict.fromkeys(curve.text for curve in own)))
     if not any(map(_bounded, capacities.values())):
-        return f"{own[0].workload}: latency over the arrival rate, with {objective}"
+        return f"{own[0].workload_label}: latency over the arrival rate, with {objective}"
     held = [f"{_figures(each)} on {name}" for name, each in capacities.items() if _bounded(each)]
     held[0] = held[0].replace(" on ", " requests/s on ", 1)
     verb = "holds" if len({curve.metric for curve in own}) == 1 else "hold"
-    return f"{own[0].workload}: {objective} {verb} up to {numbers.listed(held)}"
+    return f"{own[0].workload_label}: {objective} {verb} up to {numbers.listed(held)}"
 
 
 def _difference(curves: Sequence[LoadCurve]) -> float:
@@ -147,7 +147,7 @@ def _figures(capacity: Estimate) -> str:
 
 def _said(curve: LoadCurve, *, workload: bool) -> str:
     """'ext4: read p99 from 0.81 ms at 500 requests/s to 210 ms at 4 000, capacity 3 140 [3 010, 3 280] requests/s'."""
-    return f"{curve.filesystem}{f', {curve.workload}' if workload else ''}: {', '.join(_parts(curve))}"
+    return f"{curve.filesystem}{f', {curve.workload_label}' if workload else ''}: {', '.join(_parts(curve))}"
 
 
 def _parts(curve: LoadCurve) -> Iterator[str]:

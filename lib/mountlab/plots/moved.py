@@ -28,7 +28,7 @@ class Delivered:
     """One trial in one direction."""
 
     filesystem: str
-    workload: str
+    workload_label: str
     side: str
     """read or write"""
     tool_bytes: float
@@ -44,7 +44,7 @@ class Delivered:
     @property
     def group(self) -> str:
         """The workload and what was done: 'fio rw=read: read'."""
-        return f"{self.workload}: {SIDES[self.side][0]}"
+        return f"{self.workload_label}: {SIDES[self.side][0]}"
 
 
 def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workloads: Sequence[str] = ()) -> Plot:
@@ -75,7 +75,9 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workl
 
 
 def _place(each: Delivered, workloads: Sequence[str]) -> tuple[int, str, str]:
-    return (workloads.index(each.workload) if each.workload in workloads else len(workloads), each.workload, each.side)
+    known = each.workload_label in workloads
+    place = workloads.index(each.workload_label) if known else len(workloads)
+    return place, each.workload_label, each.side
 
 
 def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None:
@@ -99,7 +101,7 @@ def _bytes(trials: Sequence[Delivered]) -> str:
 
 def _answers(trials: Sequence[Delivered]) -> list[str]:
     """In how many rows (a cell and a direction) a cache answered, and each one's share, the smallest first."""
-    cells = by_key(((each.filesystem, each.workload, each.side), each) for each in trials)
+    cells = by_key(((each.filesystem, each.workload_label, each.side), each) for each in trials)
     least = {key: min(each.share for each in own) for key, own in cells.items()}
     cached = sum(share < _ANSWERED for share in least.values())
     first = (

@@ -26,7 +26,7 @@ class Course:
     """One trial: what its jobs together did in windows that ended after so many seconds."""
 
     filesystem: str
-    workload: str
+    workload_label: str
     points: Sequence[tuple[float, float]]
     """Seconds at which a window ended, and the value in it, in base units."""
     steady: bool | None = None
@@ -46,12 +46,12 @@ def plot_series(
     require(known, f"log over time of {metric}")
     marks = marks_of(filesystems, {each.filesystem for each in known})
     scale = scale_for(unit, max(value for each in known for _, value in each.points))
-    present = {each.workload for each in known}
+    present = {each.workload_label for each in known}
     shown, more = shown_of([name for name in workloads if name in present] or sorted(present))
     with panel_figure(shown) as panels:
         for title, axes in panels.items():
             for name in marks:
-                own = [each for each in known if (each.workload, each.filesystem) == (title, name)]
+                own = [each for each in known if (each.workload_label, each.filesystem) == (title, name)]
                 _draw(axes, own[:_MOST_TRIALS], marks[name], scale)
         values = [value / scale.factor for each in known for _, value in thinned(each.points)]
         longest = max(each.points[-1][0] for each in known)
@@ -86,7 +86,7 @@ def _steadiness(courses: Sequence[Course]) -> list[str]:
     if not judged:
         return ["it is unknown whether they were steady (fewer than ten windows, or jobs that do different things)"]
     steady = sum(bool(each.steady) for each in judged)
-    cells = by_key(((each.filesystem, each.workload), bool(each.steady)) for each in judged)
+    cells = by_key(((each.filesystem, each.workload_label), bool(each.steady)) for each in judged)
     bad = [
         f"{name}, {workload}: {found.count(False)} of {len(found)} not steady"
         for (name, workload), found in cells.items()

@@ -70,7 +70,7 @@ def _undrawn(found: Sequence[CellSearch]) -> Text:
 
 
 def _knees(found: Sequence[CellSearch]) -> Text:
-    groups = by_key(((curve.workload, curve.metric), curve) for search in found for curve in search.curves)
+    groups = by_key(((curve.workload_label, curve.metric), curve) for search in found for curve in search.curves)
     alone = len(words.by_workload(found)) == 1
     said = {key: words.knee_sentence(own) for key, own in groups.items()}
     lines = [html.labelled("" if alone else label, text) for (label, _), text in said.items() if text]

@@ -245,22 +245,22 @@ def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
     labels: dict[str, dict[str, None]] = {}
     own: dict[str, set[str]] = {}
     for mean in means:
-        labels.setdefault(mean.workload, {})[mean.label] = None
+        labels.setdefault(mean.workload_label, {})[mean.label] = None
         own.setdefault(mean.cell, set()).add(mean.label)
-    absent = {m.cell: [label for label in labels[m.workload] if label not in own[m.cell]] for m in means}
+    absent = {m.cell: [label for label in labels[m.workload_label] if label not in own[m.cell]] for m in means}
     return {cell: missing for cell, missing in absent.items() if missing}
 
 
 def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) -> Iterator[Rows]:
     """Yield the file systems below each workload, with their mean and its interval. What it cannot do is no row."""
-    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     scale, keys = _scale(means), swatches(run)
     no_row = {*_impossible(run), *_labels_missing(run, metric)}
     for row, own in rows_of(means).items():
         by_name = {m.filesystem: m for m in own}
         rows: list[list[Text]] = []
         for name in names:
-            mean, cell = by_name.get(name), cell_id(name, own[0].workload)
+            mean, cell = by_name.get(name), cell_id(name, own[0].workload_label)
             if mean is None and cell in no_row:
                 continue
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
@@ -276,7 +276,7 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) ->
 
 
 def _is_best(mean: Mean, metric: str, best: Best) -> bool:
-    return ((mean.workload, metric, mean.label), mean.filesystem) in best
+    return ((mean.workload_label, metric, mean.label), mean.filesystem) in best
 
 
 def _interval(mean: Mean, figures: numbers.Figures) -> Text:
@@ -293,11 +293,11 @@ def _scale(means: Sequence[Mean]) -> Scale:
 
 def _overview_group(run: RunView, metric: str, names: Sequence[str], best: Best) -> Rows:
     """Return one row a workload, with the mean of each file system."""
-    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload, ())]
+    means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     scale, impossible, rows = _scale(means), _impossible(run), []
     for row, own in rows_of(means).items():
         by_name = {m.filesystem: m for m in own}
-        absent = {name: _absent(run, cell_id(name, own[0].workload), impossible) for name in names}
+        absent = {name: _absent(run, cell_id(name, own[0].workload_label), impossible) for name in names}
         stars = {name: name in by_name and _is_best(by_name[name], metric, best) for name in names}
         rows.append([row, *(_stacked(by_name.get(name), scale.factor, stars[name], absent[name]) for name in names)])
     return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")

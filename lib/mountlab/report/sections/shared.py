@@ -46,8 +46,7 @@ class Mean:
     """One row of the estimates."""
 
     filesystem: str
-    workload: str
-    """Its label."""
+    workload_label: str
     cell: str
     label: str
     unit: str
@@ -62,7 +61,7 @@ class Mean:
     @property
     def row(self) -> str:
         """The workload, and the label where rows have one."""
-        return f"{self.workload} ({self.label})" if self.label else self.workload
+        return f"{self.workload_label} ({self.label})" if self.label else self.workload_label
 
 
 def means_of(run: RunView, metric: str) -> list[Mean]:

@@ -46,7 +46,7 @@ def why(run: RunView) -> Html:
 def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
     answered = [each.cause for each in answering(run) if each.cause]
     found = [*answered, *(each for each in found if each not in answered)]
-    alone, instead = len({cause.workload for cause in found}) == 1, partial(ran_instead, run.why)
+    alone, instead = len({cause.workload_label for cause in found}) == 1, partial(ran_instead, run.why)
     said = [
         html.labelled(
             why_sentences.cause_subject(each, name_workload=not alone),
@@ -67,7 +67,7 @@ def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigur
 
 def layer_plots(run: RunView) -> Iterator[Plot]:
     """Yield where the time of each main operation goes, one figure a workload and operation."""
-    groups = by_key(((split.workload, split.operation), split) for split in causes_of.splits(run.why, run.sweep))
+    groups = by_key(((split.workload_label, split.operation), split) for split in causes_of.splits(run.why, run.sweep))
     for (workload, operation), own in groups.items():
         if operation in _main_operations(run, workload) and any(each.parts for each in own):
             compared = [s for s in own if sum(s.statistic == each.statistic for each in own) > 1] or own
@@ -109,7 +109,7 @@ def _shares(found: Sequence[Cause]) -> Text:
 
 def _heading(cause: Cause) -> str:
     pair = f"{cause.candidate} less {cause.baseline}"
-    return f"{pair}, {latency_noun(cause.operation, cause.statistic)} under {cause.workload}"
+    return f"{pair}, {latency_noun(cause.operation, cause.statistic)} under {cause.workload_label}"
 
 
 def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
@@ -135,9 +135,9 @@ def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
     """A table for each workload: a row a ratio of work of the whole trial or of a main operation, a column a file
     system, its ratio to the baseline below it."""
     tables = []
-    for workload in dict.fromkeys(each.workload for each in figures):
+    for workload in dict.fromkeys(each.workload_label for each in figures):
         main = {"", *_main_operations(run, workload)}
-        own = [each for each in figures if each.workload == workload and each.operation in main]
+        own = [each for each in figures if each.workload_label == workload and each.operation in main]
         names = [name for name in names_of(run) if any(each.filesystem == name for each in own)]
         rows = {(each.operation, each.quantity, each.label): each for each in own}
         known = {(each.operation, each.quantity, each.label, each.filesystem): each for each in own}
@@ -195,7 +195,7 @@ def _instead_table(run: RunView, workload: str, operation: str) -> Text:
     whole = {
         split.filesystem: split.whole.mean
         for split in causes_of.splits(run.why, run.sweep)
-        if (split.workload, split.operation, split.statistic) == (workload, operation, "mean")
+        if (split.workload_label, split.operation, split.statistic) == (workload, operation, "mean")
     }
     long = {name: whole[name] * _LEAST_WAIT for name in waits if name in whole}
     waited = {name: sum(waits[name].values()) for name, least in long.items() if sum(waits[name].values()) >= least}

@@ -51,7 +51,7 @@ Instead = Callable[[str, str], Mapping[str, float]]
 
 def cause_subject(cause: Cause, *, name_workload: bool = True) -> str:
     """'xfs and ext4, mean sync latency under fsync'."""
-    under = f" under {cause.workload}" if name_workload else ""
+    under = f" under {cause.workload_label}" if name_workload else ""
     return f"{cause.candidate} and {cause.baseline}, {_latency(cause)}{under}"
 
 
@@ -179,7 +179,7 @@ def _consequence(cause: Cause, instead: Instead) -> str:
     if not waits or not waits.share.shown or waits.share.share < _LEAST_WAIT:
         return ""
     slower = cause.candidate if waits.seconds > 0 else cause.baseline
-    ran = instead(cell_id(slower, cause.workload), cause.operation)
+    ran = instead(cell_id(slower, cause.workload_label), cause.operation)
     return f" Waiting for a processor is a consequence, not a cause: {_ran(slower, ran)}."
 
 

@@ -22,8 +22,11 @@ _MOST_NAMED = 4
 
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
-    """Return everything in the forecast, JSON-able: what is infinite or not known is null."""
-    return {"power": POWER, "most_blocks": MOST_BLOCKS, **plain(asdict(forecast))}
+    """Return everything in the forecast, JSON-able: what is infinite or not known is null. `workload` is a label."""
+    found = plain(asdict(forecast))
+    for prediction in found["predictions"]:
+        prediction["spread"]["workload"] = prediction["spread"].pop("workload_label")
+    return {"power": POWER, "most_blocks": MOST_BLOCKS, **found}
 
 
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
@@ -54,7 +57,7 @@ def heading(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 def _row(each: Prediction) -> Iterator[str]:
     spread = each.spread
-    yield spread.workload
+    yield spread.workload_label
     yield names.metric_noun(spread.metric, spread.label)
     yield share(spread.cv)
     yield f"{each.blocks:.0f}" if each.blocks_late == each.blocks else f"{each.blocks:.0f} to {each.blocks_late:.0f}"
@@ -153,4 +156,4 @@ def curves(forecast: Forecast) -> tuple[dict[str, dict[int, float]], dict[str, f
 
 
 def _name(each: Prediction) -> str:
-    return f"{each.spread.workload}: {names.metric_noun(each.spread.metric, each.spread.label)}"
+    return f"{each.spread.workload_label}: {names.metric_noun(each.spread.metric, each.spread.label)}"
