@@ -73,7 +73,7 @@ def test_a_run_that_was_explained_afterwards_is_as_one_that_was_asked_to_from_th
     assert asked.sweep.design.explain == 5
     assert asked.parameters["design"]["explain"] == info.parameters["design"]["explain"] == 5
     assert load_sweep(run / "sweep.yml").sweep.design.explain == 5
-    assert list(info.facts["trace_events"]) == list(ABLE.surveyed.trace_events)
+    assert info.facts.surveyed.trace_events == ABLE.surveyed.trace_events
 
 
 @pytest.mark.slow
