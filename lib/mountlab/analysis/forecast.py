@@ -44,6 +44,7 @@ class Spread:
     """How much one metric of one workload varied in the pilot, on the file system where it varied most."""
 
     workload_label: str
+    """The name, with the levels of the factors."""
     metric: str
     label: str
     cv: float

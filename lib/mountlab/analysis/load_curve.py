@@ -75,6 +75,7 @@ class LoadCurve:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     direction: str
     percentile: str
     """As metrics name it: p99_9."""

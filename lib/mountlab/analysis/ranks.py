@@ -29,6 +29,7 @@ class Rank:
     """The places that a file system may have for one workload and metric: 1 is the best."""
 
     workload_label: str
+    """The name, with the levels of the factors."""
     metric: str
     label: str
     filesystem: str

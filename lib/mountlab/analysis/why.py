@@ -69,6 +69,7 @@ class Split:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     operation: str
     statistic: str
     whole: Estimate
@@ -100,6 +101,7 @@ class Cause:
     baseline: str
     candidate: str
     workload_label: str
+    """The name, with the levels of the factors."""
     operation: str
     statistic: str
     ours: Estimate
@@ -176,6 +178,7 @@ class WorkFigure:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     operation: str
     """'' for the whole trial."""
     per: str

@@ -29,6 +29,7 @@ class Delivered:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     side: str
     """read or write"""
     tool_bytes: float

@@ -27,6 +27,7 @@ class Course:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     points: Sequence[tuple[float, float]]
     """Seconds at which a window ended, and the value in it, in base units."""
     steady: bool | None = None

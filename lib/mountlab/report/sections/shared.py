@@ -47,6 +47,7 @@ class Mean:
 
     filesystem: str
     workload_label: str
+    """The name, with the levels of the factors."""
     cell: str
     label: str
     unit: str
