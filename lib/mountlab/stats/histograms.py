@@ -110,10 +110,8 @@ def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
     A report has hundreds of bins: to check each by itself took most of the time of reading a log.
     """
     names, counts = _names(), bins.values()
-    ns = [names[name] for name in bins if name in names]
-    if len(ns) < len(bins) or ns != sorted(ns):
-        return None
-    if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
+    ns = list(map(names.get, bins))
+    if None in ns or ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
         return None
     return Histogram(dict(zip(ns, counts, strict=True)))
 
