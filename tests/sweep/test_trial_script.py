@@ -18,7 +18,9 @@ from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.box.scripts import script_text
 from mountlab.checks.outcome import Ended, Outcome, judge, unpack
+from mountlab.core import disk
 from mountlab.core.errors import in_one_line
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
@@ -694,3 +696,11 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
     (point / "t0003").unlink()
     assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
     assert not point.exists()
+
+
+def test_every_file_that_readers_look_for_is_written_by_a_script() -> None:
+    """But for those that the control machine adds."""
+    ours = {TrialFiles.ARGV, TrialFiles.COMMANDS, TrialFiles.ROUNDS, TrialFiles.REASON, TrialFiles.IMPORTED_LOG}
+    scripts = "".join(file.read_text() for file in (disk.ROOT / "lib" / "mountlab").rglob("*.sh"))
+    written = re.findall(r"(?:\$out/|\bput |\bstamp |\bsnapshot |\blogged \w+ )([\w.]+)", scripts)
+    assert {*TrialFiles} - ours <= {*written}

@@ -10,10 +10,11 @@ from checks.test_checks import found, quiet, the_only
 from mountlab.core.errors import BoxTimeout, ParameterError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement, Workload
+from mountlab.core.trial_files import TrialFiles
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.plan import Plan, make_plan
 from mountlab.sweep.plan_text import plan_text
-from mountlab.tools.precondition import FILE, Rounds, level, read_rounds
+from mountlab.tools.precondition import Rounds, level, read_rounds
 from rows import every_row
 from runner.test_runner import FACTS, LOCAL, Memory, ScriptedBox, archive
 from sweeps import DD_WRITE, TMPFS, Silent, sweep
@@ -44,7 +45,8 @@ class Slowing(ScriptedBox):
 
 
 def rounds_in(journal: Memory) -> dict[str, Rounds]:
-    return {key: read_rounds(files[FILE].decode()) for key, files in journal.files.items() if FILE in files}
+    found = {trial_id: files.get(TrialFiles.ROUNDS) for trial_id, files in journal.files.items()}
+    return {trial_id: read_rounds(text.decode()) for trial_id, text in found.items() if text}
 
 
 # --- the rule ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from mountlab.core.model import Cell, Trial
 from mountlab.core.units import KIB
 from mountlab.filesystems.evidence import parts_by_heading
 
-FILE = "memory.txt"
 MOMENTS = ("empty", "full", "freed")
 _LINE = re.compile(r"^(\S+): +(\d{1,18})(?: kB| B)?$", re.MULTILINE | re.ASCII)
 _NOT_HELD = (

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountChanged
+from mountlab.core.trial_files import TrialFiles
 
 CGROUPS = "/sys/fs/cgroup"
 """Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
@@ -54,7 +55,7 @@ def offered(printed: str) -> dict[str, str]:
 
 def changed(files: Mapping[str, bytes]) -> MountChanged | None:
     """Return what a tool did to the file system under test; None where it is as before."""
-    seen = files.get("mount_spoilt") or files.get("mount_changed")
+    seen = files.get(TrialFiles.MOUNT_SPOILT) or files.get(TrialFiles.MOUNT_CHANGED)
     if seen is not None:
         before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
         what = "changed what is mounted on" if after else "unmounted"
@@ -64,8 +65,8 @@ def changed(files: Mapping[str, bytes]) -> MountChanged | None:
             allowed=before,
             next_step="let it leave the mount alone: what it measured may be another file system",
         )
-    if "not_writable" in files:
-        said = files["not_writable"].decode(errors="replace").strip()
+    if TrialFiles.NOT_WRITABLE in files:
+        said = files[TrialFiles.NOT_WRITABLE].decode(errors="replace").strip()
         return MountChanged("after the tool the file system cannot be written", got=said)
     return None
 
@@ -73,7 +74,7 @@ def changed(files: Mapping[str, bytes]) -> MountChanged | None:
 def spoilt(files: Mapping[str, bytes]) -> bool:
     """Return whether the file system is unfit for a further trial. What a tool unmounts in its own mount namespace
     stays fit."""
-    return "mount_spoilt" in files or "not_writable" in files
+    return TrialFiles.MOUNT_SPOILT in files or TrialFiles.NOT_WRITABLE in files
 
 
 def namespaces(facts: BoxFacts) -> dict[str, str]:

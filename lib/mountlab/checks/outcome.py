@@ -29,6 +29,7 @@ from mountlab.core.errors import (
     in_one_line,
 )
 from mountlab.core.model import Measurement, Status, Trial, Workload
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.counters import around
 from mountlab.tools.base import ToolOutput
@@ -109,7 +110,7 @@ class Outcome:
     @property
     def refused(self) -> bool:
         """Whether its script found the file system unfit, and measured nothing."""
-        return "refused" in self.files
+        return TrialFiles.REFUSED in self.files
 
     @property
     def spoilt(self) -> bool:
@@ -150,7 +151,7 @@ class Attempts:
         """Those of the last one, and beside them those of the earlier ones, each with why it gave none."""
         kept = dict(self.last.files)
         for number, outcome in enumerate(self.outcomes[:-1], start=1):
-            lines = {**outcome.files, "reason": outcome.reason.encode()}
+            lines = {**outcome.files, TrialFiles.REASON: outcome.reason.encode()}
             kept |= {f"attempt-{number}/{name}": data for name, data in lines.items()}
         return kept
 
@@ -195,12 +196,16 @@ def _check_script(files: Files, ended: Ended) -> None:
             evidence=ended.said,
             next_step="see what fills it: `df` of the box's output_root (`mountlab box check`)",
         )
-    if "refused" in files:
-        raise EnvironmentFault(_text(files, "refused"))
+    if TrialFiles.REFUSED in files:
+        raise EnvironmentFault(_text(files, TrialFiles.REFUSED))
 
 
 def _check_bounds(files: Files, ended: Ended) -> None:
-    for name, what in (("stdout", "standard output"), ("stderr", "standard error"), ("prepare.log", "its preparation")):
+    for name, what in (
+        (TrialFiles.STDOUT, "standard output"),
+        (TrialFiles.STDERR, "standard error"),
+        (TrialFiles.PREPARATION, "its preparation"),
+    ):
         if len(files.get(name, b"")) > LARGEST_OUTPUT:
             raise ToolError(
                 f"it printed without end: more than {format_bytes(float(LARGEST_OUTPUT))} in {what}, where it was cut",
@@ -219,17 +224,17 @@ def _largest(files: Files) -> list[tuple[str, bytes]]:
 
 
 def _check_preparation(files: Files) -> None:
-    if "unprepared" in files:
-        said = files["unprepared"].decode(errors="replace")
+    if TrialFiles.UNPREPARED in files:
+        said = files[TrialFiles.UNPREPARED].decode(errors="replace")
         raise ToolError(ended_with("the preparation failed", said), evidence=said)
 
 
 def _check_trace(files: Files) -> None:
     """Raise EnvironmentFault for a diagnostic trial that perf never recorded, TransientError for a record that broke
     off."""
-    if "untraced" in files:
+    if TrialFiles.UNTRACED in files:
         said = f"it was not traced: {_text(files, 'untraced')}"
-        raise TransientError(said) if "started_ns" in files else EnvironmentFault(said)
+        raise TransientError(said) if TrialFiles.STARTED in files else EnvironmentFault(said)
 
 
 def _text(files: Files, name: str) -> str:
@@ -277,17 +282,17 @@ def _check_time(output: ToolOutput, timeout_s: float) -> None:
 
 
 def _check_left(files: Files) -> None:
-    if "left_running" in files:
-        names = sorted(set(_text(files, "left_running").split("\n")))
+    if TrialFiles.LEFT_RUNNING in files:
+        names = sorted(set(_text(files, TrialFiles.LEFT_RUNNING).split("\n")))
         raise ToolError(
             "it ended and left processes running, which were killed",
             got=", ".join(names),
             allowed="a command that ends after all that it has started",
         )
-    if "left_devices" in files:
+    if TrialFiles.LEFT_DEVICES in files:
         raise ToolError(
             "it ended and left loop devices on its files, which were detached",
-            got=", ".join(_text(files, "left_devices").split("\n")),
+            got=", ".join(_text(files, TrialFiles.LEFT_DEVICES).split("\n")),
             allowed="a command that detaches what it has attached",
         )
 
@@ -295,7 +300,8 @@ def _check_left(files: Files) -> None:
 def never_ended(files: Files, whole_s: float) -> TimedOut:
     """Return the outcome of a trial whose script, preparation included, did not end in its time and was stopped by the
     box itself: a lost connection is another error. `files`: what it left."""
-    part = "its preparation" if "started_ns" not in files else "the tool" if "ended_ns" not in files else "its end"
+    reached = [name for name in (TrialFiles.STARTED, TrialFiles.ENDED) if name in files]
+    part = ("its preparation", "the tool", "its end")[len(reached)]
     return TimedOut(f"ran longer than {whole_s:g} s in all, and was ended in {part} {LIMIT}")
 
 
@@ -333,7 +339,7 @@ def set_aside_reasons(trials: Iterable[Trial]) -> dict[str, str]:
 
 def kernel_words(files: Files) -> list[str]:
     """Return what the kernel complained of while a trial ran that failed, without stamps."""
-    lines = files.get("kernel", b"").decode(errors="replace").splitlines()
+    lines = files.get(TrialFiles.KERNEL, b"").decode(errors="replace").splitlines()
     return [text for line in lines if (text := _RECORD.sub("", line).strip())]
 
 

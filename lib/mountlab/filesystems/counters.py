@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 
-FILES = ("before.txt", "after.txt", "started_ns", "ended_ns", "uptime", "contained_by", "cache")
-"""What a trial brings back for it."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
@@ -105,9 +104,9 @@ class Around:
 
 def around(files: Mapping[str, str]) -> Around | None:
     """From the files that a trial brought back; None where it took no snapshots."""
-    if not {"before.txt", "after.txt"} <= files.keys():
+    if not {TrialFiles.BEFORE, TrialFiles.AFTER} <= files.keys():
         return None
-    before, after = parts_by_heading(files["before.txt"]), parts_by_heading(files["after.txt"])
+    before, after = parts_by_heading(files[TrialFiles.BEFORE]), parts_by_heading(files[TrialFiles.AFTER])
     seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
     logged = after.get("kernel")
     return Around(
@@ -120,7 +119,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         read_calls=_calls(before, after, "rchar"),
         write_calls=_calls(before, after, "wchar"),
         dirtied_pages=_grown(before, after, "nr_dirtied"),
-        cache=files.get("cache", "").strip() or None,
+        cache=files.get(TrialFiles.CACHE, "").strip() or None,
         clients={name: text.strip() for file, text in files.items() if (name := _client_of(file)) and text.strip()},
         celsius=_temperatures(before, after),
         drive_alarms=_drive_alarms(before, after),
@@ -129,15 +128,15 @@ def around(files: Mapping[str, str]) -> Around | None:
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
         names={number: row[2] for number, row in disk_rows(after).items()},
-        traffic=device_traffic(files["before.txt"], files["after.txt"]),
-        contained_by=files.get("contained_by", "").strip() or None,
+        traffic=device_traffic(files[TrialFiles.BEFORE], files[TrialFiles.AFTER]),
+        contained_by=files.get(TrialFiles.CONTAINED_BY, "").strip() or None,
         **_processors(before, after),
     )
 
 
 def _wall_s(files: Mapping[str, str]) -> float | None:
     """By the wall clock, from just before the tool to just after it."""
-    stamps = [files.get(name, "").strip() for name in ("started_ns", "ended_ns")]
+    stamps = [files.get(name, "").strip() for name in (TrialFiles.STARTED, TrialFiles.ENDED)]
     return (int(stamps[1]) - int(stamps[0])) / NS_PER_S if all(stamp.isdecimal() for stamp in stamps) else None
 
 
@@ -145,7 +144,7 @@ def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
     """Return the least and the most that the tool can have taken by the clock that cannot be set. It was read before
     and after each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by
     more."""
-    words = files.get("uptime", "").split()[1:]
+    words = files.get(TrialFiles.UPTIME, "").split()[1:]
     if len(words) != 4 or any(_number(word) is None for word in words):
         return None
     began_after, began_before, ended_after, ended_before = map(float, words)

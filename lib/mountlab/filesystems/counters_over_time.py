@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import KIB, NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device
 
-FILE = "over_time"
-FILES = (FILE, "started_ns", "ended_ns", "uptime")
-"""What a trial brings back for it."""
 _CLOCKS_AGREE_S = 0.05
 _SHORT = 0.5
 """A window shorter than this part of the usual one is joined to the one before: its shares would be coarse."""
@@ -73,7 +71,7 @@ class _Reading:
 
 def over_time(files: Mapping[str, str]) -> OverTime | None:
     """Return what the files of a trial tell; None where no two looks were taken."""
-    looks = list(_looks(files.get(FILE, "")))
+    looks = list(_looks(files.get(TrialFiles.OVER_TIME, "")))
     times = _since_start(looks, files)
     length = _length(files)
     kept = _apart(_inside(list(zip(times, looks, strict=True)), length))
@@ -119,19 +117,19 @@ def _since_start(looks: Sequence[_Reading], files: Mapping[str, str]) -> list[fl
     set meanwhile, else by the time since the box was started, whose steps are of 10 ms."""
     if not looks:
         return []
-    started = files.get("started_ns", "").strip()
+    started = files.get(TrialFiles.STARTED, "").strip()
     clocks = [look.clock for look in looks if look.clock is not None]
     if len(clocks) == len(looks) and started.isdecimal():
         drift = [clock - look.uptime for clock, look in zip(clocks, looks, strict=True)]
         if max(drift) - min(drift) < _CLOCKS_AGREE_S:
             return [clock - int(started) / NS_PER_S for clock in clocks]
-    words = files.get("uptime", "").split()
+    words = files.get(TrialFiles.UPTIME, "").split()
     zero = float(words[2]) if len(words) == 5 else looks[0].uptime
     return [look.uptime - zero for look in looks]
 
 
 def _length(files: Mapping[str, str]) -> float | None:
-    words = files.get("uptime", "").split()
+    words = files.get(TrialFiles.UPTIME, "").split()
     return float(words[3]) - float(words[2]) if len(words) == 5 else None
 
 

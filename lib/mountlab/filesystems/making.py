@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Step
 from mountlab.core.mountinfo import mount_lines
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import KIB
 from mountlab.filesystems.evidence import Device, device_chain, mount_of, parts_by_heading, settings
 
-COMMANDS = "commands.json"
+COMMANDS = TrialFiles.COMMANDS
 """The file with the commands of a mount, and with those before a trial; earlier versions kept none."""
 TIMED = "timed.sh"
 _READING = "evidence.sh"

@@ -19,6 +19,7 @@ from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.numbers import listed
 from mountlab.core.run_info import RunInfo, with_explain
 from mountlab.core.safe_yaml import parse_yaml
+from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems import FAMILIES
 from mountlab.results import derived
 from mountlab.results.journal import read_journal
@@ -166,7 +167,7 @@ def as_outcomes(path: Path, journal: Sequence[Trial]) -> list[Trial]:
 def _as_outcome(raw: Path, trial: Trial) -> Trial:
     if trial.status == "failed" and is_late(trial.reason):
         return replace(trial, status="timeout")
-    files = (raw / f"attempt-{number}" / "reason" for number in range(1, trial.attempts))
+    files = (raw / f"attempt-{number}" / TrialFiles.REASON for number in range(1, trial.attempts))
     reasons = [read_plain(file).decode(errors="replace") for file in files if file.exists()]
     late = next((reason for reason in reasons if is_late(reason)), "")
     return replace(trial, status="timeout", reason=f"{late}; an earlier Mountlab repeated it") if late else trial

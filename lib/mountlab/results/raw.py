@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from mountlab.analysis.memory_use import FILE as MEMORY_FILE
 from mountlab.analysis.memory_use import filled as memory_of
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.core.disk import read_plain, shown
@@ -20,6 +19,7 @@ from mountlab.core.errors import FigureError, MountlabError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
 from mountlab.core.mountinfo import mount_lines
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
@@ -33,7 +33,6 @@ from mountlab.tools.fio_report import FILE as FIO_REPORT
 from mountlab.tools.fio_report import decode, latencies_of
 from mountlab.tools.fio_series import PREFIX, Series, read_series
 from mountlab.tools.parsing import parsed
-from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import read_rounds
 
 T = TypeVar("T")
@@ -65,7 +64,7 @@ def read_trial(directory: Path, trial: Trial, workload: Workload | None, importe
         return record_of(trial, files)
     try:
         if imported:
-            text, where = decoded(files["log.txt"]), shown(paths["log.txt"])
+            text, where = decoded(files[TrialFiles.IMPORTED_LOG]), shown(paths[TrialFiles.IMPORTED_LOG])
             log = read_one(workload.tool, text, where=where, known=workload.options)
             return TrialRecord(measurements=tuple(log.measurements), files=_filled(files))
         output = ToolOutput.from_files(files)
@@ -109,10 +108,10 @@ def record_of(
     return TrialRecord(
         measurements=tuple(measurements),
         around=around(texts),
-        memory=memory_of(texts.get(MEMORY_FILE, "")),
-        rounds=read_rounds(texts[ROUNDS_FILE]) if ROUNDS_FILE in texts else None,
+        memory=memory_of(texts.get(TrialFiles.MEMORY, "")),
+        rounds=read_rounds(texts[TrialFiles.ROUNDS]) if TrialFiles.ROUNDS in texts else None,
         bandwidth=tuple(bandwidth),
-        argv=_argv(texts.get("argv", "")),
+        argv=_argv(texts.get(TrialFiles.ARGV, "")),
         before=part("commands", lambda: read_commands(texts[COMMANDS]) if texts.get(COMMANDS) else (), ()),
         files=_filled(files),
         damaged=damaged,

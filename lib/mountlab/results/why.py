@@ -23,7 +23,7 @@ from mountlab.core.errors import ParseError, in_one_line
 from mountlab.core.frames import pd
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
-from mountlab.filesystems.counters import FILES as COUNTER_FILES
+from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, unseen
 from mountlab.results import derived
 from mountlab.results.raw import text_files
@@ -36,9 +36,9 @@ from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN
 from mountlab.tracing.work import WorkRow
 
-TRACE, SAID, UNTRACED = "trace.data.gz", "trace_said", "untraced"
+TRACE, SAID, UNTRACED = TrialFiles.TRACE, TrialFiles.TRACE_SAID, TrialFiles.UNTRACED
 FDS, TASKS = "trace_fds", "trace_tasks"
-ARGV = "argv"
+ARGV = TrialFiles.ARGV
 CALLS, WINDOWS, TOOL = "trace_calls.data.gz", "trace_windows", "trace_tool"
 EXPLAINED = "explained.json"
 """In a published copy, in the place of the trace."""
@@ -196,7 +196,7 @@ def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]] | None:
     number = file_system_device(evidence)
     if number.startswith("0:"):
         return None if unseen(evidence) else []
-    before = _text(raw / trial.trial_id / COUNTER_FILES[0]) or ""
+    before = _text(raw / trial.trial_id / TrialFiles.BEFORE) or ""
     return [_pair(number), *(_pair(each) for each in _disks(number, disk_rows(parts_by_heading(before))))]
 
 

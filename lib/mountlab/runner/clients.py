@@ -29,6 +29,7 @@ from mountlab.core.errors import (
     in_one_line,
 )
 from mountlab.core.model import Step
+from mountlab.core.trial_files import TrialFiles
 from mountlab.runner.steps import StepRunner
 from mountlab.sweep.clients import PlannedClient
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
@@ -172,7 +173,9 @@ def _error(error: TrialError | None, reports: Mapping[str, Files], cache: str) -
         )
     expected = EXPECTED.get(cache, ())
     unready = [
-        name for name, report in reports.items() if expected and report.get("cache", b"").strip() not in expected
+        name
+        for name, report in reports.items()
+        if expected and report.get(TrialFiles.CACHE, b"").strip() not in expected
     ]
     if error is None and unready:
         return ToolError(

@@ -13,6 +13,7 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxError
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import kernel_types
 from mountlab.filesystems.counters import Around, around
@@ -62,7 +63,14 @@ def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
         ended = time.time_ns()
         after = _snapshot(connection)
         worked = checked(connection, ("sh", "-c", _WORK, "mountlab-work", str(rounds)), what="the box does no work")
-    found = around({"before.txt": before, "after.txt": after, "started_ns": str(started), "ended_ns": str(ended)})
+    found = around(
+        {
+            TrialFiles.BEFORE: before,
+            TrialFiles.AFTER: after,
+            TrialFiles.STARTED: str(started),
+            TrialFiles.ENDED: str(ended),
+        }
+    )
     if found is None:
         raise BoxError("the kernel's counters cannot be read", where=f"box {name}")
     return Fitness(facts, rows, found, [int(line) / NS_PER_S for line in worked.text.split()])

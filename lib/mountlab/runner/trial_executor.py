@@ -13,6 +13,7 @@ from mountlab.box.leftovers import kill_run
 from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, is_last_of_cell, judge, never_ended, unpack
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial
+from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
@@ -20,7 +21,6 @@ from mountlab.runner.contracts import Journal, Progress
 from mountlab.runner.interruption import Interruption
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.tools.parsing import parsed
-from mountlab.tools.precondition import FILE as ROUNDS_FILE
 from mountlab.tools.precondition import Rounds, level
 
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
@@ -122,7 +122,7 @@ class TrialExecutor:
             raise MountUnfit
 
     def _record(self, planned: PlannedTrial, trial: Trial, files: Files, outcome: Outcome) -> None:
-        commands = {"argv": json.dumps(list(planned.command.argv)).encode()}
+        commands: dict[str, bytes] = {TrialFiles.ARGV: json.dumps(list(planned.command.argv)).encode()}
         if unmeasured := _unmeasured(planned):
             commands[COMMANDS] = commands_text(unmeasured).encode()
         self._journal.record(trial, {**files, **commands}, outcome)
@@ -143,7 +143,7 @@ class TrialExecutor:
             else:
                 rounds = replace(rounds, levels=(*rounds.levels, level(workload, outcome.measurements)))
         self._uses.preconditioned.add(key)
-        return {ROUNDS_FILE: rounds.text().encode()}
+        return {TrialFiles.ROUNDS: rounds.text().encode()}
 
     def _attempt(self, planned: PlannedTrial) -> Outcome:
         return self._clients.attempt(planned, lambda: self._attempt_on_box(planned))
@@ -160,7 +160,7 @@ class TrialExecutor:
         except KeyboardInterrupt:
             kill_run(self._box, self._plan.run_id)
             raise
-        files = unpack(done.stdout) if done.ok else {"stderr": done.stderr, **self._collect(planned)}
+        files = unpack(done.stdout) if done.ok else {TrialFiles.STDERR: done.stderr, **self._collect(planned)}
         ended = Ended(exit_status=done.exit_status, archive=done.stdout, said=done.error_text)
         return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s, parse=parsed)
 

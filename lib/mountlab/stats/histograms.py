@@ -109,9 +109,12 @@ def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
 
     A report has hundreds of bins: to check each by itself took most of the time of reading a log.
     """
-    names, counts = _names(), bins.values()
-    ns = list(map(names.get, bins))
-    if None in ns or ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
+    counts = bins.values()
+    try:
+        ns = list(map(_names().__getitem__, bins))
+    except KeyError:
+        return None
+    if ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
         return None
     return Histogram(dict(zip(ns, counts, strict=True)))
 

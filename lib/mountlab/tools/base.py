@@ -16,6 +16,7 @@ from mountlab.core.metrics import Metric
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step
+from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB
 
 Cache = Literal["cold", "warm", "as_is"]
@@ -99,15 +100,20 @@ class ToolOutput:
         for name in (name for name in files if name.endswith(LOG_SUFFIX)):
             plain[name.removesuffix(".gz")] = unpacked(files[name], name, LARGEST_LOG)
         text = {name: data.decode(errors="replace") for name, data in plain.items()}
-        missing = [name for name in ("exit_status", "stdout", "stderr") if name not in text]
-        if missing or not text["exit_status"].strip().isdecimal():
+        missing = [name for name in (TrialFiles.EXIT_STATUS, TrialFiles.STDOUT, TrialFiles.STDERR) if name not in text]
+        if missing or not text[TrialFiles.EXIT_STATUS].strip().isdecimal():
             raise ParseError(
                 "the trial brought back less than it should",
                 got=f"no {', '.join(missing)}" if missing else f"exit status {text['exit_status']!r}",
                 allowed="exit_status, stdout and stderr",
                 next_step="see whether the box's output_root is full",
             )
-        return cls(exit_status=int(text["exit_status"]), stdout=text["stdout"], stderr=text["stderr"], files=text)
+        return cls(
+            exit_status=int(text[TrialFiles.EXIT_STATUS]),
+            stdout=text[TrialFiles.STDOUT],
+            stderr=text[TrialFiles.STDERR],
+            files=text,
+        )
 
 
 class Tool(Protocol):

@@ -18,8 +18,6 @@ from mountlab.tools import TOOLS
 
 WINDOW = 5
 """Rounds that the rule looks at: fewer cannot be steady."""
-FILE = "precondition.json"
-"""Among the files of the trial that came after them."""
 
 
 @dataclass(frozen=True)

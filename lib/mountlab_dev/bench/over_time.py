@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mountlab.box.embedded import open_box
 from mountlab.core.model import Box
-from mountlab.filesystems.counters_over_time import FILE
+from mountlab.core.trial_files import TrialFiles
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.runner import run_sweep
@@ -43,8 +43,8 @@ def _row(box: Box, pairs: int, scratch: Path, *, jobs: int, what: str) -> Row:
     found: dict[bool, dict[int, float]] = {True: {}, False: {}}
     for trial, files in zip(plan.trials, journal.found, strict=True):
         found[_is_on(trial)][trial.block] = figure(trial, files)
-    seen = [FILE in files for trial, files in zip(plan.trials, journal.found, strict=True) if _is_on(trial)]
-    if not all(seen):
+    looked_into = (files for trial, files in zip(plan.trials, journal.found, strict=True) if _is_on(trial))
+    if not all(TrialFiles.OVER_TIME in files for files in looked_into):
         return Row(name, [], unit="ratio", inside=INSIDE, why_not="the box has no shell that samples (sampling_shell)")
     return ratio(name, [(found[True][block], found[False][block]) for block in sorted(found[True])], INSIDE)
 

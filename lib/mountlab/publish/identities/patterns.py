@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
 from typing import TypeVar
 
@@ -25,15 +26,23 @@ class Pattern:
     kind: str
     regex: str
     accept: Callable[[re.Match[str]], bool] = lambda _: True
-    hint: str = ""
-    """A piece of text without which nothing can match: looked for first, as that is fast."""
+    hint: str | tuple[str, ...] = ""
+    """A piece of text, or several, of which one is in whatever matches: looked for first, as that is fast."""
     tells: bool = False
     """Whether what it finds may stand elsewhere in no such form."""
 
     def find(self, text: str) -> Iterator[re.Match[str]]:
         """Yield every match that is one."""
-        if self.hint in text:
-            yield from (match for match in re.finditer(self.regex, text) if self.accept(match))
+        if self.may_match(text):
+            yield from filter(self.accept, self._compiled.finditer(text))
+
+    def may_match(self, text: str) -> bool:
+        """Return quickly whether anything in a text can match at all."""
+        return self.hint in text if isinstance(self.hint, str) else any(hint in text for hint in self.hint)
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.regex)
 
 
 def is_address(text: str) -> bool:
@@ -186,11 +195,13 @@ PATTERNS = (
             _is_name_of_device, hint="/dev/disk/by-"),
     Pattern("device", r"/dev/mapper/(?P<value>(?:[\w.+@=#-]|\\\\?(?:x[0-9a-f]{2}|0[0-7]{2}))*\w)",
             _is_mapped, hint="/dev/mapper/", tells=True),
-    Pattern("device", r"(?<![\w-])(?P<value>(?:ata|nvme|scsi|usb|mmc)-[A-Za-z0-9][\w.+=-]*_[\w.+=-]*\w)", _has_serial),
+    Pattern("device", r"(?<![\w-])(?P<value>(?:ata|nvme|scsi|usb|mmc)-[A-Za-z0-9][\w.+=-]*_[\w.+=-]*\w)", _has_serial,
+            hint=("ata-", "nvme-", "scsi-", "usb-", "mmc-")),
     Pattern("uuid", rf"(?<!\w)(?P<value>{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}})(?!\w)",
             _is_foreign_uuid, hint="-"),
     Pattern("wwn", rf"(?<![\w.])(?P<value>(?:wwn-0x|naa\.|eui\.){_HEX}{{16,32}}|(?:t10|iqn|nqn)\.[\w.:+-]{{6,}}"
-            rf"|0x5{_HEX}{{15}})(?!\w)"),
+            rf"|0x5{_HEX}{{15}})(?!\w)",
+            hint=("wwn-0x", "naa.", "eui.", "t10.", "iqn.", "nqn.", "0x5")),
     Pattern("wwn", rf"WWN Device Id:\s*(?P<value>{_HEX} {_HEX}{{6}} {_HEX}{{9}})(?!\w)", hint="WWN Device Id:"),
     Pattern("wwn", rf"(?<![\w-])(?P<value>scsi-[1-8]{_HEX}{{16,32}})(?![0-9A-Za-z])", hint="scsi-"),
     Pattern("mac", r"(?<![A-Za-z0-9])(?:en|wl|ww)x(?P<value>[0-9a-f]{12})(?![0-9A-Za-z])", hint="x"),
@@ -218,10 +229,10 @@ PATTERNS = (
     Pattern("device", r"\b(?:VG|LV) Name[ \t]+(?P<value>[\w.+-]+)", _is_label, hint=" Name", tells=True),
     Pattern("serial", rf"(?<![\w/])(?i:sn|s/n){_IS}(?P<value>[A-Za-z0-9][\w.+-]{{5,}})", _has_digit, tells=True),
     Pattern("user", r"/(?:home|Users)/(?P<value>(?:[^\W\d]|\\u[0-9a-f]{4})(?:[\w.-]|\\u[0-9a-f]{4})*)(?![\w.-])",
-            tells=True),
+            hint=("/home/", "/Users/"), tells=True),
     Pattern("user",
             rf"(?:(?<![A-Za-z0-9_])|(?<=\\n))(?:(?:SUDO_|REMOTE_)?USER|LOGNAME|USERNAME)=[\"']?(?P<value>{_NAME})",
-            tells=True),
+            hint=("USER=", "LOGNAME=", "USERNAME="), tells=True),
     Pattern("user", rf"\b[ef]?s?uid=\d+\((?P<value>{_NAME})\)", hint="uid=", tells=True),
     Pattern("user", r"(?<=[=,])\d+\((?P<value>[^()\n]+)\)", _in_groups, hint="gid=", tells=True),
     Pattern("user", rf"{_ROOT}(?P<value>\S+) ", hint="==> root <==", tells=True),
@@ -236,6 +247,7 @@ PATTERNS = (
     Pattern("user", rf"(?P<value>{_LOGIN})@(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)", _is_login, hint="@", tells=True),
     Pattern("host", rf"{_LOGIN}@(?P<value>(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?))", _is_login, hint="@", tells=True),
     Pattern("host", r"(?<![\w./-])(?P<value>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+"
-            r"(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa))(?![\w-])"),
+            r"(?:local|lan|internal|corp|intranet|intra|localdomain|home\.arpa))(?![\w-])",
+            hint=(".local", ".lan", ".internal", ".corp", ".intra", ".home.arpa")),
 )  # fmt: skip
 """Looked for in this order: a longer form before one that could be a part of it."""

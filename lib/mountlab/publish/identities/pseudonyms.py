@@ -208,7 +208,7 @@ class Pseudonyms:
         return _is_placeholder(value) or value in _PUBLIC.get(kind, ())
 
     def _by(self, pattern: Pattern, text: str) -> str:
-        if pattern.hint not in text:
+        if not pattern.may_match(text):
             return text
         done, parts = 0, []
         for match in pattern.find(text):
@@ -266,7 +266,7 @@ class Pseudonyms:
         if self._known and self._may_hold(lowered):
             found += [Found(self._meant(match[0])[0], match[0], match.start()) for match in self._known.finditer(text)]
         ordinary = (pattern for (_, word), pattern in self._ordinary.items() if word in lowered)
-        for pattern in (*ordinary, *(PATTERNS if patterns else ())):
+        for pattern in filter(lambda each: each.may_match(text), (*ordinary, *(PATTERNS if patterns else ()))):
             matches = (match for match in pattern.find(text) if not self._stays(pattern.kind, match["value"]))
             found += [Found(pattern.kind, match["value"], match.start("value")) for match in matches]
         return found

@@ -1,0 +1,47 @@
+"""The names of the files that a trial leaves below raw/: trial.sh writes most of them, readers take them from here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TrialFiles(StrEnum):
+    """Files of the raw output of one trial, beside those that its tool writes itself."""
+
+    # The tool's end.
+    EXIT_STATUS = "exit_status"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    # The box around the tool.
+    BEFORE = "before.txt"
+    AFTER = "after.txt"
+    STARTED = "started_ns"
+    ENDED = "ended_ns"
+    UPTIME = "uptime"
+    OVER_TIME = "over_time"
+    MEMORY = "memory.txt"
+    CONTAINED_BY = "contained_by"
+    CACHE = "cache"
+    KERNEL = "kernel"
+    """What the kernel logged, of a trial that failed."""
+    # The preparation, and why nothing was measured, or nothing counts.
+    PREPARATION = "prepare.log"
+    UNPREPARED = "unprepared"
+    REFUSED = "refused"
+    MOUNT_CHANGED = "mount_changed"
+    MOUNT_SPOILT = "mount_spoilt"
+    NOT_WRITABLE = "not_writable"
+    LEFT_RUNNING = "left_running"
+    LEFT_DEVICES = "left_devices"
+    # Diagnostic trials.
+    TRACE = "trace.data.gz"
+    TRACE_SAID = "trace_said"
+    UNTRACED = "untraced"
+    # Written on the control machine.
+    ARGV = "argv"
+    COMMANDS = "commands.json"
+    """Also of a mount."""
+    ROUNDS = "precondition.json"
+    REASON = "reason"
+    """Of an attempt that was repeated."""
+    IMPORTED_LOG = "log.txt"
