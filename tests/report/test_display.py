@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import mountlab
 import pytest
 from mountlab.core import disk
-from mountlab.core.findings import Caveat, Estimate
+from mountlab.core.findings import Caveat, Estimate, Interval
 from mountlab.core.shown import Several, Shown
 from mountlab.results import store
 from mountlab.results.store import Run
@@ -108,6 +109,16 @@ def test_comparisons_are_one_table_with_a_row_each(run: Run) -> None:
     assert isinstance(run.comparisons, Several)
     assert run.comparisons._repr_html_().count("<tr") == len(run.comparisons) + 1
     assert str(run.comparisons).count("\n") == len(run.comparisons) - 1
+
+
+def test_a_terminal_and_a_notebook_show_the_interval_for_all_comparisons_together(run: Run) -> None:
+    """Defect: the text had each comparison's own interval beside the corrected verdict."""
+    faster = next(comparison for comparison in run.comparisons if comparison.verdict == "faster")
+    several = Several([replace(faster, ratio=5.0, own=Interval(4.9, 5.1, 0.95), joint=Interval(4.1, 6.2, 0.95))])
+    for shown in (str(several), str(several[0]), several._repr_html_()):
+        assert "4.1" in shown
+        assert "6.2" in shown
+        assert "4.9" not in shown
 
 
 def test_a_caveat_says_what_to_do_with_the_figure_and_never_becomes_markup() -> None:
