@@ -27,7 +27,8 @@ class Pattern:
     regex: str
     accept: Callable[[re.Match[str]], bool] = lambda _: True
     hint: str | tuple[str, ...] = ""
-    """A piece of text, or several, of which one is in whatever matches: looked for first, as that is fast."""
+    """A piece of text without which nothing can match, or several, where one has to be there: looked for first, as that
+    is fast."""
     tells: bool = False
     """Whether what it finds may stand elsewhere in no such form."""
 
