@@ -74,15 +74,15 @@ def _differing(messages: Sequence[Sequence[str]]) -> list[str]:
     """Of each message the words that the others do not have at that place, runs of them set apart by dots."""
     first, *others = messages
     pairs = [_matched(first, other) for other in others]
-    common = [word for word in range(len(first)) if all(word in each for each in pairs)]
-    kept = [set(common), *({each[word] for word in common} for each in pairs)]
-    return [_own_words(words, own) for words, own in zip(messages, kept, strict=True)]
+    common = [word for word in range(len(first)) if all(word in pair for pair in pairs)]
+    kept = [set(common), *({pair[word] for word in common} for pair in pairs)]
+    return [_own_words(words, shared) for words, shared in zip(messages, kept, strict=True)]
 
 
 def _matched(words: Sequence[str], others: Sequence[str]) -> dict[int, int]:
     """Place of a word to the place of the same one among the others, in the order of both."""
     blocks = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    return {each.a + step: each.b + step for each in blocks for step in range(each.size)}
+    return {block.a + step: block.b + step for block in blocks for step in range(block.size)}
 
 
 def _own_words(words: Sequence[str], common: Container[int]) -> str:

@@ -32,10 +32,10 @@ def ratio_text(comparison: Comparison) -> str:
 
 def verdict_text(both: RatioTwice) -> str:
     """Return 'The verdict on tmpfs against ext4 under w (write bandwidth) is undecided with them, faster without'."""
-    said = f"The verdict on {sides_text(both.counted)}"
+    subject = f"The verdict on {sides_text(both.counted)}"
     if both.counted.verdict == both.without.verdict:
-        return f"{said} is {both.counted.verdict} with them and without them"
-    return f"{said} is {both.counted.verdict} with them, {both.without.verdict} without them"
+        return f"{subject} is {both.counted.verdict} with them and without them"
+    return f"{subject} is {both.counted.verdict} with them, {both.without.verdict} without them"
 
 
 def sides_text(comparison: Comparison) -> str:

@@ -205,11 +205,11 @@ def _ratio_words(comparison: Comparison, value: str) -> str:
 
 
 def _decided(comparison: Comparison, under: str, smallest_effect: float) -> str:
-    said = verdict_of(comparison, smallest_effect)
+    verdict = verdict_of(comparison, smallest_effect)
     hint = "" if comparison.more_is_better else ", as less is better"
     if math.isnan(comparison.ratio) and comparison.censored:
-        return f"{_bound_clause(comparison, under)}: {said}{hint}"
-    return f"{_ratio_clause(comparison, under)}: {said}{hint}"
+        return f"{_bound_clause(comparison, under)}: {verdict}{hint}"
+    return f"{_ratio_clause(comparison, under)}: {verdict}{hint}"
 
 
 def _bound_clause(comparison: Comparison, under: str) -> str:
@@ -271,12 +271,15 @@ def answer(
     shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
     sentences = [
         comparison_sentence(
-            each, smallest_effect=smallest_effect, name_workload=not alone, doubts=doubts_about(each, doubts or {})
+            comparison,
+            smallest_effect=smallest_effect,
+            name_workload=not alone,
+            doubts=doubts_about(comparison, doubts or {}),
         )
-        for each in shown
+        for comparison in shown
     ]
     if len(shown) < len(comparisons):
-        decided = any(each.verdict != "undecided" for each in comparisons)
+        decided = any(comparison.verdict != "undecided" for comparison in comparisons)
         sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
     return sentences
 
@@ -305,9 +308,9 @@ def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
     if len(ordered) <= _SENTENCES + 1:
         return ordered
     candidates = list(dict.fromkeys(c.candidate for c in ordered))
-    each = max(1, min(3, _SENTENCES // len(candidates))) if ordered[0].verdict != "undecided" else 1
+    count = max(1, min(3, _SENTENCES // len(candidates))) if ordered[0].verdict != "undecided" else 1
     chosen = [
-        c for name in candidates[:_SENTENCES] for c in _telling([c for c in ordered if c.candidate == name], each)
+        c for name in candidates[:_SENTENCES] for c in _telling([c for c in ordered if c.candidate == name], count)
     ]
     return strongest_first(chosen)
 
@@ -327,7 +330,7 @@ def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
         value = compared_figures(first).value
         clause = _ratio_words(first, value if is_share(first) else f"{value} times")
         return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
-    if all(each.verdict == "same" for each in comparisons):
+    if all(comparison.verdict == "same" for comparison in comparisons):
         return f"All are the same as {first.baseline} within {percent(smallest_effect)}"
     return f"Nothing is shown to be faster or slower than {first.baseline}"
 
@@ -341,12 +344,12 @@ def summary(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
     """Return how often each verdict fell: 'Against ext4, in all: tmpfs is faster in 6 and undecided in 1 of 7
     comparisons'."""
     baselines = listed(sorted({c.baseline for c in comparisons}))
-    if all(each.verdict == "undecided" for each in comparisons):
-        most = max(comparisons, key=lambda each: each.n)
+    if all(comparison.verdict == "undecided" for comparison in comparisons):
+        most = max(comparisons, key=lambda comparison: comparison.n)
         blocks = f"n = {counted(most.n, _unit_of(most))}"
         count = sum(map(has_blocks, comparisons)) or len(comparisons)
         return f"Nothing is shown to be faster or slower than {baselines}, in {count} comparisons; {blocks}."
-    by_candidate = by_key((each.candidate, each) for each in strongest_first(comparisons))
+    by_candidate = by_key((comparison.candidate, comparison) for comparison in strongest_first(comparisons))
     alike = by_key((tally_of(group, smallest_effect), name) for name, group in by_candidate.items())
     tallies = [f"{listed(names)} {'are each' if len(names) > 1 else 'is'} {tally}" for tally, names in alike.items()]
     return f"Against {baselines}, in all: {'; '.join(tallies)}."
@@ -397,15 +400,15 @@ def ours_beside(published: PublishedFigure, comparisons: Iterable[Comparison]) -
 
 def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> str:
     """Return how many published ratios point the same way as ours."""
-    found = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
-    if not found:
+    measured = [(theirs, ours) for theirs, ours in pairs if ours is not None and math.isfinite(ours.ratio)]
+    if not measured:
         return "None of the published ratios was measured in this run."
-    decided = [(theirs, ours) for theirs, ours in found if ours.verdict in ("faster", "slower")]
+    decided = [(theirs, ours) for theirs, ours in measured if ours.verdict in ("faster", "slower")]
     agree = sum((theirs.ratio > 1) == (ours.ratio > 1) for theirs, ours in decided)
     against = len(decided) - agree
-    same = sum(ours.verdict == "same" for _, ours in found)
-    single = sum(not has_interval(ours) for _, ours in found)
-    undecided = len(found) - len(decided) - same - single
+    same = sum(ours.verdict == "same" for _, ours in measured)
+    single = sum(not has_interval(ours) for _, ours in measured)
+    undecided = len(measured) - len(decided) - same - single
     parts = [
         f"{agree} {'points' if agree == 1 else 'point'} the same way as ours" if agree else "",
         f"{against} {'points' if against == 1 else 'point'} the other way" if against else "",
@@ -413,7 +416,7 @@ def published_sentence(pairs: Sequence[tuple[PublishedFigure, Comparison | None]
         f"for {undecided} ours is undecided" if undecided else "",
         f"for {single} ours has no interval, and so no verdict" if single else "",
     ]
-    return f"Of {counted(len(found), 'published ratio')}, {listed([part for part in parts if part])}."
+    return f"Of {counted(len(measured), 'published ratio')}, {listed([part for part in parts if part])}."
 
 
 def claim_text(theirs: PublishedFigure) -> str:
@@ -439,14 +442,14 @@ _SPOKEN: Mapping[Agreement, str] = {
 }
 
 
-def agreement_sentence(found: Sequence[Agreement]) -> str:
+def agreement_sentence(agreements: Sequence[Agreement]) -> str:
     """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
-    counts = {spoken: found.count(each) for each, spoken in _SPOKEN.items()}
-    measured, missing = sum(counts.values()), len(found) - sum(counts.values())
+    counts = {spoken: agreements.count(agreement) for agreement, spoken in _SPOKEN.items()}
+    measured, missing = sum(counts.values()), len(agreements) - sum(counts.values())
     parts = [f"{spoken} {count}" for spoken, count in counts.items() if count]
     absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
     if not measured:
-        return f"Of {counted(len(found), 'published result')}, none was measured."
+        return f"Of {counted(len(agreements), 'published result')}, none was measured."
     what = counted(measured, "published result")
     return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {listed(parts)}" + (
         f"; {absent}." if missing else "."
