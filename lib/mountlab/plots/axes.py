@@ -27,12 +27,11 @@ _SECOND_LINE = 0.75
 def log_limits(axes: Axes, low: float, high: float, *, way: str = "y") -> None:
     """A log axis over the data with some room, and ticks that people can read."""
     room = max((high / low) ** 0.04, 1.005)
-    axis, scale, limit = (
-        (axes.xaxis, axes.set_xscale, axes.set_xlim) if way == "x" else (axes.yaxis, axes.set_yscale, axes.set_ylim)
-    )
-    scale("log")
-    limit(low / room, high * room)
-    log_number_ticks(axis)
+    if way == "x":
+        axes.set(xscale="log", xlim=(low / room, high * room))
+    else:
+        axes.set(yscale="log", ylim=(low / room, high * room))
+    log_number_ticks(axes.xaxis if way == "x" else axes.yaxis)
 
 
 def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tuple[float, float]:
@@ -45,8 +44,8 @@ def reach(points: Sequence[float], bounds: Iterable[float], *, log: bool) -> tup
     low, high = min(points), max(points)
     room = high - low or abs(high) * 0.1 or 1.0
     furthest = (low / 4, high * 4) if log else (low - room, high + room)
-    known = [bound for bound in bounds if math.isfinite(bound)]
-    return max(min([low, *known]), furthest[0]), min(max([high, *known]), furthest[1])
+    finite = [bound for bound in bounds if math.isfinite(bound)]
+    return max(min([low, *finite]), furthest[0]), min(max([high, *finite]), furthest[1])
 
 
 @dataclass(frozen=True)
@@ -92,20 +91,17 @@ def row_figure(rows: Rows) -> Iterator[tuple[Figure, Axes]]:
         names = [short(name, 20) for _, name in rows.places]
         axes.set_yticks(list(rows.places.values()), labels=names, fontsize=TEXT_PT, ha="left")
         axes.tick_params(axis="y", pad=7.0 + max(map(width_pt, names)))
-        for y, text in rows.headings:
-            _heading(axes, y, text)
-        yield figure, axes
-        lay_out(figure, (rows.count + 0.1) * ROW_IN)
-        _grid_lines(axes, rows)
-
-
-def _heading(axes: Axes, y: float, text: str) -> None:
-    """A heading from the left edge of the figure on: names of workloads are long."""
-    figure = axes.get_figure(root=True)
-    if figure is not None:
+        # From the left edge of the figure on: names of workloads are long.
         where = blended_transform_factory(figure.transFigure, axes.transData)
         look: dict[str, Any] = {"weight": "bold", "va": "center", "linespacing": 1.1, "in_layout": False}
-        axes.text(EDGE_IN / WIDTH_IN, y, text, transform=where, **look)
+        for y, text in rows.headings:
+            axes.text(EDGE_IN / WIDTH_IN, y, text, transform=where, **look)
+        yield figure, axes
+        lay_out(figure, (rows.count + 0.1) * ROW_IN)
+        left, right = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
+        for top, bottom in rows.spans:  # below the rows only: headings stay clear of the lines
+            axes.vlines(ticks, top, bottom, color=INK, alpha=0.16, linewidth=0.6, zorder=0)
 
 
 def beside(axes: Axes, x: float, y: float, text: str, *, shift: float = 8, where: Any = None, **look: Any) -> None:
@@ -171,11 +167,3 @@ def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], mark: Mark, *, si
 def ink_dots(axes: Axes, values: Sequence[float], y: float, *, alpha: float = 0.45, **look: Any) -> None:
     """Small dots in a row, one a trial, in the colour of text."""
     dots(axes, values, [y] * len(values), Mark(INK, "o", "●"), size=2.6, alpha=alpha, **look)
-
-
-def _grid_lines(axes: Axes, rows: Rows) -> None:
-    """Faint lines at the ticks, below the rows only: headings stay clear of them."""
-    left, right = axes.get_xlim()
-    ticks = [tick for tick in axes.get_xticks() if left <= tick <= right]
-    for top, bottom in rows.spans:
-        axes.vlines(ticks, top, bottom, color=INK, alpha=0.16, linewidth=0.6, zorder=0)

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
 
 from mountlab.core import names
+from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, ink_dots, interval, row_figure
 from mountlab.plots.base import Plot
-from mountlab.plots.data import MeanPoint, means_of, names_by_group
-from mountlab.plots.style import Mark
+from mountlab.plots.data import means_of, names_by_group
 from mountlab.plots.svg import INK
 from mountlab.plots.ticks import plain_ticks
 from mountlab.plots.trials import counted_trials, span_title, trials_alt
@@ -45,26 +44,19 @@ def plot_bars(
         if (mean.group, mean.filesystem) in rows.places and math.isfinite(mean.mean)
     ]
     with row_figure(rows) as (figure, axes):
-        values = [trial.value / scale.factor for trial in trials]
-        axes.set_xlim(min(0.0, *values), _right([*values, *(mean.mean for mean in means)], means))
+        values = by_key(((trial.group, trial.filesystem), trial.value / scale.factor) for trial in trials)
+        lowest = min(0.0, *(min(members) for members in values.values()))
+        highest = max([*map(max, values.values()), *(mean.mean for mean in means)])
+        # The axis ends at the longest whisker, but where that is vast at half as far again as the data.
+        whisker = max([highest, *(mean.high for mean in means if math.isfinite(mean.high))])
+        axes.set_xlim(lowest, 1.03 * min(whisker, 1.5 * highest) if highest > 0 else 1.0)
         plain_ticks(axes.xaxis, _MOST_TICKS, decimals=9)
         for mean in means:
-            _draw_bar(axes, rows.places[mean.group, mean.filesystem], mean, marks[mean.filesystem])
-        for (group, name), y in rows.places.items():
-            own = [trial.value / scale.factor for trial in trials if (trial.group, trial.filesystem) == (group, name)]
-            ink_dots(axes, own, y, alpha=0.55, zorder=4)
+            y, colour = rows.places[mean.group, mean.filesystem], marks[mean.filesystem].colour
+            axes.barh([y], [mean.mean], height=0.72, color=colour, alpha=0.55, linewidth=0, zorder=2)
+            interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
+            beside(axes, 1, y, mean.figures.value)
+        for key, y in rows.places.items():
+            ink_dots(axes, values[key], y, alpha=0.55, zorder=4)
         axes.set_xlabel(f"{names.metric_noun(metric)}, {scale.unit}; dots: trials")
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
-
-
-def _right(values: Sequence[float], means: Sequence[MeanPoint]) -> float:
-    """Return where the axis ends: at the longest whisker, but where that is vast at half as far again as the data."""
-    highest = max(values)
-    whiskers = [mean.high for mean in means if math.isfinite(mean.high)]
-    return 1.03 * min(max([highest, *whiskers]), 1.5 * highest) if highest > 0 else 1.0
-
-
-def _draw_bar(axes: Axes, y: float, mean: MeanPoint, mark: Mark) -> None:
-    axes.barh([y], [mean.mean], height=0.72, color=mark.colour, alpha=0.55, linewidth=0, zorder=2)
-    interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
-    beside(axes, 1, y, mean.figures.value)

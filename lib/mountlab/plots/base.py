@@ -72,7 +72,7 @@ class ReportPlot:
     """Above the plots of a plug-in."""
 
 
-def require(found: Sequence[object], what: str) -> None:
+def require(rows: Sequence[object], what: str) -> None:
     """Raises InputError where nothing was found to plot."""
-    if not found:
+    if not rows:
         raise InputError(f"there is no {what} to plot", next_step="plot only what the run has measured")

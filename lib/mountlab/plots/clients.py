@@ -40,7 +40,7 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Se
     sweep, in its order. Raises InputError where there is no client."""
     require(points, "client")
     groups = by_key((point.group, point) for point in points)
-    rows = Rows.of({group: [point.client for point in own] for group, own in groups.items()})
+    rows = Rows.of({group: [point.client for point in members] for group, members in groups.items()})
     marks = marks_of(filesystems, {point.filesystem for point in points})
     with row_figure(rows) as (figure, axes):
         spread = [ratio for point in points for ratio in point.trials]
@@ -58,7 +58,7 @@ def plot_clients(points: Sequence[ClientPoint], *, limit: float, filesystems: Se
             beside(axes, 1, y, str(numbers.ratio_figures(point.ratio, point.low, point.high)))
         full = "; full: straggles" if any(point.straggles for point in points) else ""
         axes.set_xlabel(f"throughput; the others' median = 1; dots: trials{full}")
-    behind = [f"{point.client} ({group})" for group, own in groups.items() for point in own if point.straggles]
+    behind = [f"{point.client} ({group})" for group, members in groups.items() for point in members if point.straggles]
     who = f"{numbers.listed(behind)}:" if behind else "No client is"
     title = f"{who} surely below {numbers.percent(limit)} of what the others have"
     lines = [f"{p.client}, {p.group}: {numbers.ratio_figures(p.ratio, p.low, p.high)}" for p in points]

@@ -44,39 +44,30 @@ class MeanPoint:
 
 def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = ()) -> list[TrialPoint]:
     """Return the trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
-    order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(_first_seen(measurements))
+    first_seen = {trial: place for place, trial in enumerate(dict.fromkeys(measurements["trial_id"]))}
+    order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(first_seen)
     placed = measurements.assign(place=order.rank(method="dense"))
     rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
     require(rows, f"trial with {metric}")
     named = groups_of(measurements)
-    found = [
-        TrialPoint(
-            row["filesystem"],
-            named[_figure_of(row)],
-            int(row["block"]),
-            bool(row["warmup"]),
-            float(row["value"]),
-            row["place"],
-            is_diagnostic(str(row["trial_id"])),
-        )
-        for row in rows
-    ]
-    return [trial for trial in found if not groups or trial.group in groups]
-
-
-def _first_seen(measurements: pd.DataFrame) -> dict[str, int]:
-    return {trial: place for place, trial in enumerate(dict.fromkeys(measurements["trial_id"]))}
+    points = []
+    for row in rows:
+        name, group, diagnostic = row["filesystem"], named[_figure_of(row)], is_diagnostic(str(row["trial_id"]))
+        if not groups or group in groups:
+            block, warmup, value = int(row["block"]), bool(row["warmup"]), float(row["value"])
+            points.append(TrialPoint(name, group, block, warmup, value, row["place"], diagnostic))
+    return points
 
 
 def means_of(estimates: pd.DataFrame, measurements: pd.DataFrame, metric: str, scale: Scale) -> list[MeanPoint]:
     """Return the estimates of one metric of the cells that were measured, in the unit of the scale."""
     means, groups = [], groups_of(measurements)
-    own = estimates[estimates["metric"] == metric].to_dict("records")
-    for row in (each for each in own if _figure_of(each) in groups):
-        mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
-        figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
-        shown = (bound / scale.factor for bound in (mean, low, high))
-        means.append(MeanPoint(row["filesystem"], groups[_figure_of(row)], int(row["n"]), figures, *shown))
+    for row in estimates[estimates["metric"] == metric].to_dict("records"):
+        if _figure_of(row) in groups:
+            mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
+            figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
+            shown = (bound / scale.factor for bound in (mean, low, high))
+            means.append(MeanPoint(row["filesystem"], groups[_figure_of(row)], int(row["n"]), figures, *shown))
     return means
 
 
@@ -115,5 +106,5 @@ def names_by_group(
 def ordered(groups: Iterable[str], workloads: Sequence[str]) -> list[str]:
     """Return groups as the workloads are ordered; those of one workload, and unknown ones, by name."""
     places = {f"{workload} (": place for place, workload in enumerate(workloads)}
-    known = {group: [place for start, place in places.items() if f"{group} (".startswith(start)] for group in groups}
-    return sorted(known, key=lambda group: (min(known[group], default=len(places)), group))
+    ranks = {group: [place for start, place in places.items() if f"{group} (".startswith(start)] for group in groups}
+    return sorted(ranks, key=lambda group: (min(ranks[group], default=len(places)), group))

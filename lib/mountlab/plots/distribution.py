@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mountlab.core import names, numbers
+from mountlab.core.groups import by_key
 from mountlab.core.units import Scale
 from mountlab.plots.axes import dots, in_alt
 from mountlab.plots.base import Plot
@@ -48,7 +49,7 @@ def plot_distribution(
     with panel_figure(shown, sharex=shared) as panels:
         for title, axes in panels.items():
             _draw(axes, [trial for trial in trials if trial.group == title], marks, scale)
-            within = [value for own in values.values() for value in own] if shared else values[title]
+            within = [value for sample in values.values() for value in sample] if shared else values[title]
             value_limits(axes, within, [], way="x", zero=False)
             axes.set_ylim(0, 105)
             plain_ticks(axes.yaxis)
@@ -72,28 +73,19 @@ def _draw(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], s
 
 def _overlaps(trials: Sequence[TrialPoint], scale: Scale) -> list[str]:
     """In how many workloads the trials of two file systems lie among each other; and the range of each cell."""
-    ranges: dict[str, dict[str, tuple[float, float]]] = {}
-    for trial in trials:
-        low, high = ranges.setdefault(trial.group, {}).get(trial.filesystem, (trial.value, trial.value))
-        ranges[trial.group][trial.filesystem] = (min(low, trial.value), max(high, trial.value))
-    several = {group: own for group, own in ranges.items() if len(own) > 1}
-    among = [group for group, own in several.items() if _meet(list(own.values()))]
-    first = _overlap_text(len(among), len(several))
-    each = [
-        f"{name}, {group}: {numbers.number(low / scale.factor, 3)} to {numbers.number(high / scale.factor, 3)} "
-        f"{scale.unit}"
-        for group, own in ranges.items()
-        for name, (low, high) in own.items()
-    ]
-    return [first, *each] if several else each
-
-
-def _overlap_text(overlapping: int, workloads: int) -> str:
+    lines, several, overlapping = [], 0, 0
+    for group, members in by_key((trial.group, trial) for trial in trials).items():
+        values = by_key((trial.filesystem, trial.value) for trial in members)
+        ranges = {name: (min(trials_of_cell), max(trials_of_cell)) for name, trials_of_cell in values.items()}
+        for name, ends in ranges.items():
+            low, high = (numbers.number(end / scale.factor, 3) for end in ends)
+            lines.append(f"{name}, {group}: {low} to {high} {scale.unit}")
+        several += len(ranges) > 1
+        overlapping += any(later[0] <= earlier[1] for earlier, later in pairwise(sorted(ranges.values())))
+    if not several:
+        return lines
     if not overlapping:
-        return f"no trial of one file system lies in the range of another{' in any workload' if workloads > 1 else ''}"
-    where = f" in {overlapping} of {workloads} workloads" if workloads > 1 else ""
-    return f"the trials of some file systems overlap{where}"
-
-
-def _meet(ranges: Sequence[tuple[float, float]]) -> bool:
-    return any(later[0] <= earlier[1] for earlier, later in pairwise(sorted(ranges)))
+        where = " in any workload" if several > 1 else ""
+        return [f"no trial of one file system lies in the range of another{where}", *lines]
+    where = f" in {overlapping} of {several} workloads" if several > 1 else ""
+    return [f"the trials of some file systems overlap{where}", *lines]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -19,58 +20,31 @@ from mountlab.plots.texts import fitted, width_pt
 
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "file system": (
-        "#E69F00",
-        ("ext4", "jbd2", "xfs", "xlog", "btrfs", "iomap", "shmem", "simple_", "ramfs", "overlay"),
+        "#E69F00", ("ext4", "jbd2", "xfs", "xlog", "btrfs", "iomap", "shmem", "simple_", "ramfs", "overlay"),
     ),
     "page cache and memory": (
         "#009E73",
-        (
-            "folio",
-            "page",
-            "filemap",
-            "mem_cgroup",
-            "alloc",
-            "free",
-            "copy",
-            "_copy",
-            "clear_",
-            "__alloc",
-            "balance_dirty",
-            "shrink",
-            "try_to_free",
-            "reclaim",
-        ),
+        ("folio", "page", "filemap", "mem_cgroup", "alloc", "free", "copy", "_copy", "clear_", "__alloc",
+         "balance_dirty", "shrink", "try_to_free", "reclaim"),
     ),
     "block layer and device": (
         "#0072B2",
-        (
-            *("blk", "__blk", "bio", "submit_bio", "lo_", "loop", "nvme", "virt", "scsi", "dd_", "__submit_bio"),
-            *("blkdev", "rq_qos", "wbt"),
-        ),
+        ("blk", "__blk", "bio", "submit_bio", "lo_", "loop", "nvme", "virt", "scsi", "dd_", "__submit_bio",
+         "blkdev", "rq_qos", "wbt"),
     ),
     "scheduler and locks": (
         "#CC79A7",
         ("schedule", "__schedule", "try_to_wake", "ttwu", "finish_task", "mutex", "rwsem", "down", "up_", "_raw_spin"),
     ),
-}
+}  # fmt: skip
 """Kind of function to its colour, and to how the names of its functions begin."""
 _OTHER = "#8C8C8C"
 _MORE, _LESS = "#D55E00", "#0072B2"
-TRUNK = frozenset(
-    {
-        *("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call", "ret_from_fork_asm", "ret_from_fork"),
-        *(
-            "kthread",
-            "worker_thread",
-            "process_one_work",
-            "el0t_64_sync",
-            "el0t_64_sync_handler",
-            "el0_svc",
-            "do_el0_svc",
-        ),
-        *("invoke_syscall", "el0_svc_common", "perf_trace_sched_switch", "asm_sysvec_apic_timer_interrupt"),
-    }
-)
+TRUNK = frozenset((
+    "entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call", "ret_from_fork_asm", "ret_from_fork",
+    "kthread", "worker_thread", "process_one_work", "el0t_64_sync", "el0t_64_sync_handler", "el0_svc", "do_el0_svc",
+    "invoke_syscall", "el0_svc_common", "perf_trace_sched_switch", "asm_sysvec_apic_timer_interrupt",
+))  # fmt: skip
 """Functions below all others, which tell nothing."""
 _NARROWEST = 0.006
 """Of the whole width: what is narrower cannot be seen."""
@@ -103,61 +77,71 @@ def plot_flame(
     `stacks`: functions from the outermost to the innermost, separated by ';', to seconds of processor time for each
     operation, or with `asleep` of sleep. Raises InputError where there is none.
     """
-    own = _by_path(stacks)
-    require([path for path, seconds in own.items() if seconds > 0], "sleep" if asleep else "processor time")
-    whole = sum(seconds for path, seconds in own.items() if len(path) == 1)
-    frames = list(_frames(own, whole))
-    differs = _difference(own, _by_path(than)) if than is not None else {}
-    with mpl.rc_context(STYLE):
-        figure = _drawn(frames, own, differs, whole, compared=than is not None)
-    lines = [f"{frame.name} {_share(own[frame.path], whole)}" for frame in frames if len(frame.path) == 1]
-    title = _title(own, whole, name, than, other, asleep=asleep)
-    of = f"the sleep of threads on {name}" if asleep else name
-    return Plot(figure, title, f"Flame graph of {of}. {in_alt(lines)}", _legend(than))
-
-
-def _drawn(
-    frames: list[_Frame], own: Mapping[tuple[str, ...], float], differs: Mapping[tuple[str, ...], float], whole: float,
-    *, compared: bool,
-) -> Figure:  # fmt: skip
+    paths = _by_path(stacks)
+    require([path for path, seconds in paths.items() if seconds > 0], "sleep" if asleep else "processor time")
+    whole = sum(seconds for path, seconds in paths.items() if len(path) == 1)
+    frames = list(_frames(paths, whole))
     levels = max(len(frame.path) for frame in frames)
-    figure = Figure(figsize=(WIDTH_IN, _LEVEL_IN * levels + 0.1))
-    axes = figure.add_axes((0.005, 0.0, 0.99, 1.0))
-    axes.set_axis_off()
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, levels)
-    for frame in frames:
-        level = len(frame.path) - 1
-        colour, alpha = _look(frame, differs.get(frame.path, 0.0) / whole) if compared else (_colour(frame.name), 0.4)
-        box = Rectangle((frame.left, level), frame.width, 0.94, facecolor=colour, alpha=alpha, edgecolor="none")
-        axes.add_patch(box)
-        room = 72 * WIDTH_IN * 0.99 * frame.width - 3
-        if room > width_pt("mmm…", SMALL_PT):
-            text = fitted(frame.name, room, size=SMALL_PT)
-            axes.text(frame.left + 0.003, level + 0.44, text, fontsize=SMALL_PT, va="center", ha="left", color=INK)
-    return figure
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, _LEVEL_IN * levels + 0.1))
+        axes = figure.add_axes((0.005, 0.0, 0.99, 1.0))
+        axes.set_axis_off()
+        axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, levels))
+        others = _by_path(than) if than is not None else {}
+        for frame in frames:
+            kind, alpha = _kind(frame.name), 0.4
+            colour = KINDS[kind][0] if kind else _OTHER
+            if than is not None:  # full where the difference is a fifth of the whole
+                change = (paths[frame.path] - others.get(frame.path, 0.0)) / whole
+                colour, alpha = _MORE if change > 0 else _LESS, 0.08 + 0.55 * min(1.0, abs(change) / 0.2)
+            _draw_frame(axes, frame, colour, alpha)
+    lines = [f"{frame.name} {_share(paths[frame.path], whole)}" for frame in frames if len(frame.path) == 1]
+    time = numbers.quantity(whole, "s")
+    title = f"{name} takes {time} of processor time an operation"
+    if asleep:
+        title, other = f"Threads on {name} sleep {time} an operation", f"on {other}"
+    if than is not None:
+        title += f", {other} {numbers.quantity(sum(than.values()), 's')}"
+        legend = {"more time": Mark(_MORE, "s", "■"), "less time": Mark(_LESS, "s", "■")}
+    else:
+        kinds = _by_kind(paths)
+        largest = max(kinds, key=lambda kind: kinds[kind])
+        title += f", {_share(kinds[largest], whole)} of it in the {largest}" if kinds[largest] > 0 else ""
+        legend = {kind: Mark(colour, "s", "■") for kind, (colour, _) in KINDS.items()}
+        legend["other"] = Mark(_OTHER, "s", "■")
+    of = f"the sleep of threads on {name}" if asleep else name
+    return Plot(figure, title, f"Flame graph of {of}. {in_alt(lines)}", legend)
+
+
+def _draw_frame(axes: Axes, frame: _Frame, colour: str, alpha: float) -> None:
+    """A box, and the name of the function where it has room."""
+    level = len(frame.path) - 1
+    box = Rectangle((frame.left, level), frame.width, 0.94, facecolor=colour, alpha=alpha, edgecolor="none")
+    axes.add_patch(box)
+    room = 72 * WIDTH_IN * 0.99 * frame.width - 3
+    if room > width_pt("mmm…", SMALL_PT):
+        text = fitted(frame.name, room, size=SMALL_PT)
+        axes.text(frame.left + 0.003, level + 0.44, text, fontsize=SMALL_PT, va="center", ha="left", color=INK)
 
 
 def _by_path(stacks: Mapping[str, float]) -> dict[tuple[str, ...], float]:
     """Return each caller and function to the time in it and above it."""
-    found: dict[tuple[str, ...], float] = {}
+    times: dict[tuple[str, ...], float] = {}
     for stack, seconds in stacks.items():
-        functions = [each for each in stack.split(";") if each not in TRUNK][:_DEEPEST]
+        functions = [frame for frame in stack.split(";") if frame not in TRUNK][:_DEEPEST]
         for depth in range(1, len(functions) + 1):
             path = tuple(functions[:depth])
-            found[path] = found.get(path, 0.0) + seconds
-    return found
+            times[path] = times.get(path, 0.0) + seconds
+    return times
 
 
-def _frames(own: Mapping[tuple[str, ...], float], whole: float) -> Iterator[_Frame]:
+def _frames(paths: Mapping[tuple[str, ...], float], whole: float) -> Iterator[_Frame]:
     """Yield each function that is wide enough to be seen: callees side by side over their caller."""
-    children = by_key((path[:-1], path) for path in sorted(own))
+    children = by_key((path[:-1], path) for path in sorted(paths))
 
     def above(caller: tuple[str, ...], left: float) -> Iterator[_Frame]:
         for path in children.get(caller, ()):
-            width = own[path] / whole
+            width = paths[path] / whole
             if width >= _NARROWEST:
                 yield _Frame(path, left, width)
                 yield from above(path, left)
@@ -171,48 +155,10 @@ def _kind(name: str) -> str:
     return next((kind for kind, (_, begins) in KINDS.items() if name.startswith(begins)), "")
 
 
-def _colour(name: str) -> str:
-    kind = _kind(name)
-    return KINDS[kind][0] if kind else _OTHER
-
-
-def _difference(
-    own: Mapping[tuple[str, ...], float], than: Mapping[tuple[str, ...], float]
-) -> dict[tuple[str, ...], float]:
-    return {path: seconds - than.get(path, 0.0) for path, seconds in own.items()}
-
-
-def _look(frame: _Frame, change: float) -> tuple[str, float]:
-    """Return colour and strength: full where the difference is a fifth of the whole."""
-    strength = min(1.0, abs(change) / 0.2)
-    return (_MORE if change > 0 else _LESS), 0.08 + 0.55 * strength
-
-
-def _legend(than: Mapping[str, float] | None) -> dict[str, Mark]:
-    if than is not None:
-        return {"more time": Mark(_MORE, "s", "■"), "less time": Mark(_LESS, "s", "■")}
-    return {kind: Mark(colour, "s", "■") for kind, (colour, _) in KINDS.items()} | {"other": Mark(_OTHER, "s", "■")}
-
-
-def _title(
-    own: Mapping[tuple[str, ...], float], whole: float, name: str, than: Mapping[str, float] | None, other: str,
-    *, asleep: bool,
-) -> str:  # fmt: skip
-    time = numbers.quantity(whole, "s")
-    spent = f"{name} takes {time} of processor time an operation"
-    if asleep:
-        spent, other = f"Threads on {name} sleep {time} an operation", f"on {other}"
-    if than is not None:
-        return f"{spent}, {other} {numbers.quantity(sum(than.values()), 's')}"
-    kinds = _by_kind(own)
-    largest = max(kinds, key=lambda kind: kinds[kind])
-    return f"{spent}, {_share(kinds[largest], whole)} of it in the {largest}" if kinds[largest] > 0 else spent
-
-
-def _by_kind(own: Mapping[tuple[str, ...], float]) -> dict[str, float]:
+def _by_kind(paths: Mapping[tuple[str, ...], float]) -> dict[str, float]:
     """Return each kind to its time: what a function takes itself is of its own kind, or of its nearest caller's."""
-    alone = dict(own)
-    for path, seconds in own.items():
+    alone = dict(paths)
+    for path, seconds in paths.items():
         if len(path) > 1:
             alone[path[:-1]] -= seconds
     kinds = dict.fromkeys(KINDS, 0.0)

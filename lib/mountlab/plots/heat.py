@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,19 +65,15 @@ def plot_heat(
     rows = [row for row in estimates[same].to_dict("records") if math.isfinite(float(row["mean"]))]
     require(rows, f"estimate of {metric} under {workload}")
     scale = scale_for(str(rows[0]["unit"]), max(abs(float(row["mean"])) for row in rows))
-    others = _others(estimates, factors, rows)
-    squares = [
-        _Square(
-            " ".join([str(row["filesystem"]), *(f"{key}={row[key]}" for key in others)]),
-            str(row[factors[0]]),
-            str(row[factors[1]]),
-            float(row["mean"]),
-            numbers.mean_figures(float(row["mean"]), math.nan, math.nan, factor=scale.factor).value,
-        )
-        for name in filesystems
-        for row in rows
-        if row["filesystem"] == name
-    ]
+    columns = list(estimates.columns)
+    swept = columns[columns.index("workload") + 1 : columns.index("metric")] if "workload" in columns else []
+    others = [name for name in swept if name not in factors and len({row[name] for row in rows}) > 1]
+    squares = []
+    for row in (row for name in filesystems for row in rows if row["filesystem"] == name):
+        panel = " ".join([str(row["filesystem"]), *(f"{key}={row[key]}" for key in others)])
+        mean = float(row["mean"])
+        text = numbers.mean_figures(mean, math.nan, math.nan, factor=scale.factor).value
+        squares.append(_Square(panel, str(row[factors[0]]), str(row[factors[1]]), mean, text))
     values = [square.value for square in squares]
     norm = LogNorm(min(values), max(values) * 1.0001) if min(values) > 0 else Normalize(min(values), max(values))
     what = f"{metric_heading(metric, label)} under {workload}, {scale.unit}"
@@ -92,36 +88,21 @@ def plot_ratio_heat(
     Orange is more than the baseline and purple less; a question mark stands where the verdict is undecided. Raises
     InputError where there is no ratio.
     """
-    known = [
-        each
-        for each in comparisons
-        if (each.metric, each.workload, each.label) == (metric, workload, label)
-        and verdicts.effect(each) >= 0
-        and set(factors) <= each.factors.keys()
-    ]
-    require(known, f"ratio of {metric} under {workload}")
-    squares = [
-        _Square(
-            " ".join([each.candidate, *(f"{key}={each.factors[key]}" for key in each.factors if key not in factors)]),
-            each.factors[factors[0]],
-            each.factors[factors[1]],
-            each.ratio,
-            numbers.ratio_figures(each.ratio, math.nan, math.nan).value + ("?" if each.verdict == "undecided" else ""),
-        )
-        for each in known
-    ]
-    widest = max(_LEAST_SPAN, *(max(each.ratio, 1 / each.ratio) for each in known))
-    what = f"{metric_heading(metric, label)} under {workload}, ratio to {known[0].baseline}"
-    key = f"; orange: more than {short(known[0].baseline, 12)}, purple: less"
-    undecided = "; ?: undecided" if any(each.verdict == "undecided" for each in known) else ""
+    same = [c for c in comparisons if (c.metric, c.workload, c.label) == (metric, workload, label)]
+    drawn = [c for c in same if verdicts.effect(c) >= 0 and set(factors) <= c.factors.keys()]
+    require(drawn, f"ratio of {metric} under {workload}")
+    squares = []
+    for comparison in drawn:
+        others = (f"{key}={level}" for key, level in comparison.factors.items() if key not in factors)
+        x, y = (comparison.factors[factor] for factor in factors)
+        text = numbers.ratio_figures(comparison.ratio, math.nan, math.nan).value
+        text += "?" if comparison.verdict == "undecided" else ""
+        squares.append(_Square(" ".join([comparison.candidate, *others]), x, y, comparison.ratio, text))
+    widest = max(_LEAST_SPAN, *(max(comparison.ratio, 1 / comparison.ratio) for comparison in drawn))
+    what = f"{metric_heading(metric, label)} under {workload}, ratio to {drawn[0].baseline}"
+    key = f"; orange: more than {short(drawn[0].baseline, 12)}, purple: less"
+    undecided = "; ?: undecided" if any(comparison.verdict == "undecided" for comparison in drawn) else ""
     return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, key + undecided)
-
-
-def _others(estimates: pd.DataFrame, factors: tuple[str, str], rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Swept options beside the two, which have more than one level here."""
-    columns = list(estimates.columns)
-    names = columns[columns.index("workload") + 1 : columns.index("metric")] if "workload" in columns else []
-    return [name for name in names if name not in factors and len({row[name] for row in rows}) > 1]
 
 
 def _heat(
@@ -144,10 +125,10 @@ def _heat(
         figure.supylabel(factors[1], fontsize=TEXT_PT)
         lay_out(figure, _CELL_IN * len(up.names))
         _shrink_numbers(figure, len(across.names))
-    least, most = min(squares, key=lambda each: each.value), max(squares, key=lambda each: each.value)
-    ends = " to ".join(f"{each.text.rstrip('?')} ({_where(each, factors)})" for each in (least, most))
+    least, most = min(squares, key=lambda square: square.value), max(squares, key=lambda square: square.value)
+    ends = " to ".join(f"{square.text.rstrip('?')} ({_where(square, factors)})" for square in (least, most))
     missing = len(every) * len(across.names) * len(up.names) - len(squares)
-    lines = [f"{_where(each, factors)}: {each.text}" for each in sorted(squares, key=lambda each: -each.value)]
+    lines = [f"{_where(square, factors)}: {square.text}" for square in sorted(squares, key=lambda s: -s.value)]
     absent = f" {numbers.counted(missing, 'cell')} without a figure, hatched." if missing else ""
     return Plot(figure, f"{what}: {ends}", f"{what}, by {factors[0]} and {factors[1]}. {in_alt(lines)}{absent}")
 
@@ -160,14 +141,15 @@ def _draw(
     axes: Axes, squares: Sequence[_Square], across: Levels, up: Levels, colours: Colormap, norm: Normalize
 ) -> None:
     """Squares in rows and columns, each with its number; hatched where nothing is known."""
-    known = {(square.x, square.y): square for square in squares}
+    at = {(square.x, square.y): square for square in squares}
     for column, x in enumerate(across.names):
         for row, y in enumerate(up.names):
             look: dict[str, Any] = {"facecolor": "none", "edgecolor": INK, "hatch": "////", "alpha": 0.35}
-            if square := known.get((x, y)):
+            if square := at.get((x, y)):
                 face = colours(norm(square.value))
                 look = {"facecolor": face, "edgecolor": face, "alpha": 1.0}
-                ink = _LIGHT if _brightness(face) < 0.45 else _DARK
+                brightness = 0.2126 * face[0] + 0.7152 * face[1] + 0.0722 * face[2]
+                ink = _LIGHT if brightness < 0.45 else _DARK
                 axes.text(column, row, square.text, color=ink, ha="center", va="center_baseline", fontsize=SMALL_PT)
             axes.add_patch(mpl.patches.Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, linewidth=0.4, **look))
     axes.set(xlim=(-0.55, len(across.names) - 0.45), ylim=(-0.55, len(up.names) - 0.45))
@@ -186,7 +168,3 @@ def _shrink_numbers(figure: Figure, columns: int) -> None:
     for text in texts:
         text.set_fontsize(size)
         text.set_visible(size >= _LEAST_PT)
-
-
-def _brightness(colour: Sequence[float]) -> float:
-    return 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2]

@@ -12,7 +12,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 
 from mountlab.core import numbers
-from mountlab.core.units import Scale, scale_for
+from mountlab.core.units import scale_for
 from mountlab.plots.axes import dots, in_alt, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.layout import lay_out, title_panel
@@ -64,9 +64,9 @@ def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot
 
     Raises InputError where there is no run to draw.
     """
-    known = [line for line in lines if line.spots]
-    require(known, "run")
-    shown = known[:_MOST_PANELS]
+    drawn = [line for line in lines if line.spots]
+    require(drawn, "run")
+    shown = drawn[:_MOST_PANELS]
     with mpl.rc_context({**STYLE, **LINED}):
         figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown)))
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
@@ -78,15 +78,25 @@ def plot_history(lines: Sequence[Line], *, title: str, metric: str = "") -> Plot
         panels[-1].xaxis.set_major_locator(locator)
         panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         lay_out(figure, _PANEL_IN)
-    left = f" {len(known) - len(shown)} more in the table." if len(known) > len(shown) else ""
-    return Plot(figure, title, f"Each run's figure over its date. {in_alt([_levels(line) for line in known])}{left}")
+    left = f" {len(drawn) - len(shown)} more in the table." if len(drawn) > len(shown) else ""
+    lines_of_alt = []
+    for line in drawn:  # 'ext4/fio: 99.6 MB/s, from 2021-02-03 on 90.1 MB/s'
+        first, *levels = (numbers.quantity(stretch.level, line.unit) for stretch in line.stretches)
+        days = (f"{line.spots[at].at:%Y-%m-%d}" for at, _, _ in line.turns)
+        later = (f", from {day} on {level}" for day, level in zip(days, levels, strict=True))
+        lines_of_alt.append(f"{line.name}: {first}{''.join(later)}")
+    return Plot(figure, title, f"Each run's figure over its date. {in_alt(lines_of_alt)}{left}")
 
 
 def _draw(axes: Axes, line: Line, metric: str) -> None:
     scale = scale_for(line.unit, max(abs(spot.value) for spot in line.spots))
     x = [float(date2num(spot.at)) for spot in line.spots]  # type: ignore[no-untyped-call]
     values = [spot.value / scale.factor for spot in line.spots]
-    _limits(axes, line, values, scale)
+    low, high = min(values), max(values)
+    room = max(high - low, 0.02 * abs(high)) or 1.0
+    bounds = [bound / scale.factor for spot in line.spots for bound in (spot.low, spot.high)]
+    near = [bound for bound in bounds if low - room <= bound <= high + room]  # the others are vast
+    axes.set_ylim(min([low, *near]) - 0.06 * room, max([high, *near]) + 0.06 * room)
     for at, first, last in line.turns:
         axes.axvspan(_between(x, first), _between(x, last), color=_TURN, alpha=0.18, linewidth=0)
         axes.axvline(_between(x, at), color=_TURN, linewidth=1.2)
@@ -94,30 +104,14 @@ def _draw(axes: Axes, line: Line, metric: str) -> None:
         for place, spot in zip(x, line.spots, strict=True):
             upright(axes, place, spot.low / scale.factor, spot.high / scale.factor, colour=line.mark.colour, width=1.0)
     dots(axes, x, values, line.mark, size=3, rasterized=len(x) > MANY_DOTS)
-    for each in line.stretches:
-        ends = [_between(x, each.start) if each.start else x[0], _between(x, each.end) if each.end < len(x) else x[-1]]
-        axes.plot(ends, [each.level / scale.factor] * 2, color=INK, linewidth=1.2)
+    for stretch in line.stretches:
+        first_x = _between(x, stretch.start) if stretch.start else x[0]
+        last_x = _between(x, stretch.end) if stretch.end < len(x) else x[-1]
+        axes.plot([first_x, last_x], [stretch.level / scale.factor] * 2, color=INK, linewidth=1.2)
     axes.set_ylabel(scale.unit if not metric else f"{metric}, {scale.unit}")
     plain_ticks(axes.yaxis)
-
-
-def _limits(axes: Axes, line: Line, values: Sequence[float], scale: Scale) -> None:
-    """Wide enough for every run, and for intervals that are not vast."""
-    low, high = min(values), max(values)
-    room = max(high - low, 0.02 * abs(high)) or 1.0
-    bounds = [bound / scale.factor for spot in line.spots for bound in (spot.low, spot.high)]
-    near = [bound for bound in bounds if low - room <= bound <= high + room]
-    axes.set_ylim(min([low, *near]) - 0.06 * room, max([high, *near]) + 0.06 * room)
 
 
 def _between(x: Sequence[float], place: int) -> float:
     """Return the place half way between a run and the one before."""
     return (x[place - 1] + x[place]) / 2
-
-
-def _levels(line: Line) -> str:
-    """'ext4/fio: 99.6 MB/s, from 2021-02-03 on 90.1 MB/s'."""
-    levels = [numbers.quantity(each.level, line.unit) for each in line.stretches]
-    days = [f"{line.spots[at].at:%Y-%m-%d}" for at, _, _ in line.turns]
-    parts = [levels[0], *(f"from {day} on {level}" for day, level in zip(days, levels[1:], strict=True))]
-    return f"{line.name}: {', '.join(parts)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
@@ -69,23 +69,33 @@ def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Se
 
     `filesystems`: all of the sweep, in its order. Raises InputError where there is nothing to draw.
     """
-    marks = colour_of(filesystems or sorted({each.filesystem for each in trials}))
-    scales = {name: _scale(name, trials) for name in INSIDE if not quiet(name, trials)}
+    marks = colour_of(filesystems or sorted({trial.filesystem for trial in trials}))
+    scales, titles = {}, {}
+    for name in (name for name in INSIDE if not quiet(name, trials)):
+        quantity = INSIDE[name]
+        is_share = quantity.unit == "%"
+        scales[name] = Scale(0.01, "%") if is_share else scale_for(quantity.unit, max(_values(name, trials)))
+        # Two ticks do not show whether an axis is logarithmic.
+        log = " (log)" if not is_share and spread(_values(name, trials, _MOST_POINTS)) else ""
+        titles[name] = f"{quantity.title}, {scales[name].unit}{log}"
     require(list(scales), f"course of {workload}")
-    titles = {name: _title(name, scale, trials) for name, scale in scales.items()}
     with panel_figure(list(titles.values()), sharey=False) as panels:
         for name, title in titles.items():
             axes, scale = panels[title], scales[name]
-            for each in trials:
-                points = thinned(each.points.get(name, ()), _MOST_POINTS)
+            for trial in trials:
+                points = thinned(trial.points.get(name, ()), _MOST_POINTS)
                 xs, ys = [at for at, _ in points], [value / scale.factor for _, value in points]
-                axes.plot(xs, ys, color=marks[each.filesystem].colour, linewidth=1.0, alpha=0.85)
+                axes.plot(xs, ys, color=marks[trial.filesystem].colour, linewidth=1.0, alpha=0.85)
             values = [value / scale.factor for value in _values(name, trials, _MOST_POINTS)]
             value_limits(axes, [*values, 0.0] if INSIDE[name].unit == "%" else values, [])
-            axes.set_xlim(0, 1.02 * max(points[-1][0] for each in trials for points in each.points.values()))
+            axes.set_xlim(0, 1.02 * max(points[-1][0] for trial in trials for points in trial.points.values()))
         figure_of(panels).supxlabel("seconds since the tool was started", fontsize=TEXT_PT)
-    shown = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in trials)}
-    means = [_means(name, trials) for name in titles]
+    shown = {name: mark for name, mark in marks.items() if any(trial.filesystem == name for trial in trials)}
+    means = []
+    for name in titles:
+        courses = ((trial.filesystem, trial.points.get(name)) for trial in trials)
+        shown_means = (f"{fs} {_in_unit(name, _mean(points))}" for fs, points in courses if points)
+        means.append(f"{INSIDE[name].title}: {', '.join(shown_means)}")
     finding = _finding(trials, workload, next(iter(titles)))
     return Plot(figure_of(panels), finding, f"{finding}. Means over the time of the trial: {in_alt(means)}", shown)
 
@@ -96,19 +106,8 @@ def quiet(name: str, trials: Sequence[InsideTrial]) -> bool:
 
 
 def _values(name: str, trials: Sequence[InsideTrial], most: int = 0) -> list[float]:
-    drawn = (each.points.get(name, ()) for each in trials)
+    drawn = (trial.points.get(name, ()) for trial in trials)
     return [value for points in drawn for _, value in (thinned(points, most) if most else points)]
-
-
-def _scale(name: str, trials: Sequence[InsideTrial]) -> Scale:
-    unit = INSIDE[name].unit
-    return Scale(0.01, "%") if unit == "%" else scale_for(unit, max(_values(name, trials)))
-
-
-def _title(name: str, scale: Scale, trials: Sequence[InsideTrial]) -> str:
-    """With its unit, and whether its axis is logarithmic, which two ticks do not show."""
-    log = " (log)" if INSIDE[name].unit != "%" and spread(_values(name, trials, _MOST_POINTS)) else ""
-    return f"{INSIDE[name].title}, {scale.unit}{log}"
 
 
 # --- what is seen -----------------------------------------------------------------------------------------------------
@@ -117,11 +116,15 @@ def _title(name: str, scale: Scale, trials: Sequence[InsideTrial]) -> str:
 def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
     """Return what the box was busiest with in each trial; without its counters, between what the first quantity was."""
     busiest: dict[str, list[str]] = {}
-    for each in trials:
-        shares = dict(_shares(each))
+    for trial in trials:
+        shares = {}  # the mean share of time in which they had something to do
+        if points := trial.points.get("device_busy"):
+            shares["the device"] = _mean(points)
+        if {"user", "system"} <= trial.points.keys():
+            shares["the processors"] = _mean(trial.points["user"]) + _mean(trial.points["system"])
         if shares:
             name = max(shares, key=lambda one: shares[one])
-            busiest.setdefault(name, []).append(f"{each.filesystem} ({numbers.percent(shares[name])})")
+            busiest.setdefault(name, []).append(f"{trial.filesystem} ({numbers.percent(shares[name])})")
     if busiest:
         shown = (f"{name} on {numbers.listed(names)}" for name, names in busiest.items())
         return f"Busiest inside {short(workload)}: {numbers.listed(list(shown))}"
@@ -130,12 +133,9 @@ def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
     return f"Inside {short(workload)}: {INSIDE[first].title.lower()} from {low} to {high}"
 
 
-def _shares(trial: InsideTrial) -> Iterator[tuple[str, float]]:
-    """Yield the mean share of time in which the device, and the processors, had something to do."""
-    if points := trial.points.get("device_busy"):
-        yield "the device", _mean(points)
-    if {"user", "system"} <= trial.points.keys():
-        yield "the processors", _mean(trial.points["user"]) + _mean(trial.points["system"])
+def _in_unit(name: str, value: float) -> str:
+    unit = INSIDE[name].unit
+    return numbers.percent(value) if unit == "%" else numbers.quantity(value, unit)
 
 
 def _mean(points: Points) -> float:
@@ -145,13 +145,3 @@ def _mean(points: Points) -> float:
     first = points[1][0] - points[0][0]
     widths = [first, *(late[0] - early[0] for early, late in pairwise(points))]
     return math.fsum(width * value for width, (_, value) in zip(widths, points, strict=True)) / math.fsum(widths)
-
-
-def _means(name: str, trials: Sequence[InsideTrial]) -> str:
-    own = ((each.filesystem, each.points.get(name)) for each in trials)
-    return f"{INSIDE[name].title}: " + ", ".join(f"{fs} {_shown(name, _mean(points))}" for fs, points in own if points)
-
-
-def _shown(name: str, value: float) -> str:
-    unit = INSIDE[name].unit
-    return numbers.percent(value) if unit == "%" else numbers.quantity(value, unit)

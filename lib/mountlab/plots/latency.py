@@ -48,8 +48,8 @@ def plot_percentiles(
     `percentiles`: that of a Run; `place`: one of fio's report ('read.clat_ns'). `filesystems` and `workloads` (labels):
     all of the sweep, in its order. Raises InputError where nothing is known of the place.
     """
-    own = percentiles[percentiles["place"] == place].to_dict("records")
-    rows = [{str(key): value for key, value in row.items()} for row in own]
+    at_place = percentiles[percentiles["place"] == place].to_dict("records")
+    rows = [{str(key): value for key, value in row.items()} for row in at_place]
     require(rows, f"latency percentile of {place}")
     marks = marks_of(filesystems, {str(row["filesystem"]) for row in rows})
     scale = scale_for("s", max(float(row["mean"]) for row in rows))
@@ -80,11 +80,10 @@ def _draw_percentiles(axes: Axes, rows: Sequence[Mapping[str, Any]], mark: Mark,
     xs = [nines(float(row["percent"])) for row in rows]
     mean, low, high = (np.array([float(row[key]) / scale.factor for row in rows]) for key in ("mean", "low", "high"))
     axes.plot(xs, mean, color=mark.colour, linewidth=1.4, marker=mark.marker, markersize=3)
-    known = np.isfinite(low) & np.isfinite(high)
+    bounded = np.isfinite(low) & np.isfinite(high)
     # A bound of zero lies below every log axis; what is cut there is cut at the least that can be drawn.
-    axes.fill_between(
-        xs, np.maximum(low, mean / 1e3), high, where=known.tolist(), color=mark.colour, alpha=0.22, linewidth=0
-    )
+    low = np.maximum(low, mean / 1e3)
+    axes.fill_between(xs, low, high, where=bounded.tolist(), color=mark.colour, alpha=0.22, linewidth=0)
 
 
 def _percentile_axes(panels: Mapping[str, Axes], rows: Sequence[Mapping[str, Any]], scale: Scale) -> None:
@@ -102,44 +101,38 @@ def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     workload in which the file systems differ most comes first."""
     lines = []
     for workload, percent, at, ratio in _ranked(rows):
-        ends = ", ".join(f"{row['filesystem']} {_latency(row)}" for row in at)
+        ends = []
+        for row in at:
+            mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
+            scale = scale_for("s", mean)
+            figures = numbers.mean_figures(mean, low, high, factor=scale.factor)
+            ends.append(f"{row['filesystem']} {figures} {scale.unit}")
         apart = f" ({times(ratio)} the shortest)" if len(at) > 1 else ""
-        lines.append((ratio, f"{percent:g} % stay below {ends}{apart}, {workload}"))
-    return [text for _, text in sorted(lines, key=lambda each: -each[0])]
+        lines.append((ratio, f"{percent:g} % stay below {', '.join(ends)}{apart}, {workload}"))
+    return [text for _, text in sorted(lines, key=lambda item: -item[0])]
 
 
 def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the slowest and the fastest file system where they differ most, without intervals."""
-    found = []
+    gaps = []
     for workload, percent, at, ratio in _ranked(rows):
         ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
         apart = f" and {ends[1]}, a factor of {numbers.ratio_figures(ratio, math.nan, math.nan).value}"
-        found.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
-    return max(found)[1]
+        gaps.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
+    return max(gaps)[1]
 
 
 def _ranked(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float, list[Mapping[str, Any]], float]]:
     """Yield each workload, a percentile that all its file systems have, their rows of it, slowest first, and by how
     much the slowest exceeds the fastest."""
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
-        own = [row for row in rows if row["workload"] == workload]
-        percent = _shared_percent(own)
-        at = sorted((row for row in own if row["percent"] == percent), key=lambda row: -float(row["mean"]))
+        here = [row for row in rows if row["workload"] == workload]
+        shared = set.intersection(*({float(row["percent"]) for row in line} for line in _lines(here).values()))
+        # The 99th, or the highest below it that every file system has.
+        percent = max((part for part in shared if part <= _TELLING), default=float(here[0]["percent"]))
+        at = sorted((row for row in here if row["percent"] == percent), key=lambda row: -float(row["mean"]))
         least = float(at[-1]["mean"])
         yield workload, percent, at, float(at[0]["mean"]) / least if least > 0 else 1.0
-
-
-def _shared_percent(rows: Sequence[Mapping[str, Any]]) -> float:
-    """Return the 99th, or the highest below it that every file system has."""
-    by_name = [{float(row["percent"]) for row in own} for own in _lines(rows).values()]
-    shared = set.intersection(*by_name)
-    return max((percent for percent in shared if percent <= _TELLING), default=float(rows[0]["percent"]))
-
-
-def _latency(row: Mapping[str, Any]) -> str:
-    mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
-    scale = scale_for("s", mean)
-    return f"{numbers.mean_figures(mean, low, high, factor=scale.factor)} {scale.unit}"
 
 
 # ── the distribution over all I/Os ───────────────────────────────────────────────────────────────────────────────────
@@ -151,27 +144,35 @@ def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *,
     `latencies`: (workload, file system) to the histogram of all I/Os (`Run.latencies`); `noun`: what they are. It shows
     the shape; what is certain of it is in the percentiles. Raises InputError where there is none.
     """
-    known = {key: each for key, each in latencies.items() if each.total}
-    require(list(known), f"histogram of {noun}")
-    marks = marks_of(filesystems, {name for _, name in known})
-    shown, more = shown_of(list(dict.fromkeys(workload for workload, _ in known)))
-    points = {key: _thinned(distribution(each)) for key, each in known.items()}
-    scale = scale_for("s", max(seconds for each in points.values() for seconds, _ in each))
+    drawn = {key: histogram for key, histogram in latencies.items() if histogram.total}
+    require(list(drawn), f"histogram of {noun}")
+    marks = marks_of(filesystems, {name for _, name in drawn})
+    shown, more = shown_of(list(dict.fromkeys(workload for workload, _ in drawn)))
+    points = {key: _thinned(distribution(histogram)) for key, histogram in drawn.items()}
+    scale = scale_for("s", max(seconds for curve in points.values() for seconds, _ in curve))
     with panel_figure(shown) as panels:
-        for (workload, name), own in points.items():
+        for (workload, name), curve in points.items():
             if workload in panels:
-                xs, ys = [seconds / scale.factor for seconds, _ in own], [100 * share for _, share in own]
+                xs, ys = [seconds / scale.factor for seconds, _ in curve], [100 * share for _, share in curve]
                 panels[workload].plot(xs, ys, color=marks[name].colour, linewidth=1.4, drawstyle="steps-post")
         for axes in panels.values():
-            every = [seconds / scale.factor for each in points.values() for seconds, _ in each]
+            every = [seconds / scale.factor for curve in points.values() for seconds, _ in curve]
             log_limits(axes, min(every), max(every), way="x")
             axes.set_ylim(0, 102)
             plain_ticks(axes.yaxis)
         name_axes(panels, x=f"latency, {scale.unit}{more}", y="I/Os that took less, %")
-    lines = [f"{name}, {workload}: {_middle(each)}" for (workload, name), each in known.items()]
-    legend = {name: mark for name, mark in marks.items() if any(name == own for _, own in known)}
-    total = sum(each.total for each in known.values())
-    title = f"{noun[0].upper()}{noun[1:]} of {numbers.number(total, 0)} I/Os: {_span(list(known.values()))}"
+    lines: list[str] = []
+    ends: list[float] = []
+    for (workload, name), histogram in drawn.items():
+        quarters = _quarters(histogram)
+        ends += quarters
+        between = " and ".join(numbers.quantity(quarter, "s") for quarter in quarters)
+        lines.append(f"{name}, {workload}: half of {numbers.number(histogram.total, 0)} I/Os between {between}")
+    present = {name for _, name in drawn}
+    legend = {name: mark for name, mark in marks.items() if name in present}
+    total = numbers.number(sum(histogram.total for histogram in drawn.values()), 0)
+    span = f"{numbers.quantity(min(ends), 's')} to {numbers.quantity(max(ends), 's')}"
+    title = f"{noun[0].upper()}{noun[1:]} of {total} I/Os: the middle halves of all cells lie within {span}"
     return Plot(figure_of(panels), title, f"The distribution of {noun} over all I/Os. {in_alt(lines)}", legend)
 
 
@@ -188,15 +189,3 @@ def _quarters(histogram: Histogram) -> tuple[float, float]:
     """Between which latencies the middle half of the I/Os lies."""
     points = distribution(histogram)
     return tuple(next(seconds for seconds, share in points if share >= part) for part in (0.25, 0.75))  # type: ignore[return-value]
-
-
-def _middle(histogram: Histogram) -> str:
-    low, high = _quarters(histogram)
-    between = f"{numbers.quantity(low, 's')} and {numbers.quantity(high, 's')}"
-    return f"half of {numbers.number(histogram.total, 0)} I/Os between {between}"
-
-
-def _span(histograms: Sequence[Histogram]) -> str:
-    ends = [_quarters(each) for each in histograms]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    return f"the middle halves of all cells lie within {numbers.quantity(low, 's')} to {numbers.quantity(high, 's')}"

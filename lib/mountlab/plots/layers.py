@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 
 from mountlab.core import numbers
 from mountlab.core.findings import Estimate
+from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, THROUGH, layer_noun
 from mountlab.core.names import latency_noun
-from mountlab.core.units import Scale, scale_for
+from mountlab.core.units import scale_for
 from mountlab.plots.axes import beside, in_alt, interval
 from mountlab.plots.base import Plot, require
 from mountlab.plots.layout import lay_out, title_panel
@@ -68,29 +69,34 @@ def plot_layers(bars: Sequence[LayerBar], operation: str, workload: str) -> Plot
     `bars`: means over diagnostic trials, file systems in the order in which they are to stand. Raises InputError where
     there is none.
     """
-    known = [bar for bar in bars if sum(bar.parts.values()) > 0]
-    require(known, f"split of {operation} latency")
-    statistics = list(dict.fromkeys(bar.statistic for bar in known))
-    names = list(dict.fromkeys(bar.filesystem for bar in known))
+    drawn = [bar for bar in bars if sum(bar.parts.values()) > 0]
+    require(drawn, f"split of {operation} latency")
+    statistics = list(dict.fromkeys(bar.statistic for bar in drawn))
+    names = list(dict.fromkeys(bar.filesystem for bar in drawn))
     with mpl.rc_context(PATTERNED):
         figure = Figure(figsize=(WIDTH_IN, 2.0))
         panels = figure.subplots(len(statistics), 1, squeeze=False).flatten()
         for axes, statistic in zip(panels, statistics, strict=True):
-            _panel(axes, [bar for bar in known if bar.statistic == statistic], names, operation)
+            _panel(axes, [bar for bar in drawn if bar.statistic == statistic], names, operation)
             if len(panels) > 1:
                 own_x_scale(axes)
         lay_out(figure, _ROW * ROW_IN * len(names))
         for axes, statistic in zip(panels, statistics, strict=True):
-            _label_parts(axes, [bar for bar in known if bar.statistic == statistic], names)
-    first = [bar for bar in known if bar.statistic == statistics[0]]
-    lines = [_said(bar, operation) for bar in known]
-    return Plot(
-        figure, _finding(first, operation, workload), f"Parts of {operation} latency. {in_alt(lines)}", _key(known)
-    )
+            _label_parts(axes, [bar for bar in drawn if bar.statistic == statistic], names)
+    first = [bar for bar in drawn if bar.statistic == statistics[0]]
+    lines = []
+    for bar in drawn:  # 'ext4, mean sync latency: 1.49 ms: 60 % flushes (for the journal), 17 % the device'
+        largest = sorted(bar.parts.items(), key=lambda item: -item[1])[:3]
+        shares = (f"{numbers.percent(round(size / _length(bar), 2))} {layer_noun(*part)}" for part, size in largest)
+        noun = latency_noun(operation, bar.statistic)
+        lines.append(f"{bar.filesystem}, {noun}: {numbers.quantity(bar.whole.mean, 's')}: {', '.join(shares)}")
+    key = key_of(by_key((bar.statistic, bar.parts) for bar in drawn).values())
+    title = _finding(first, operation, workload)
+    return Plot(figure, title, f"Parts of {operation} latency. {in_alt(lines)}", key)
 
 
 def _panel(axes: Axes, bars: Sequence[LayerBar], names: Sequence[str], operation: str) -> None:
-    scale = _scale(bars)
+    scale = scale_for("s", max(map(_length, bars)))
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.set_yticks(range(len(names)), labels=[short(name, 20) for name in names], fontsize=TEXT_PT)
     highest = max(max(_length(bar), bar.whole.high if math.isfinite(bar.whole.high) else 0.0) for bar in bars)
@@ -107,51 +113,33 @@ def _panel(axes: Axes, bars: Sequence[LayerBar], names: Sequence[str], operation
         beside(axes, 1, y, numbers.quantity(bar.whole.mean, "s"))
 
 
-def _scale(bars: Sequence[LayerBar]) -> Scale:
-    return scale_for("s", max(map(_length, bars)))
-
-
 def _length(bar: LayerBar) -> float:
     return sum(bar.parts.values())
 
 
 def _label_parts(axes: Axes, bars: Sequence[LayerBar], names: Sequence[str]) -> None:
     """The name of a layer in each part that has room for it: the layout has settled how wide the panel is."""
-    scale = _scale(bars)
+    scale = scale_for("s", max(map(_length, bars)))
     wide = 72 * WIDTH_IN * axes.get_position().width / axes.get_xlim()[1]
     for bar in bars:
         left = 0.0
         for (layer, through), seconds in bar.parts.items():
             size, text = seconds / scale.factor, LAYERS[layer].key
             if width_pt(text, SMALL_PT) + 6 < size * wide:
-                _inside(
-                    axes,
-                    left + size / 2,
-                    names.index(bar.filesystem) + _NAMED,
-                    text,
-                    layer,
-                    patterned=bool(_HATCHES[through]),
-                )
+                colour = LAYER_COLOURS[layer]
+                brightness = sum(w * part for w, part in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True))
+                # On the part's own colour where lines would cross it.
+                box = {"boxstyle": "square,pad=0.12", "facecolor": colour, "edgecolor": "none"}
+                look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": SMALL_PT, "zorder": 4}
+                look |= {"color": "#FFFFFF" if brightness < 0.5 else "#000000"}
+                look |= {"bbox": box if _HATCHES[through] else None}
+                axes.text(left + size / 2, names.index(bar.filesystem) + _NAMED, text, **look)
             left += size
-
-
-def _inside(axes: Axes, x: float, y: float, text: str, layer: str, *, patterned: bool) -> None:
-    """A text in the middle of a part, on the part's own colour where lines would cross it."""
-    colour = LAYER_COLOURS[layer]
-    dark = sum(weight * part for weight, part in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True)) < 0.5
-    box = {"boxstyle": "square,pad=0.12", "facecolor": colour, "edgecolor": "none"} if patterned else None
-    look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": SMALL_PT, "zorder": 4}
-    axes.text(x, y, text, color="#FFFFFF" if dark else "#000000", bbox=box, **look)
 
 
 def look_of(layer: str, through: str) -> dict[str, Any]:
     """Return how a part is filled."""
     return {"color": LAYER_COLOURS[layer], "edgecolor": INK, "linewidth": 0.5, "hatch": _HATCHES[through]}
-
-
-def _key(bars: Sequence[LayerBar]) -> dict[str, Mark]:
-    panels = [[bar for bar in bars if bar.statistic == statistic] for statistic in {bar.statistic for bar in bars}]
-    return key_of([[bar.parts for bar in panel] for panel in panels])
 
 
 def key_of(panels: Iterable[Sequence[Mapping[tuple[str, str], float]]]) -> dict[str, Mark]:
@@ -161,15 +149,13 @@ def key_of(panels: Iterable[Sequence[Mapping[tuple[str, str], float]]]) -> dict[
         for rows in panels
         for row in rows
         for part, seconds in row.items()
-        if seconds >= _LEAST_IN_KEY * max(sum(each.values()) for each in rows)
+        if seconds >= _LEAST_IN_KEY * max(sum(parts.values()) for parts in rows)
     }
-    layers = {
-        LAYERS[layer].key: Mark(colour, "s", "■")
-        for layer, colour in LAYER_COLOURS.items()
-        if any(layer == own for own, _ in seen)
+    layers, patterns = {layer for layer, _ in seen}, {through for _, through in seen}
+    return {
+        **{LAYERS[layer].key: Mark(colour, "s", "■") for layer, colour in LAYER_COLOURS.items() if layer in layers},
+        **{THROUGH[through]: mark for through, mark in PATTERNS.items() if through in patterns},
     }
-    behalf = {THROUGH[each]: mark for each, mark in PATTERNS.items() if any(each == own for _, own in seen)}
-    return {**layers, **behalf}
 
 
 def _finding(bars: Sequence[LayerBar], operation: str, workload: str) -> str:
@@ -180,13 +166,5 @@ def _finding(bars: Sequence[LayerBar], operation: str, workload: str) -> str:
         for (layer, _), seconds in bar.parts.items():
             by_layer[layer] = by_layer.get(layer, 0.0) + seconds
         largest.setdefault(max(by_layer, key=lambda layer: by_layer[layer]), []).append(short(bar.filesystem, 20))
-    said = ", ".join(f"{LAYERS[layer].key} on {numbers.listed(names)}" for layer, names in largest.items())
-    return f"Largest part of the {latency_noun(operation, bars[0].statistic)} under {workload}: {said}"
-
-
-def _said(bar: LayerBar, operation: str) -> str:
-    """'ext4, mean sync latency: 1.49 ms: 60 % flushes (for the journal), 17 % the device'."""
-    ordered = sorted(bar.parts.items(), key=lambda item: -item[1])[:3]
-    parts = ", ".join(f"{numbers.percent(round(each / _length(bar), 2))} {layer_noun(*part)}" for part, each in ordered)
-    whole = f"{latency_noun(operation, bar.statistic)}: {numbers.quantity(bar.whole.mean, 's')}"
-    return f"{bar.filesystem}, {whole}: {parts}"
+    shares = ", ".join(f"{LAYERS[layer].key} on {numbers.listed(names)}" for layer, names in largest.items())
+    return f"Largest part of the {latency_noun(operation, bars[0].statistic)} under {workload}: {shares}"

@@ -100,7 +100,7 @@ class _Overhang:
         titles = [child for child in axes.get_children() if isinstance(child, Text) and child not in texts]
         marks = [line for line in axes.lines if not line.get_clip_on()]
         boxes = [
-            *(each.get_tightbbox(renderer) for each in (*texts, *marks) if each.get_in_layout()),
+            *(artist.get_tightbbox(renderer) for artist in (*texts, *marks) if artist.get_in_layout()),
             *_boxes_of(axes.xaxis, renderer, figure.dpi / _PT),
             *_boxes_of(axes.yaxis, renderer, figure.dpi / _PT),
         ]
@@ -216,8 +216,8 @@ def _wrap_flat(figure: Figure, grid: _Grid, titles: Mapping[tuple[int, int], str
     def broken(title: str) -> str:
         return wrapped(title, width_in * _PT - beside, lines=_TITLE_LINES, size=SMALL_PT, weight="bold")
 
-    said = distinct(list(titles.values()), lambda title: "…" not in broken(title))
-    for axes, title in zip(grid.cells.values(), said, strict=True):
+    texts = distinct(list(titles.values()), lambda title: "…" not in broken(title))
+    for axes, title in zip(grid.cells.values(), texts, strict=True):
         title_panel(axes, broken(title))
         if axes.get_xlabel():
             axes.set_xlabel(wrapped(axes.get_xlabel(), whole, lines=_LABEL_LINES))

@@ -41,30 +41,21 @@ def levels_of(names: Iterable[str]) -> Levels:
         ("number", float), ("size", parse_bytes), ("number", parse_seconds),
     )  # fmt: skip
     for kind, read in readers:
-        values = _all_read(unique, read)
-        if values is not None:
-            return _numeric(unique, values, kind)
+        try:
+            values = {name: float(read(name)) for name in unique}
+        except (ValueError, ParameterError):
+            continue
+        if all(map(math.isfinite, values.values())) and len(set(values.values())) == len(unique):
+            order = sorted(unique, key=lambda name: values[name])
+            low, high = values[order[0]], values[order[-1]]
+            log = low > 0 and (kind == "size" or high / low > _WIDE)
+            places = tuple(math.log2(values[name]) if log else values[name] for name in order)
+            return Levels(tuple(order), places, kind, log)
     return Levels(tuple(unique), tuple(float(place) for place in range(len(unique))), "word", log=False)
 
 
 def kind_of(names: Sequence[str]) -> LevelKind:
     """Return what the levels of a factor are; a single one is as good as a word, since nothing runs from it to
     another."""
-    found = levels_of(names)
-    return found.kind if len(found.names) > 1 else "word"
-
-
-def _numeric(names: Sequence[str], values: Sequence[float], kind: LevelKind) -> Levels:
-    order = sorted(range(len(names)), key=lambda place: values[place])
-    log = values[order[0]] > 0 and (kind == "size" or values[order[-1]] / values[order[0]] > _WIDE)
-    places = tuple(math.log2(values[place]) if log else values[place] for place in order)
-    return Levels(tuple(names[place] for place in order), places, kind, log)
-
-
-def _all_read(names: Sequence[str], read: Callable[[str], float]) -> list[float] | None:
-    """Finite and all different, or None."""
-    try:
-        values = [float(read(name)) for name in names]
-    except (ValueError, ParameterError):
-        return None
-    return values if all(map(math.isfinite, values)) and len(set(values)) == len(values) else None
+    levels = levels_of(names)
+    return levels.kind if len(levels.names) > 1 else "word"

@@ -55,37 +55,33 @@ def plot_bytes(trials: Sequence[Delivered], *, filesystems: Sequence[str], workl
     more than was asked. At the right the bytes, as means over the trials. `filesystems` and `workloads` (labels): all
     of the sweep, in its order. Raises InputError where no trial moved anything.
     """
-    known = [each for each in trials if each.tool_bytes > 0]
-    require(known, "trial with counters of its device")
-    marks = marks_of(filesystems, {each.filesystem for each in known})
-    groups = {each.group: each for each in sorted(known, key=lambda each: _place(each, workloads))}
-    present = {(each.group, each.filesystem) for each in known}
+    drawn = [trial for trial in trials if trial.tool_bytes > 0]
+    require(drawn, "trial with counters of its device")
+    marks = marks_of(filesystems, {trial.filesystem for trial in drawn})
+    order = {label: place for place, label in enumerate(workloads)}
+    in_order = sorted(drawn, key=lambda t: (order.get(t.workload_label, len(order)), t.workload_label, t.side))
+    groups = dict.fromkeys(trial.group for trial in in_order)
+    present = {(trial.group, trial.filesystem) for trial in drawn}
     rows = Rows.of({group: [name for name in marks if (group, name) in present] for group in groups})
-    highest = min(max(100 * each.share for each in known), _MOST_PERCENT)
+    highest = min(max(100 * trial.share for trial in drawn), _MOST_PERCENT)
     with row_figure(rows) as (figure, axes):
         axes.set_xlim(-3, max(105.0, 1.05 * highest))
         plain_ticks(axes.xaxis, 6)
         for top, bottom in rows.spans:
             axes.plot([100, 100], [top, bottom], color=INK, linewidth=1.0)
         for (group, name), y in rows.places.items():
-            own = [each for each in known if (each.group, each.filesystem) == (group, name)]
-            _draw(axes, y, own, marks[name])
+            members = [trial for trial in drawn if (trial.group, trial.filesystem) == (group, name)]
+            _draw(axes, y, members, marks[name])
         axes.set_xlabel("device bytes, % of the tool's; at the right: device of tool")
-    answers = _answers(known)
+    answers = _answers(drawn)
     return Plot(figure, answers[0], f"Bytes of the device against bytes of the tool. {in_alt(answers)}")
-
-
-def _place(each: Delivered, workloads: Sequence[str]) -> tuple[int, str, str]:
-    known = each.workload_label in workloads
-    place = workloads.index(each.workload_label) if known else len(workloads)
-    return place, each.workload_label, each.side
 
 
 def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None:
     """The trials of a cell, one below the other so that equal ones are all seen."""
     right = axes.get_xlim()[1]
     heights = [y + 0.5 * (place / max(len(trials) - 1, 1) - 0.5) for place in range(len(trials))]
-    percents = [100 * each.share for each in trials]
+    percents = [100 * trial.share for trial in trials]
     inside = [percent for percent in percents if percent <= right]
     ys = [height for percent, height in zip(percents, heights, strict=True) if percent <= right]
     dots(axes, inside, ys, mark, size=4, markeredgewidth=0, alpha=0.8)
@@ -96,23 +92,22 @@ def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None
 
 def _bytes(trials: Sequence[Delivered]) -> str:
     """'3.1 MB of 512 MB'."""
-    device, tool = fmean(each.device_bytes for each in trials), fmean(each.tool_bytes for each in trials)
+    device, tool = fmean(trial.device_bytes for trial in trials), fmean(trial.tool_bytes for trial in trials)
     return f"{numbers.quantity(device, 'B')} of {numbers.quantity(tool, 'B')}"
 
 
 def _answers(trials: Sequence[Delivered]) -> list[str]:
     """In how many rows (a cell and a direction) a cache answered, and each one's share, the smallest first."""
-    cells = by_key(((each.filesystem, each.workload_label, each.side), each) for each in trials)
-    least = {key: min(each.share for each in own) for key, own in cells.items()}
+    cells = by_key(((trial.filesystem, trial.workload_label, trial.side), trial) for trial in trials)
+    least = {key: min(trial.share for trial in members) for key, members in cells.items()}
     cached = sum(share < _ANSWERED for share in least.values())
-    first = (
-        f"In {cached} of {numbers.counted(len(least), 'row')} the device moved less than "
-        f"{numbers.percent(_ANSWERED)} of the tool's bytes: a cache answered or kept the rest"
-        if cached
-        else "The device moved what was asked of it in every row: no cache answered"
-    )
+    first = "The device moved what was asked of it in every row: no cache answered"
+    if cached:
+        rows, limit = numbers.counted(len(least), "row"), numbers.percent(_ANSWERED)
+        first = f"In {cached} of {rows} the device moved less than {limit} of the tool's bytes"
+        first += ": a cache answered or kept the rest"
     lines = [
-        f"{short(name)}, {workload}, {side}: {numbers.percent(least[name, workload, side])} or more, {_bytes(own)}"
-        for (name, workload, side), own in sorted(cells.items(), key=lambda item: least[item[0]])
+        f"{short(name)}, {workload}, {side}: {numbers.percent(least[name, workload, side])} or more, {_bytes(members)}"
+        for (name, workload, side), members in sorted(cells.items(), key=lambda item: least[item[0]])
     ]
     return [first, *lines]

@@ -47,32 +47,36 @@ def plot_run_order(
     marks = marks_of(filesystems, {trial.filesystem for trial in trials})
     groups = ordered({trial.group for trial in trials}, workloads)
     inside = {group: [trial for trial in trials if trial.group == group] for group in groups}
-    shared = have_one_scale([[trial.value for trial in own] for own in inside.values()])
+    shared = have_one_scale([[trial.value for trial in members] for members in inside.values()])
     with mpl.rc_context({**STYLE, **LINED}):
         figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(groups)))
         panels = figure.subplots(len(groups), 1, sharex=True, sharey=shared, squeeze=False)[:, 0]
-        for axes, (group, own) in zip(panels, inside.items(), strict=True):
+        for axes, (group, members) in zip(panels, inside.items(), strict=True):
             _draw_bands(axes, trials)
-            _draw_order(axes, own, marks, raster=len(trials) > MANY_DOTS)
+            _draw_order(axes, members, marks, raster=len(trials) > MANY_DOTS)
             title_panel(axes, group, note="" if shared else OWN)
-        _name_blocks(panels[-1], trials)
-        panels[-1].set_xlabel(f"block; trials in the order of the run{_hollow(trials)}")
+        middles, texts = [], []
+        for block in _blocks(trials):
+            middles.append((min(trial.place for trial in block) + max(trial.place for trial in block)) / 2)
+            texts.append(_letter(block[0]) if all(trial.warmup for trial in block) else str(block[0].block))
+        set_ticks(panels[-1].xaxis, middles, texts)
+        panels[-1].tick_params(axis="x", which="both", length=0)
+        letters = {_letter(trial) for trial in trials if trial.warmup}
+        named = {_WARM: "warm-up", _TRACED: "diagnostic"}
+        hollow = "".join(f"; {letter}, hollow: {what}" for letter, what in named.items() if letter in letters)
+        panels[-1].set_xlabel(f"block; trials in the order of the run{hollow}")
         lay_out(figure, _PANEL_IN)
-    finding = _departure(trials)
+    worst = max((trial for trial in trials if not trial.warmup), key=lambda trial: abs(trial.value - 1))
+    by = f"{'+' if worst.value >= 1 else numbers.MINUS}{numbers.percent(abs(worst.value - 1))}"
+    finding = f"furthest from the mean of its cell is {by} ({worst.filesystem}, {worst.group}, block {worst.block})"
     alt = f"Each trial's {names.metric_noun(metric)} over the mean of its cell, by run order: {finding}."
     present = {trial.filesystem for trial in trials}
     legend = {name: mark for name, mark in marks.items() if name in present}
     return Plot(figure, f"{names.metric_heading(metric)} in run order: {finding}", alt, legend)
 
 
-def _hollow(trials: Sequence[TrialPoint]) -> str:
-    """Return what the letters below the blocks that are not counted stand for."""
-    letters = {_letter(trial) for trial in trials if trial.warmup}
-    named = {_WARM: "warm-up", _TRACED: "diagnostic"}
-    return "".join(f"; {letter}, hollow: {what}" for letter, what in named.items() if letter in letters)
-
-
 def _letter(trial: TrialPoint) -> str:
+    """Return what stands below a block that is not counted."""
     return _TRACED if trial.diagnostic else _WARM
 
 
@@ -87,8 +91,8 @@ def _relative(trials: Sequence[TrialPoint]) -> list[TrialPoint]:
 
 def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
     """Every other block shaded, and the line of the means."""
-    for own in _blocks(trials)[::2]:
-        places = [trial.place for trial in own]
+    for block in _blocks(trials)[::2]:
+        places = [trial.place for trial in block]
         axes.axvspan(min(places) - 0.5, max(places) + 0.5, color=INK, alpha=0.07, linewidth=0)
     axes.axhline(1, color=INK, linewidth=0.8)
     axes.margins(y=0.12)
@@ -97,35 +101,17 @@ def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
 def _blocks(trials: Sequence[TrialPoint]) -> list[list[TrialPoint]]:
     """Return the trials of each block; diagnostic ones, which have numbers of their own, last."""
     numbers = sorted({(trial.diagnostic, trial.block) for trial in trials})
-    return [[trial for trial in trials if (trial.diagnostic, trial.block) == each] for each in numbers]
-
-
-def _name_blocks(axes: Axes, trials: Sequence[TrialPoint]) -> None:
-    """The number of each block below it (of many every second, third, ...); W for one of warm-up, D for a diagnostic
-    one."""
-    middles, texts = [], []
-    for own in _blocks(trials):
-        middles.append((min(trial.place for trial in own) + max(trial.place for trial in own)) / 2)
-        texts.append(_letter(own[0]) if all(trial.warmup for trial in own) else str(own[0].block))
-    set_ticks(axes.xaxis, middles, texts)
-    axes.tick_params(axis="x", which="both", length=0)
+    return [[trial for trial in trials if (trial.diagnostic, trial.block) == number] for number in numbers]
 
 
 def _draw_order(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], *, raster: bool) -> None:
     for name in dict.fromkeys(trial.filesystem for trial in trials):
-        own, mark = [trial for trial in trials if trial.filesystem == name], marks[name]
-        axes.plot([t.place for t in own], [t.value for t in own], color=mark.colour, linewidth=0.8, alpha=0.6)
+        points, mark = [trial for trial in trials if trial.filesystem == name], marks[name]
+        axes.plot([t.place for t in points], [t.value for t in points], color=mark.colour, linewidth=0.8, alpha=0.6)
         for hollow in (False, True):
-            some = [trial for trial in own if trial.warmup == hollow]
+            some = [trial for trial in points if trial.warmup == hollow]
             xs, ys = [t.place for t in some], [t.value for t in some]
             face = "none" if hollow else mark.colour
             dots(axes, xs, ys, mark, size=3.8, markerfacecolor=face, rasterized=raster)
     axes.set_ylabel("× mean")
     plain_ticks(axes.yaxis, 3)
-
-
-def _departure(trials: Sequence[TrialPoint]) -> str:
-    """Return the counted trial that is furthest from the mean of its cell."""
-    worst = max((t for t in trials if not t.warmup), key=lambda t: abs(t.value - 1))
-    by = f"{'+' if worst.value >= 1 else numbers.MINUS}{numbers.percent(abs(worst.value - 1))}"
-    return f"furthest from the mean of its cell is {by} ({worst.filesystem}, {worst.group}, block {worst.block})"

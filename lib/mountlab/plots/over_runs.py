@@ -55,27 +55,26 @@ def plot_answer_over_runs(
     `answers`: name of a comparison to the verdict of each run, None where it has none. The first that fit are
     drawn. `filesystems`: all of the sweep, in its order. Raises InputError where there is no ratio.
     """
-    known = {name: _ratios(own, runs) for name, own in answers.items()}
-    known = dict([(name, own) for name, own in known.items() if own][: room_for(len(runs))])
-    flat = [each for own in known.values() for each in own.values()]
+    ratios = {
+        name: {run: c for run, c in zip(runs, on_each, strict=True) if c and verdicts.effect(c) >= 0}
+        for name, on_each in answers.items()
+    }
+    ratios = dict([(name, by_run) for name, by_run in ratios.items() if by_run][: room_for(len(runs))])
+    flat = [ratio for by_run in ratios.values() for ratio in by_run.values()]
     require(flat, "ratio")
-    rows = Rows.of({name: list(own) for name, own in known.items()})
-    marks = marks_of(filesystems, {each.candidate for each in flat})
+    rows = Rows.of({name: list(by_run) for name, by_run in ratios.items()})
+    marks = marks_of(filesystems, {ratio.candidate for ratio in flat})
     with row_figure(rows) as (figure, axes):
-        ratio_axis(axes, rows, [each.ratio for each in flat], flat, flat[0].baseline, smallest_effect)
-        for name, own in known.items():
-            for run, each in own.items():
-                draw_ratio(axes, rows.places[name, run], each, marks[each.candidate])
+        ratio_axis(axes, rows, [ratio.ratio for ratio in flat], flat, flat[0].baseline, smallest_effect)
+        for name, by_run in ratios.items():
+            for run, ratio in by_run.items():
+                draw_ratio(axes, rows.places[name, run], ratio, marks[ratio.candidate])
     lines = [
-        f"{name}: " + ", ".join(f"{run} {verdicts.compared_figures(c)}" for run, c in own.items())
-        for name, own in known.items()
+        f"{name}: " + ", ".join(f"{run} {verdicts.compared_figures(c)}" for run, c in by_run.items())
+        for name, by_run in ratios.items()
     ]
-    left = len(answers) - len(known)
+    left = len(answers) - len(ratios)
     return Plot(figure, title, f"Ratios in each run. {in_alt(lines)}" + (f" {left} more in the table." if left else ""))
-
-
-def _ratios(own: Sequence[Comparison | None], runs: Sequence[str]) -> dict[str, Comparison]:
-    return {run: each for run, each in zip(runs, own, strict=True) if each and verdicts.effect(each) >= 0}
 
 
 def room_for(runs: int) -> int:
@@ -93,24 +92,28 @@ def plot_over_runs(
     where there is nothing to draw.
     """
     require(points, "figure of more than one run")
-    groups = list(dict.fromkeys(each.group for each in points))
+    groups = list(dict.fromkeys(point.group for point in points))
     shown = groups[:_MOST_PANELS]
-    marks = marks_of(filesystems, {each.filesystem for each in points})
-    present = [name for name in marks if any(each.filesystem == name for each in points)]
+    marks = marks_of(filesystems, {point.filesystem for point in points})
+    present = [name for name in marks if any(point.filesystem == name for point in points)]
     with mpl.rc_context({**STYLE, **LINED}):
         figure = Figure(figsize=(WIDTH_IN, _PANEL_IN * len(shown)))
         panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for group in shown:
-            _limit(panels[0], [each for each in points if each.group == group])  # all share one axis
+            _limit(panels[0], [point for point in points if point.group == group])  # all share one axis
         for axes, group in zip(panels, shown, strict=True):
-            own = [each for each in points if each.group == group]
-            _draw_panel(axes, own, group, {name: marks[name] for name in present})
+            members = [point for point in points if point.group == group]
+            _draw_panel(axes, members, group, {name: marks[name] for name in present})
         panels[-1].set_xlim(-0.5, len(runs) - 0.5)
         set_ticks(panels[-1].xaxis, range(len(runs)), [short(run, 20) for run in runs])
         panels[-1].set_xlabel(f"{noun}, in the order given")
         lay_out(figure, _PANEL_IN)
     more = f" {len(groups) - len(shown)} more in the tables." if len(groups) > len(shown) else ""
-    alt = f"Each figure in each run, over its mean over all runs. {in_alt(_spans(points))}{more}"
+    lines = []
+    for (name, group), values in by_key(((point.filesystem, point.group), point.value) for point in points).items():
+        low, high = numbers.number(min(values), 2), numbers.number(max(values), 2)
+        lines.append(f"{name}, {group}: {low} to {high} times its mean")
+    alt = f"Each figure in each run, over its mean over all runs. {in_alt(lines)}{more}"
     return Plot(figure, title, alt, {name: marks[name] for name in present})
 
 
@@ -118,13 +121,13 @@ def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mappi
     """The lines of one group, a little apart from each other so that intervals do not cover each other."""
     axes.axhline(1, color=INK, linewidth=0.8)
     for place, (name, mark) in enumerate(marks.items()):
-        own = sorted((each for each in points if each.filesystem == name), key=lambda each: each.run)
+        line = sorted((point for point in points if point.filesystem == name), key=lambda point: point.run)
         shift = _APART * (place - (len(marks) - 1) / 2)
-        x = [each.run + shift for each in own]
-        axes.plot(x, [each.value for each in own], color=mark.colour, linewidth=0.8, alpha=0.6)
-        for at, each in zip(x, own, strict=True):
-            upright(axes, at, each.low, each.high, colour=mark.colour)
-        dots(axes, x, [each.value for each in own], mark, size=4.5)
+        x = [point.run + shift for point in line]
+        axes.plot(x, [point.value for point in line], color=mark.colour, linewidth=0.8, alpha=0.6)
+        for at, point in zip(x, line, strict=True):
+            upright(axes, at, point.low, point.high, colour=mark.colour)
+        dots(axes, x, [point.value for point in line], mark, size=4.5)
     title_panel(axes, group)
     axes.set_ylabel("× mean")
     plain_ticks(axes.yaxis)
@@ -132,20 +135,14 @@ def _draw_panel(axes: Axes, points: Sequence[Relative], group: str, marks: Mappi
 
 def _limit(axes: Axes, points: Sequence[Relative]) -> None:
     """Wide enough for every point, and for intervals that are not vast."""
-    values = [each.value for each in points]
+    values = [point.value for point in points]
     bounds = [
-        b for each in points for b in (each.low, each.high) if abs(b - each.value) <= max(_REACH, abs(each.value - 1))
+        b
+        for point in points
+        for b in (point.low, point.high)
+        if abs(b - point.value) <= max(_REACH, abs(point.value - 1))
     ]
     low, high = min([*values, *bounds, 0.99]), max([*values, *bounds, 1.01])
     old = axes.get_ylim() if axes.get_autoscaley_on() is False else (low, high)
     room = 0.06 * (high - low)
     axes.set_ylim(min(low - room, old[0]), max(high + room, old[1]))
-
-
-def _spans(points: Sequence[Relative]) -> list[str]:
-    """'tmpfs, dd-write: 0.97 to 1.04 times its mean'."""
-    lines = by_key(((each.filesystem, each.group), each.value) for each in points)
-    return [
-        f"{filesystem}, {group}: {numbers.number(min(own), 2)} to {numbers.number(max(own), 2)} times its mean"
-        for (filesystem, group), own in lines.items()
-    ]

@@ -71,21 +71,18 @@ def figure_of(panels: Mapping[str, Axes]) -> Figure:
 
 def name_axes(panels: Mapping[str, Axes], *, x: str, y: str) -> None:
     """One name for the x axes of all panels, and one for their y axes."""
-    scales = [(axes.get_xscale(), axes.get_yscale()) for axes in panels.values()]
-    figure_of(panels).supxlabel(x + _scale_note([of_x for of_x, _ in scales]), fontsize=TEXT_PT)
-    figure_of(panels).supylabel(y + _scale_note([of_y for _, of_y in scales]), fontsize=TEXT_PT)
-
-
-def _scale_note(scales: Sequence[str]) -> str:
-    """Return the note that an axis is logarithmic: two ticks do not show it."""
-    return " (log scale)" if set(scales) == {"log"} else ""
+    # Two ticks do not show whether an axis is logarithmic.
+    log_x = " (log scale)" if all(axes.get_xscale() == "log" for axes in panels.values()) else ""
+    log_y = " (log scale)" if all(axes.get_yscale() == "log" for axes in panels.values()) else ""
+    figure_of(panels).supxlabel(f"{x}{log_x}", fontsize=TEXT_PT)
+    figure_of(panels).supylabel(f"{y}{log_y}", fontsize=TEXT_PT)
 
 
 def have_one_scale(values: Sequence[Sequence[float]]) -> bool:
     """Return whether panels with these values can share a scale: each would still take up a good part of it."""
-    flat = [value for own in values for value in own]
+    flat = [value for part in values for value in part]
     change = math.log if spread(flat) else float
-    spans = [change(max(own)) - change(min(own)) for own in values]
+    spans = [change(max(part)) - change(min(part)) for part in values]
     return min(spans) >= _LEAST_PART * (change(max(flat)) - change(min(flat)))
 
 
@@ -118,15 +115,14 @@ def value_limits(
 
 def label_ends(axes: Axes, ends: Mapping[str, float], marks: Mapping[str, Mark]) -> None:
     """The names of lines at their right ends, moved apart where they would lie on each other; the mark before each."""
-    places = {name: _fraction(axes, y) for name, y in ends.items() if math.isfinite(y)}
+    places = {}
+    for name, y in ends.items():
+        if math.isfinite(y):
+            _, at = axes.transAxes.inverted().transform(axes.transData.transform((axes.get_xlim()[0], y)))
+            places[name] = min(max(float(at), 0.0), 1.0)
     for name, place in apart(places, _LABEL_PT / (72 * ALONE_IN)).items():
         for text, colour, shift in ((marks[name].glyph, marks[name].colour, 4), (short(name, 16), INK, 14)):
             beside(axes, 1, place, text, shift=shift, where="axes fraction", color=colour)
-
-
-def _fraction(axes: Axes, y: float) -> float:
-    inside = axes.transAxes.inverted().transform(axes.transData.transform((axes.get_xlim()[0], y)))
-    return min(max(float(inside[1]), 0.0), 1.0)
 
 
 def apart(places: Mapping[str, float], least: float) -> dict[str, float]:

@@ -60,13 +60,12 @@ def _explain(figure: Figure, legend: Mapping[str, Mark]) -> None:
     for text in figure.texts:
         text.set_y(text.get_position()[1] * part)
     figure.set_figheight(figure.get_figheight() + keys_in)
-    handles = [_key(name, mark) for name, mark in legend.items()]
+    handles = [
+        Line2D([], [], color=mark.colour, marker=mark.marker, markersize=5, linestyle="none", label=name)
+        for name, mark in legend.items()
+    ]
     look: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": SMALL_PT, "handletextpad": 0.3}
     figure.legend(handles=handles, loc="upper left", borderaxespad=0.2, borderpad=0.1, **look)
-
-
-def _key(name: str, mark: Mark) -> Line2D:
-    return Line2D([], [], color=mark.colour, marker=mark.marker, markersize=5, linestyle="none", label=name)
 
 
 def _scale(figure: Figure, scale: float) -> None:

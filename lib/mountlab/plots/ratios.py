@@ -29,24 +29,25 @@ def plot_ratios(
     `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
     no comparison has a ratio.
     """
-    known = [each for each in comparisons if verdicts.effect(each) >= 0]
-    require(known, "ratio")
-    groups = by_key((_ratio_group(each, known), each) for each in sorted(known, key=lambda c: -verdicts.effect(c)))
+    drawn = [comparison for comparison in comparisons if verdicts.effect(comparison) >= 0]
+    require(drawn, "ratio")
+    strongest_first = sorted(drawn, key=lambda comparison: -verdicts.effect(comparison))
+    groups = by_key((_ratio_group(comparison, drawn), comparison) for comparison in strongest_first)
     rows = Rows.of({group: [c.candidate for c in members] for group, members in groups.items()})
-    marks = marks_of(filesystems, {c.candidate for c in known})
+    marks = marks_of(filesystems, {c.candidate for c in drawn})
     with row_figure(rows) as (figure, axes):
-        ratio_axis(axes, rows, [c.ratio for c in known], known, known[0].baseline, smallest_effect)
+        ratio_axis(axes, rows, [c.ratio for c in drawn], drawn, drawn[0].baseline, smallest_effect)
         for group, members in groups.items():
-            for each in members:
-                draw_ratio(axes, rows.places[group, each.candidate], each, marks[each.candidate])
+            for comparison in members:
+                draw_ratio(axes, rows.places[group, comparison.candidate], comparison, marks[comparison.candidate])
     lines = [
         f"{c.candidate}, {group}: {verdicts.compared_figures(c)} {verdicts.verdict_of(c, smallest_effect)}"
-        for group, own in groups.items()
-        for c in own
+        for group, members in groups.items()
+        for c in members
     ]
-    level = numbers.percent(known[0].verdict_interval.level)
-    alt = f"Ratios to {known[0].baseline} with {level} intervals. {in_alt(lines)}"
-    return Plot(figure, verdicts.finding(known, smallest_effect), alt)
+    level = numbers.percent(drawn[0].verdict_interval.level)
+    alt = f"Ratios to {drawn[0].baseline} with {level} intervals. {in_alt(lines)}"
+    return Plot(figure, verdicts.finding(drawn, smallest_effect), alt)
 
 
 def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
@@ -72,13 +73,14 @@ def ratio_axis(
     axes: Axes, rows: Rows, ratios: Sequence[float], comparisons: Sequence[Comparison], baseline: str, zone: float
 ) -> None:
     """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
-    bounds = [bound for each in comparisons for bound in (each.verdict_interval.low, each.verdict_interval.high)]
+    intervals = [comparison.verdict_interval for comparison in comparisons]
+    bounds = [bound for shown in intervals for bound in (shown.low, shown.high)]
     log_limits(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True), way="x")
     for top, bottom in rows.spans:
         axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
     shaded = f"; shaded: ±{numbers.percent(zone)}, the same" if zone else ""
-    hollow = "; hollow: undecided" if any(each.verdict == "undecided" for each in comparisons) else ""
+    hollow = "; hollow: undecided" if any(comparison.verdict == "undecided" for comparison in comparisons) else ""
     axes.set_xlabel(f"ratio to {short(baseline, 20)} = 1{shaded}{hollow}")
 
 
@@ -91,15 +93,15 @@ def plot_published(pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *
     `pairs` as `verdicts.ours_beside` finds them; ours is None where this run has no such comparison. `filesystems`:
     all of the sweep, in its order. Raises InputError where no ratio was published.
     """
-    known = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
-    require(known, "published ratio")
-    headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in known}
+    drawn = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
+    require(drawn, "published ratio")
+    headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in drawn}
     rows = Rows.of({group: ["published", "ours"] if ours else ["published"] for group, (_, ours) in headings.items()})
-    marks = marks_of(filesystems, {ours.candidate for _, ours in known if ours})
-    measured = [ours for _, ours in known if ours and verdicts.effect(ours) >= 0]
+    marks = marks_of(filesystems, {ours.candidate for _, ours in drawn if ours})
+    measured = [ours for _, ours in drawn if ours and verdicts.effect(ours) >= 0]
     with row_figure(rows) as (figure, axes):
-        ratios = [*(theirs.ratio for theirs, _ in known), *(ours.ratio for ours in measured)]
-        ratio_axis(axes, rows, ratios, measured, known[0][0].baseline, 0.0)
+        ratios = [*(theirs.ratio for theirs, _ in drawn), *(ours.ratio for ours in measured)]
+        ratio_axis(axes, rows, ratios, measured, drawn[0][0].baseline, 0.0)
         for group, (theirs, ours) in headings.items():
             y = rows.places[group, "published"]
             dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
@@ -109,7 +111,7 @@ def plot_published(pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *
     lines = [
         f"{theirs.candidate}, {theirs.what}: published {numbers.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
         + (str(verdicts.compared_figures(ours)) if ours else "not measured")
-        for theirs, ours in known
+        for theirs, ours in drawn
     ]
-    alt = f"Published ratios to {known[0][0].baseline} beside ours. {in_alt(lines)}"
-    return Plot(figure, verdicts.published_sentence(known), alt)
+    alt = f"Published ratios to {drawn[0][0].baseline} beside ours. {in_alt(lines)}"
+    return Plot(figure, verdicts.published_sentence(drawn), alt)

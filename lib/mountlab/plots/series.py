@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from matplotlib.axes import Axes
-
 from mountlab.core import names, numbers
 from mountlab.core.groups import by_key
-from mountlab.core.units import Scale, scale_for
+from mountlab.core.units import scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
-from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.style import marks_of
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
 """Of one line, and of one cell. Windows are joined to longer ones, and only the first trials drawn, where there are
@@ -43,35 +41,31 @@ def plot_series(
     `courses`: the trials, with values in base units. `filesystems` and `workloads` (labels): all of the sweep, in its
     order. Raises InputError where no trial has two points.
     """
-    known = [each for each in courses if len(each.points) > 1]
-    require(known, f"log over time of {metric}")
-    marks = marks_of(filesystems, {each.filesystem for each in known})
-    scale = scale_for(unit, max(value for each in known for _, value in each.points))
-    present = {each.workload_label for each in known}
+    drawn = [course for course in courses if len(course.points) > 1]
+    require(drawn, f"log over time of {metric}")
+    marks = marks_of(filesystems, {course.filesystem for course in drawn})
+    scale = scale_for(unit, max(value for course in drawn for _, value in course.points))
+    present = {course.workload_label for course in drawn}
     shown, more = shown_of([name for name in workloads if name in present] or sorted(present))
     with panel_figure(shown) as panels:
         for title, axes in panels.items():
             for name in marks:
-                own = [each for each in known if (each.workload_label, each.filesystem) == (title, name)]
-                _draw(axes, own[:_MOST_TRIALS], marks[name], scale)
-        values = [value / scale.factor for each in known for _, value in thinned(each.points)]
-        longest = max(each.points[-1][0] for each in known)
+                members = [course for course in drawn if (course.workload_label, course.filesystem) == (title, name)]
+                for course in members[:_MOST_TRIALS]:
+                    points = thinned(course.points)
+                    xs, ys = [seconds for seconds, _ in points], [value / scale.factor for _, value in points]
+                    style = ":" if course.steady is False else "-"
+                    axes.plot(xs, ys, color=marks[name].colour, linewidth=0.9, alpha=0.75, linestyle=style)
+        values = [value / scale.factor for course in drawn for _, value in thinned(course.points)]
+        longest = max(course.points[-1][0] for course in drawn)
         for axes in panels.values():
             value_limits(axes, values, [])
             axes.set_xlim(0, longest * 1.02)
         name_axes(panels, x=f"seconds in the trial{more}", y=f"{names.metric_noun(metric)}, {scale.unit}")
-    steadiness = _steadiness(known)
-    legend = {name: mark for name, mark in marks.items() if any(each.filesystem == name for each in known)}
-    what = f"{names.metric_heading(metric)} inside of {numbers.counted(len(known), 'trial')}"
+    steadiness = _steadiness(drawn)
+    legend = {name: mark for name, mark in marks.items() if any(course.filesystem == name for course in drawn)}
+    what = f"{names.metric_heading(metric)} inside of {numbers.counted(len(drawn), 'trial')}"
     return Plot(figure_of(panels), f"{what}: {steadiness[0]}", f"{what}, over time. {in_alt(steadiness)}", legend)
-
-
-def _draw(axes: Axes, courses: Sequence[Course], mark: Mark, scale: Scale) -> None:
-    for each in courses:
-        points = thinned(each.points)
-        xs, ys = [seconds for seconds, _ in points], [value / scale.factor for _, value in points]
-        style = ":" if each.steady is False else "-"
-        axes.plot(xs, ys, color=mark.colour, linewidth=0.9, alpha=0.75, linestyle=style)
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int = _MOST_POINTS) -> list[tuple[float, float]]:
@@ -83,15 +77,15 @@ def thinned(points: Sequence[tuple[float, float]], most: int = _MOST_POINTS) -> 
 
 def _steadiness(courses: Sequence[Course]) -> list[str]:
     """Return how many trials were steady; and those cells in which most were not."""
-    judged = [each for each in courses if each.steady is not None]
+    judged = [course for course in courses if course.steady is not None]
     if not judged:
         return ["it is unknown whether they were steady (fewer than ten windows, or jobs that do different things)"]
-    steady = sum(bool(each.steady) for each in judged)
-    cells = by_key(((each.filesystem, each.workload_label), bool(each.steady)) for each in judged)
+    steady = sum(bool(course.steady) for course in judged)
+    cells = by_key(((course.filesystem, course.workload_label), bool(course.steady)) for course in judged)
     bad = [
-        f"{name}, {workload}: {found.count(False)} of {len(found)} not steady"
-        for (name, workload), found in cells.items()
-        if not all(found)
+        f"{name}, {workload}: {steady_here.count(False)} of {len(steady_here)} not steady"
+        for (name, workload), steady_here in cells.items()
+        if not all(steady_here)
     ]
     of = f"{len(judged)}" if len(judged) == len(courses) else f"the {len(judged)} that can be judged"
     return [f"{steady} of {of} were steady over five equal parts", *bad]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.core.layers import layer_noun
 from mountlab.core.units import scale_for
 from mountlab.plots.axes import beside, in_alt
@@ -40,10 +40,8 @@ class SlowOperation:
     @property
     def sums(self) -> dict[tuple[str, str], float]:
         """Each part to how long it took in all."""
-        found: dict[tuple[str, str], float] = {}
-        for layer, through, seconds in self.parts:
-            found[layer, through] = found.get((layer, through), 0.0) + seconds
-        return found
+        parts = by_key(((layer, through), seconds) for layer, through, seconds in self.parts)
+        return {part: sum(times) for part, times in parts.items()}
 
 
 def plot_slowest(operations: Sequence[SlowOperation], operation: str, cell: str) -> Plot:
@@ -51,37 +49,31 @@ def plot_slowest(operations: Sequence[SlowOperation], operation: str, cell: str)
 
     Raises InputError where there is none.
     """
-    known = [each for each in operations if each.seconds > 0]
-    require(known, f"slow {operation} operation")
-    scale = scale_for("s", known[0].seconds)
+    drawn = [slow for slow in operations if slow.seconds > 0]
+    require(drawn, f"slow {operation} operation")
+    scale = scale_for("s", drawn[0].seconds)
     with mpl.rc_context(PATTERNED):
         figure = Figure(figsize=(WIDTH_IN, 2.0))
         axes = figure.subplots()
-        axes.set_ylim(len(known) - 0.45, -0.55)
-        axes.set_yticks(range(len(known)), labels=[each.name for each in known], fontsize=TEXT_PT)
-        axes.set_xlim(0, max(each.seconds for each in known) / scale.factor * 1.02)
+        axes.set_ylim(len(drawn) - 0.45, -0.55)
+        axes.set_yticks(range(len(drawn)), labels=[slow.name for slow in drawn], fontsize=TEXT_PT)
+        axes.set_xlim(0, max(slow.seconds for slow in drawn) / scale.factor * 1.02)
         plain_ticks(axes.xaxis, 6, decimals=9)
         axes.set_xlabel(f"time since the {operation} began, {scale.unit}")
-        for y, each in enumerate(known):
-            _row(axes, y, each, scale.factor)
-        lay_out(figure, 1.2 * ROW_IN * len(known))
-    lines = [f"{each.name}: {_most(each.sums, each.seconds)}" for each in known]
-    title = f"The slowest {operation} of {cell} took {_most(known[0].sums, known[0].seconds)}"
-    return Plot(
-        figure,
-        title,
-        f"Timelines of the slowest {operation} operations. {in_alt(lines)}",
-        key_of([[each.sums for each in known]]),
-    )
-
-
-def _row(axes: Axes, y: int, operation: SlowOperation, factor: float) -> None:
-    left, narrow = 0.0, _NARROW * axes.get_xlim()[1] * factor
-    for layer, through, seconds in operation.parts:
-        bare = {"linewidth": 0, "hatch": ""} if seconds < narrow else {}
-        axes.barh([y], [seconds / factor], left=[left], height=0.7, zorder=2, **{**look_of(layer, through), **bare})
-        left += seconds / factor
-    beside(axes, 1, y, numbers.quantity(operation.seconds, "s"))
+        narrow = _NARROW * axes.get_xlim()[1] * scale.factor
+        for y, slow in enumerate(drawn):
+            left = 0.0
+            for layer, through, seconds in slow.parts:
+                bare = {"linewidth": 0, "hatch": ""} if seconds < narrow else {}
+                look = {**look_of(layer, through), **bare}
+                axes.barh([y], [seconds / scale.factor], left=[left], height=0.7, zorder=2, **look)
+                left += seconds / scale.factor
+            beside(axes, 1, y, numbers.quantity(slow.seconds, "s"))
+        lay_out(figure, 1.2 * ROW_IN * len(drawn))
+    lines = [f"{slow.name}: {_most(slow.sums, slow.seconds)}" for slow in drawn]
+    title = f"The slowest {operation} of {cell} took {_most(drawn[0].sums, drawn[0].seconds)}"
+    alt = f"Timelines of the slowest {operation} operations. {in_alt(lines)}"
+    return Plot(figure, title, alt, key_of([[slow.sums for slow in drawn]]))
 
 
 def _most(sums: Mapping[tuple[str, str], float], seconds: float) -> str:

@@ -64,12 +64,11 @@ MARKS = (
 def colour_of(filesystems: Sequence[str]) -> dict[str, Mark]:
     """Return one colour and one marker for each file system, by its place among all of the sweep. The eighth has the
     colour of the first again, with another marker: 49 have marks of their own."""
-    return {name: _mark(place) for place, name in enumerate(dict.fromkeys(filesystems))}
-
-
-def _mark(place: int) -> Mark:
-    by_colour, by_shape = MARKS[place % len(MARKS)], MARKS[(place + place // len(MARKS)) % len(MARKS)]
-    return Mark(by_colour.colour, by_shape.marker, by_shape.glyph)
+    marks = {}
+    for place, name in enumerate(dict.fromkeys(filesystems)):
+        by_colour, by_shape = MARKS[place % len(MARKS)], MARKS[(place + place // len(MARKS)) % len(MARKS)]
+        marks[name] = Mark(by_colour.colour, by_shape.marker, by_shape.glyph)
+    return marks
 
 
 def marks_of(filesystems: Sequence[str], drawn: Iterable[str]) -> dict[str, Mark]:

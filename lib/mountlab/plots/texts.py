@@ -46,36 +46,34 @@ def fitted(text: str, room_pt: float, *, size: float = TEXT_PT, weight: str = "n
     line = one_line(text)
     if width_pt(line, size, weight) <= room_pt:
         return line
-    cuts = (_without_middle(line, kept) for kept in range(len(line) - 1, 0, -1))
-    return next((cut for cut in cuts if width_pt(cut, size, weight) <= room_pt), "…")
-
-
-def _without_middle(line: str, kept: int) -> str:
-    """So many letters: two of three from the beginning, the others from the end."""
-    tail = kept // 3
-    return f"{line[: kept - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
+    for kept in range(len(line) - 1, 0, -1):
+        tail = kept // 3  # two of three letters from the beginning, the others from the end
+        cut = f"{line[: kept - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
+        if width_pt(cut, size, weight) <= room_pt:
+            return cut
+    return "…"
 
 
 def distinct(texts: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
     """Return the labels; where one does not fit, all without the options that they share: cut they would be alike."""
     words = [one_line(text).split(" ") for text in texts]
-    if len(texts) < 2 or all(fits(" ".join(own)) for own in words):
+    if len(texts) < 2 or all(fits(" ".join(parts)) for parts in words):
         return list(texts)
     shared = {word for word in set.intersection(*map(set, words)) if "=" in word}
-    return [_SHARED.sub("…", " ".join("…" if word in shared else word for word in own)) for own in words]
+    return [_SHARED.sub("…", " ".join("…" if word in shared else word for word in parts)) for parts in words]
 
 
 def wrapped(text: str, room_pt: float, *, lines: int = 3, size: float = TEXT_PT, weight: str = "normal") -> str:
     """Return a label on as many lines as it needs, but for `lines` at most: the last one is cut then."""
-    found: list[str] = []
+    lines_so_far: list[str] = []
     for word in _parts(one_line(text), room_pt, size, weight):
-        if found and width_pt(f"{found[-1]} {word}", size, weight) <= room_pt:
-            found[-1] += f" {word}"
+        if lines_so_far and width_pt(f"{lines_so_far[-1]} {word}", size, weight) <= room_pt:
+            lines_so_far[-1] += f" {word}"
         else:
-            found.append(word)
-    if len(found) > lines:
-        found[lines - 1 :] = [fitted(" ".join(found[lines - 1 :]), room_pt, size=size, weight=weight)]
-    return "\n".join(found)
+            lines_so_far.append(word)
+    if len(lines_so_far) > lines:
+        lines_so_far[lines - 1 :] = [fitted(" ".join(lines_so_far[lines - 1 :]), room_pt, size=size, weight=weight)]
+    return "\n".join(lines_so_far)
 
 
 def _parts(line: str, room_pt: float, size: float, weight: str) -> Iterator[str]:
@@ -83,7 +81,7 @@ def _parts(line: str, room_pt: float, size: float, weight: str) -> Iterator[str]
     for word in line.split(" "):
         while width_pt(word, size, weight) > room_pt and len(word) > 1:
             longest = next((n for n in range(len(word) - 1, 1, -1) if width_pt(word[:n], size, weight) <= room_pt), 1)
-            end = max((found.end() for found in _SIGN.finditer(word[:longest])), default=longest)
+            end = max((sign.end() for sign in _SIGN.finditer(word[:longest])), default=longest)
             yield word[:end]
             word = word[end:]
         yield word

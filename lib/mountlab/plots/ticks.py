@@ -74,9 +74,9 @@ class FittingLocator(Locator):
         """Return the first choice that fits; where none does the last."""
         axis = self._axis()
         size = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
-        asked = (vmin, vmax, axis.get_scale(), _length_pt(axis), size)
-        if self._last[0] != asked:
-            self._last = asked, self._chosen(vmin, vmax, _length_pt(axis), size)
+        request = (vmin, vmax, axis.get_scale(), _length_pt(axis), size)
+        if self._last[0] != request:
+            self._last = request, self._chosen(vmin, vmax, _length_pt(axis), size)
         return self._last[1]
 
     def _axis(self) -> Axis:
@@ -137,7 +137,7 @@ def plain_ticks(axis: Axis, most: int = 4, decimals: int = 6) -> None:
 def set_ticks(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
     """Ticks at these places, with these texts: where they have no room every second, third, ...; short ones without a
     text stand at the others."""
-    said = dict(zip(places, texts, strict=True))
+    labels = dict(zip(places, texts, strict=True))
     every = range(1, len(places) + 1)
-    _set(axis, lambda _low, _high: (places[::n] for n in every), lambda tick: said.get(tick, ""))
+    _set(axis, lambda _low, _high: (places[::n] for n in every), lambda tick: labels.get(tick, ""))
     axis.set_minor_locator(FixedLocator(list(places)))

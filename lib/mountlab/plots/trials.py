@@ -38,18 +38,18 @@ def plot_trials(
     """
     trials, marks, scale = counted_trials(measurements, metric, filesystems, groups)
     rows = Rows.of(names_by_group(trials, list(marks), workloads))
-    means = [
-        mean
-        for mean in means_of(estimates, measurements, metric, scale)
-        if (mean.group, mean.filesystem) in rows.places
-    ]
+    means = means_of(estimates, measurements, metric, scale)
+    means = [mean for mean in means if (mean.group, mean.filesystem) in rows.places]
     with row_figure(rows) as (figure, axes):
         _draw_trials(axes, trials, rows, marks, scale)
         value_axis(axes, [trial.value / scale.factor for trial in trials], means)
         log = " (log scale)" if axes.get_xscale() == "log" else ""
         axes.set(xlabel=f"{names.metric_noun(metric)}, {scale.unit}{log}", ylabel="")
         for mean in means:
-            _draw_mean(axes, rows.places[mean.group, mean.filesystem], mean)
+            y = rows.places[mean.group, mean.filesystem]
+            interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
+            axes.plot([mean.mean], [y], "|", color=INK, markersize=9, markeredgewidth=1.6)
+            beside(axes, 1, y, mean.figures.value)
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))
 
 
@@ -68,18 +68,12 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Ma
     """Moved up or down by block, not at random: equal values stay visible, and the picture stays the same."""
     first, last = min(trial.block for trial in trials), max(trial.block for trial in trials)
     for name in dict.fromkeys(trial.filesystem for trial in trials):
-        own = [trial for trial in trials if trial.filesystem == name]
-        xs = [trial.value / scale.factor for trial in own]
-        shifts = [0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in own]
-        ys = [rows.places[trial.group, name] + shift for trial, shift in zip(own, shifts, strict=True)]
+        points = [trial for trial in trials if trial.filesystem == name]
+        xs = [trial.value / scale.factor for trial in points]
+        shifts = [0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in points]
+        ys = [rows.places[trial.group, name] + shift for trial, shift in zip(points, shifts, strict=True)]
         raster = len(trials) > MANY_DOTS
         dots(axes, xs, ys, marks[name], size=4.5, markeredgewidth=0, alpha=0.75, rasterized=raster)
-
-
-def _draw_mean(axes: Axes, y: float, mean: MeanPoint) -> None:
-    interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
-    axes.plot([mean.mean], [y], "|", color=INK, markersize=9, markeredgewidth=1.6)
-    beside(axes, 1, y, mean.figures.value)
 
 
 def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) -> None:
