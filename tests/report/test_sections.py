@@ -17,6 +17,7 @@ from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Interval, OptionEvidence
 from mountlab.core.model import Filesystem
+from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections
 from mountlab.report.html import Html
@@ -111,7 +112,7 @@ OF_TRIALS = (sections.every_trial, sections.distributions, sections.latencies, s
 @pytest.mark.slow
 def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
     bare = changed(
-        info={"run_id": "r", "box": {"name": "local"}, "facts": {}},
+        info=RunInfo(run_id="r", box={"name": "local"}),
         sweep=replace(RUN.sweep, baseline=None, expectation=""),
         comparisons=[],
         caveats=[],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from hashlib import sha256
@@ -36,7 +35,11 @@ def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
     """Execute the notebook of histories and return the path of its page, in a directory named after what was asked for.
     Raises as `histories.load_years` and `execute.write_report` do."""
     years = load_years(results, wanted)
-    given = {name: _said(value) for name, value in asdict(wanted).items() if value is not None}
+    given = {
+        name: value.isoformat() if isinstance(value, datetime) else str(value)
+        for name, value in asdict(wanted).items()
+        if value is not None
+    }
     name = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
     directory = years.results / f"history-{name}"
     executed = directory / "notebooks" / NOTEBOOK.name
@@ -46,10 +49,6 @@ def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
     disk.replace_file(directory / "entry.json", json.dumps(_entry(years, given), indent=1).encode())
     refresh_index(years.results)
     return directory / "report.html"
-
-
-def _said(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
@@ -74,17 +73,11 @@ def write_changes(years: Years) -> list[Path]:
     """Rewrite the page and the index entry of each change, and remove those that are not found any more."""
     directory = years.results / CHANGES
     pairs = {history_view.change_id(*pair): pair for pair in history_text.changed(years.histories)}
-    for name in _ours(directory):
-        if name not in pairs:
-            shutil.rmtree(directory / name)
-    return [_write_change(directory / name, *pair, years) for name, pair in pairs.items()]
-
-
-def _ours(directory: Path) -> Iterator[str]:
-    """Yield the directories that hold the page of a change and nothing else."""
     for path in directory.iterdir() if directory.is_dir() else ():
-        if path.is_dir() and not path.is_symlink() and {each.name for each in path.iterdir()} <= _FILES:
-            yield path.name
+        ours = path.is_dir() and not path.is_symlink() and {file.name for file in path.iterdir()} <= _FILES
+        if ours and path.name not in pairs:
+            shutil.rmtree(path)
+    return [_write_change(directory / name, *pair, years) for name, pair in pairs.items()]
 
 
 def _write_change(directory: Path, history: History, change: Change, years: Years) -> Path:
@@ -92,15 +85,11 @@ def _write_change(directory: Path, history: History, change: Change, years: Year
     entry = json.dumps(history_view.change_entry(history, change), indent=1).encode()
     sides = [disk.shown(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
     compare = f"mountlab compare {shlex.join(sides)}"
-    body = history_view.change_body(history, change, _links(years.results, history, change), compare=compare)
+    runs = [point.run for point in history.points[change.since : change.until]]
+    links = {run: f"../../{run}/report.html" for run in runs if (years.results / run / "report.html").exists()}
+    body = history_view.change_body(history, change, links, compare=compare)
     made = page(body, title=history_text.change_title(history, change), kind="change").encode()
     kept = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}
     files = {"report.html": made, "entry.json": entry}
     store.write_files(directory, {name: data for name, data in files.items() if kept.get(name) != data})
     return directory / "report.html"
-
-
-def _links(results: Path, history: History, change: Change) -> dict[str, str]:
-    """From the page of a change to the reports of its runs."""
-    runs = [point.run for point in history.points[change.since : change.until]]
-    return {run: f"../../{run}/report.html" for run in runs if (results / run / "report.html").exists()}

@@ -76,11 +76,11 @@ def write_comparison(
     runs that cannot be compared."""
     from mountlab.report.views import comparison  # draws, which takes half a second to import
 
-    asked = [path.resolve() for path in run_paths]
-    names = [read_info(path).run_id for path in asked]
+    requested = [path.resolve() for path in run_paths]
+    names = [read_info(path).run_id for path in requested]
     check_plain(names, "run.json: run_id")
-    runs = [store.load_run(path) for path in asked]
-    parameters: dict[str, Any] = {"runs": list(map(str, asked))}
+    runs = [store.load_run(path) for path in requested]
+    parameters: dict[str, Any] = {"runs": list(map(str, requested))}
     if factor == "box":
         entry = comparison.entry(compare_runs(runs, factor=factor, missing=missing))
         parameters |= {"over_boxes": True, "missing": dict(missing or {})}
@@ -131,8 +131,8 @@ def refresh_index(directory: Path, *, make: bool = False) -> None:
         try:
             write_index(directory)
         except StoreError as error:
-            said = f"the list of all runs is as it was: {in_one_line(error.what)} ({error.where}; {error.next_step})"
-            warnings.warn(said, MountlabWarning, stacklevel=2)
+            message = f"the list of all runs is as it was: {in_one_line(error.what)} ({error.where}; {error.next_step})"
+            warnings.warn(message, MountlabWarning, stacklevel=2)
 
 
 def _is_ours(written: Path) -> bool:
@@ -158,7 +158,7 @@ def execute(
     unfinished, failed = (executed.with_name(f"{executed.stem}.{state}.ipynb") for state in ("unfinished", "failed"))
     connection = executed.with_name(f".{executed.stem}.kernel.json")
     failed.unlink(missing_ok=True)
-    own = kernels or Kernels(alone=True)
+    pool = kernels or Kernels(alone=True)
 
     def work() -> None:
         with own_loop():
@@ -170,19 +170,24 @@ def execute(
                 progress_bar=False,
                 request_save_on_cell_execute=False,
                 execution_timeout=limit_s,
-                kernel_manager_class=own.manager(connection),
+                kernel_manager_class=pool.manager(connection),
                 shutdown_kernel="graceful" if kernels else "immediate",
             )
 
     try:
         # In this thread nbclient would take SIGINT and SIGTERM, and give SIGTERM back as the default.
-        in_a_thread(work, own.interrupt if kernels else own.end)
+        in_a_thread(work, pool.interrupt if kernels else pool.end)
     except KeyboardInterrupt:
         unfinished.unlink(missing_ok=True)
         raise
     except PapermillExecutionError as error:
         unfinished.replace(failed)
-        raise _cell_failed(error, notebook, failed) from error
+        raise MountlabError(
+            "the report could not be made: a cell of its notebook failed",
+            where=f"{disk.shown(notebook)}, {str(error.source).strip().splitlines()[-1]}",
+            got=f"{error.ename}: {error.evalue}",
+            next_step=f"open {disk.shown(failed)}, which holds the traceback",
+        ) from error
     except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
         if unfinished.exists():
             unfinished.replace(failed)
@@ -195,16 +200,6 @@ def execute(
     unfinished.replace(executed)
 
 
-def _cell_failed(error: Any, notebook: Path, failed: Path) -> MountlabError:
-    """`error` is papermill's: it knows the cell, its source and what was raised."""
-    return MountlabError(
-        "the report could not be made: a cell of its notebook failed",
-        where=f"{disk.shown(notebook)}, {str(error.source).strip().splitlines()[-1]}",
-        got=f"{error.ename}: {error.evalue}",
-        next_step=f"open {disk.shown(failed)}, which holds the traceback",
-    )
-
-
 def export(executed: Path, *, title: str, kind: str = "report") -> str:
     """Return an executed notebook as one HTML page by our own template: nothing in it is loaded from anywhere. `kind`
     is what the header calls it."""
@@ -213,9 +208,7 @@ def export(executed: Path, *, title: str, kind: str = "report") -> str:
     # nbconvert's own HTML templates load require.js, MathJax and Mermaid from the network; its HTMLExporter also parses
     # the finished page once more, which costs a second and lowers the case of SVG's attributes.
     exporter = TemplateExporter(  # type: ignore[no-untyped-call]
-        template_name=TEMPLATE.name,
-        extra_template_basedirs=[str(TEMPLATE.parent)],
-        file_extension=".html",
+        template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)], file_extension=".html"
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
     exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]

@@ -56,9 +56,9 @@ class Pivot:
 
     @classmethod
     def read(
-        cls, text: str | None, metric: str | None, unit: str | None, own: Mapping[str, Metric] | None = None
+        cls, text: str | None, metric: str | None, unit: str | None, defined: Mapping[str, Metric] | None = None
     ) -> Pivot | None:
-        """From 'rw,numjobs:bs' and 'read_bandwidth,write_bandwidth'; None where none is asked for. `own`: the metrics
+        """From 'rw,numjobs:bs' and 'read_bandwidth,write_bandwidth'; None where none is asked for. `defined`: metrics
         that the sweep defines.
 
         Raises ParameterError.
@@ -73,10 +73,13 @@ class Pivot:
             raise ParameterError(
                 "a pivot is ROWS:COLUMNS", where="--pivot", got=repr(text), allowed="factors, such as rw,numjobs:bs"
             )
-        units = {**METRICS, **{name: each.unit for name, each in (own or {}).items()}}
+        units = {**METRICS, **{name: definition.unit for name, definition in (defined or {}).items()}}
         metrics = _metrics(metric, units)
         base = units[metrics[0]]
-        _check_unit(unit, base)
+        unit_base = base_unit(unit) if unit else None
+        if unit and (unit_base is None or unit_base[0] != base):
+            allowed = f"units of {base}" + (", such as MB/s" if base == "B/s" else "")
+            raise ParameterError("not a unit for this metric", where="--unit", got=repr(unit), allowed=allowed)
         return cls(rows=names, column=column.strip(), metrics=metrics, unit=unit, base=base)
 
     @property
@@ -84,14 +87,14 @@ class Pivot:
         return f"{' or '.join(self.metrics)}, {self.unit or self.base}"
 
 
-def _metrics(text: str | None, known: Mapping[str, str]) -> tuple[str, ...]:
+def _metrics(text: str | None, unit_of: Mapping[str, str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
     if not names:
         raise ParameterError("a pivot is of a metric", where="--metric", got="nothing", allowed="--metric NAME")
     for name in names:
-        if name not in known:
-            raise unknown_key(name, known, where="--metric", what="metric")
-    units = {known[name] for name in names}
+        if name not in unit_of:
+            raise unknown_key(name, unit_of, where="--metric", what="metric")
+    units = {unit_of[name] for name in names}
     if len(units) > 1:
         raise ParameterError(
             "the metrics of one table have one unit",
@@ -101,13 +104,6 @@ def _metrics(text: str | None, known: Mapping[str, str]) -> tuple[str, ...]:
             next_step="export a table for each",
         )
     return names
-
-
-def _check_unit(unit: str | None, base: str) -> None:
-    known = base_unit(unit) if unit else None
-    if unit and (known is None or known[0] != base):
-        allowed = f"units of {base}" + (", such as MB/s" if base == "B/s" else "")
-        raise ParameterError("not a unit for this metric", where="--unit", got=repr(unit), allowed=allowed)
 
 
 def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
@@ -135,11 +131,11 @@ def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str
     if pivot is not None:
         frames = pivot_tables(run.estimates, run.sweep, pivot)
         what = " or ".join(map(metric_noun, pivot.metrics))
-        found = {_pivot_name(pivot): paper.pivot_table(frames, what, pivot.base, pivot.unit)}
+        tables = {_pivot_name(pivot): paper.pivot_table(frames, what, pivot.base, pivot.unit)}
     else:
-        found = paper.estimate_tables(run.estimates, run.sweep)
-        found |= {"comparisons": paper.comparison_table(run.comparisons, run.sweep)} if run.comparisons else {}
-    return {f"{name}.{paper.FORMATS[form]}": paper.written(table, form).encode() for name, table in found.items()}
+        tables = paper.estimate_tables(run.estimates, run.sweep)
+        tables |= {"comparisons": paper.comparison_table(run.comparisons, run.sweep)} if run.comparisons else {}
+    return {f"{name}.{paper.FORMATS[form]}": paper.written(table, form).encode() for name, table in tables.items()}
 
 
 def _pivot_name(pivot: Pivot) -> str:
@@ -153,27 +149,28 @@ def pivot_tables(estimates: pd.DataFrame, sweep: Sweep, pivot: Pivot) -> dict[st
     """Return one table for each of STATISTICS. The first columns say what a row is of: the file system and the workload
     where there are several, the metric where a cell has several of them, the label where there is one, and the factors
     of the rows joined by '-'."""
-    own = estimates[estimates["metric"].isin(pivot.metrics)]
-    if own.empty:
+    rows = estimates[estimates["metric"].isin(pivot.metrics)]
+    if rows.empty:
         got = ", ".join(pivot.metrics)
         allowed = ", ".join(dict.fromkeys(estimates["metric"])) or "none: no trial succeeded"
         raise ParameterError("the run has no such figures", where="--metric", got=got, allowed=allowed)
-    levels = {name: _levels(sweep, name) for name in dict.fromkeys(n for w in sweep.workloads for n in w.factors)}
-    levels |= {
+    factors = dict.fromkeys(name for workload in sweep.workloads for name in workload.factors)
+    levels = {  # in the order of the sweep; '' where a workload has no such factor
+        **{name: [*dict.fromkeys(workload.factors.get(name, "") for workload in sweep.workloads)] for name in factors},
         "filesystem": [fs.name for fs in sweep.filesystems],
-        "workload": [*dict.fromkeys(w.name for w in sweep.workloads)],
+        "workload": [*dict.fromkeys(workload.name for workload in sweep.workloads)],
     }
-    _check_factors(own, pivot, levels)
-    cell = [name for name in own if name in (*levels, "label")]
+    _check_factors(rows, pivot, levels)
+    cell = [name for name in rows if name in (*levels, "label")]
     leading = [
         name
         for name in (*_NEVER_FACTORS, "metric", "label")
-        if name not in (*pivot.rows, pivot.column) and own[name].nunique() > 1
-        if name != "metric" or own.duplicated(cell).any()
+        if name not in (*pivot.rows, pivot.column) and rows[name].nunique() > 1
+        if name != "metric" or rows.duplicated(cell).any()
     ]
     keys = [*leading, *pivot.rows]
-    order = own.assign(**{name: pd.Categorical(own[name], levels.get(name) or own[name].unique()) for name in keys})
-    order = order.assign(**{pivot.column: pd.Categorical(own[pivot.column], levels[pivot.column])})
+    order = rows.assign(**{name: pd.Categorical(rows[name], levels.get(name) or rows[name].unique()) for name in keys})
+    order = order.assign(**{pivot.column: pd.Categorical(rows[pivot.column], levels[pivot.column])})
     return {statistic: _pivoted(order, pivot, keys, len(leading), statistic) for statistic in STATISTICS}
 
 
@@ -191,18 +188,13 @@ def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int
     return table
 
 
-def _levels(sweep: Sweep, name: str) -> list[str]:
-    """Return the levels of a factor in the order of the sweep; '' where a workload has no such factor."""
-    return list(dict.fromkeys(workload.factors.get(name, "") for workload in sweep.workloads))
-
-
-def _check_factors(own: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequence[str]]) -> None:
+def _check_factors(rows: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequence[str]]) -> None:
     """Every factor of the pivot is one of the run, and no other one varies: else a cell would be of several."""
     named = (*pivot.rows, pivot.column)
     for name in named:
         if name not in levels:
             raise unknown_key(name, levels, where="--pivot", what="factor of this run")
-    loose = [name for name in levels if name not in (*named, *_NEVER_FACTORS) and own[name].nunique() > 1]
+    loose = [name for name in levels if name not in (*named, *_NEVER_FACTORS) and rows[name].nunique() > 1]
     if loose:
         raise ParameterError(
             "other factors vary too",
@@ -220,11 +212,11 @@ def _parquet(frame: pd.DataFrame) -> bytes:
     """Parquet with every text as it was: programs read it, and no terminal. A column without a value is one of text."""
     sink = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-    known = [
+    fields = [
         field.with_type(pyarrow.large_string()) if pyarrow.types.is_null(field.type) else field
         for field in table.schema
     ]
-    pyarrow.parquet.write_table(table.cast(pyarrow.schema(known, table.schema.metadata)), sink)
+    pyarrow.parquet.write_table(table.cast(pyarrow.schema(fields, table.schema.metadata)), sink)
     return sink.getvalue()
 
 

@@ -38,29 +38,23 @@ def figure_files(run: RunView, form: str, *, width_cm: float) -> dict[str, bytes
     if not drawn:
         raise InputError("the run has nothing to plot", where="--figures", got="no trial succeeded")
     files = {f"{name}.{form}": plot.save_bytes(form, width_in=width_cm / CM_PER_IN) for name, plot in drawn.items()}
-    return {**files, "captions.txt": _captions(drawn).encode()}
-
-
-def _captions(drawn: dict[str, Plot]) -> str:
-    """Title, key and alternative text of each figure: a paper sets them itself."""
-    return "\n".join(f"{name}\n  {plot.title}\n  {_keys(plot)}{plot.alt}\n" for name, plot in drawn.items())
-
-
-def _keys(plot: Plot) -> str:
-    keys = [f"{mark.glyph} {name}" for name, mark in plot.legend.items()]
-    return f"{', '.join(keys)}\n  " if keys else ""
+    captions = []  # title, key and alternative text of each figure: a paper sets them itself
+    for name, plot in drawn.items():
+        keys = ", ".join(f"{mark.glyph} {key}" for key, mark in plot.legend.items())
+        captions.append("\n  ".join(filter(None, (name, plot.title, keys, plot.alt))) + "\n")
+    return {**files, "captions.txt": "\n".join(captions).encode()}
 
 
 def _drawn(run: RunView) -> Iterator[tuple[str, Plot]]:
     names, smallest = names_of(run), run.sweep.design.smallest_effect
-    if any(verdicts.effect(each) >= 0 for each in run.comparisons):
+    if any(verdicts.effect(comparison) >= 0 for comparison in run.comparisons):
         yield "ratios", plots.plot_ratios(run.comparisons, smallest_effect=smallest, filesystems=names)
-    for part, own in PLOTS.items():
+    for part, plugin_plots in PLOTS.items():
         with plugins.calling(PLOTS.entry(part)):
-            drawn = list(own.draw(run))
+            drawn = list(plugin_plots.draw(run))
         plugins.check_answer(PLOTS.entry(part), drawn, list[Plot], "draw()")
         for number, plot in enumerate(drawn, start=1):
             yield f"{part}-{number}", plot
-    found = [(each.theirs, each.ours) for each in beside(run) if math.isfinite(each.theirs.ratio)]
-    if found:
-        yield "published", plots.plot_published(found, filesystems=names)
+    pairs = [(figure.theirs, figure.ours) for figure in beside(run) if math.isfinite(figure.theirs.ratio)]
+    if pairs:
+        yield "published", plots.plot_published(pairs, filesystems=names)

@@ -15,7 +15,6 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from mountlab.core import numbers
-from mountlab.core.findings import Caveat
 from mountlab.core.groups import by_key
 from mountlab.core.text import visible
 from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
@@ -217,8 +216,8 @@ def swatch(name: str, colour: str, glyph: str) -> Html:
 
 def columns(*parts: Text) -> Html:
     """Return parts side by side where there is room, below each other where there is none."""
-    each = Html().join(Html('<div class="column">{}</div>').format(part) for part in parts if part)
-    return Html('<div class="columns">{}</div>\n').format(each)
+    boxes = Html().join(Html('<div class="column">{}</div>').format(part) for part in parts if part)
+    return Html('<div class="columns">{}</div>\n').format(boxes)
 
 
 def link(target: str, text: Text) -> Html:
@@ -251,7 +250,7 @@ def download(name: str, csv: str, text: Text) -> Html:
 
 def _in_address(text: str) -> str:
     return _NOT_IN_ADDRESS.sub(
-        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode(errors="surrogateescape")), text
+        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(errors="surrogateescape")), text
     )
 
 
@@ -324,14 +323,14 @@ def table(head: Head, groups: Sequence[Rows], *, caption: Text) -> Html:
     odd = next((row for group in groups for row in group.rows if len(row) != len(head)), None)
     if odd is not None:
         raise ValueError(f"{len(odd)} cells for {numbers.counted(len(head), 'column')}: {odd}")
-    columns = [each if isinstance(each, Column) else Column(each) for each in head]
+    columns = [column if isinstance(column, Column) else Column(column) for column in head]
     return _made("table", caption, words_of(caption), columns, _aligned(columns, groups))
 
 
 def grouped_table(head: Head, rows: Iterable[tuple[Text, Sequence[Text]]], *, caption: Text) -> Html:
     """Return a table whose rows lie below the heading that comes with each."""
     groups = by_key(rows)
-    return table(head, [Rows(own, heading) for heading, own in groups.items()], caption=caption)
+    return table(head, [Rows(members, heading) for heading, members in groups.items()], caption=caption)
 
 
 def _aligned(head: Sequence[Column], groups: Sequence[Rows]) -> list[Rows]:
@@ -356,8 +355,20 @@ def caveat_box(group: CaveatGroup) -> Html:
 def caveat_body(group: CaveatGroup) -> Html:
     """Return what the caveats of one code say: the message once, and what differs from subject to subject as a
     table."""
-    alike = len({caveat.message for caveat in group.caveats}) == 1
-    return _one_message(group.caveats) if alike else _many_messages(group)
+    first = group.caveats[0]
+    if len({caveat.message for caveat in group.caveats}) > 1:
+        differing = group.differing
+        rows = [Rows([[subject, seen] for subject, seen in differing])]
+        seen = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
+        folded = details(f"All {len(differing)}", seen) if len(differing) > _MOST_SUBJECTS else seen
+        return joined(paragraph(labelled(first.subject, first.message)), folded)
+    subjects = list(dict.fromkeys(caveat.subject for caveat in group.caveats if caveat.subject))
+    if len(subjects) == 1:
+        return paragraph(labelled(subjects[0], first.message))
+    about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
+    if len(subjects) > _MOST_SUBJECTS:
+        about = details(f"All {len(subjects)}", items(subjects))
+    return joined(paragraph(first.message), about)
 
 
 def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
@@ -368,23 +379,3 @@ def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
 def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
     """Return the caveats in one line, for readers who read no further; their own heading has them in full."""
     return paragraph(labelled(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
-
-
-def _one_message(caveats: Sequence[Caveat]) -> Html:
-    """Return the message that all share, once, and whom it is about."""
-    subjects = list(dict.fromkeys(caveat.subject for caveat in caveats if caveat.subject))
-    if len(subjects) == 1:
-        return paragraph(labelled(subjects[0], caveats[0].message))
-    about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
-    if len(subjects) > _MOST_SUBJECTS:
-        about = details(f"All {len(subjects)}", items(subjects))
-    return joined(paragraph(caveats[0].message), about)
-
-
-def _many_messages(group: CaveatGroup) -> Html:
-    """Return the first in full; of all what differs from one to the next, behind a summary where they are many."""
-    first, rows = group.caveats[0], group.differing
-    of_each = [Rows([[subject, seen] for subject, seen in rows])]
-    each = table(["Where", "Seen"], of_each, caption=f"{group.heading}: what was seen in each")
-    whole = paragraph(labelled(first.subject, first.message))
-    return joined(whole, details(f"All {len(rows)}", each) if len(rows) > _MOST_SUBJECTS else each)

@@ -77,19 +77,15 @@ def body(entries: Sequence[IndexEntry]) -> Html:
     title = html.heading("What was measured, and what it said", level=1)
     if not entries:
         return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
-    rows = [_row(each) for each in sorted(entries, key=lambda each: (each.created_at, each.path), reverse=True)]
-    counts = Counter(each.kind for each in entries if not each.problem)
-    found = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
-    named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in found]
+    rows = [_row(entry) for entry in sorted(entries, key=lambda entry: (entry.created_at, entry.path), reverse=True)]
+    counts = Counter(entry.kind for entry in entries if not entry.problem)
+    present = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
+    named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in present]
     filters = Html(_LIST.filters(_choices(entries)))
     table = Html(_LIST.list(f"{listed(named)}; the newest first", rows))
-    return html.joined(title, _broken(entries), filters, table)
-
-
-def _broken(entries: Sequence[IndexEntry]) -> html.Text:
-    count = sum(bool(each.problem) for each in entries)
-    said = f"{count} of {len(entries)} cannot be read; each says why."
-    return html.paragraph(said, kind="alert error") if count else ""
+    count = sum(bool(entry.problem) for entry in entries)
+    broken = f"{count} of {len(entries)} cannot be read; each says why." if count else ""
+    return html.joined(title, html.paragraph(broken, kind="alert error") if count else "", filters, table)
 
 
 def _row(entry: IndexEntry) -> dict[str, Any]:
@@ -102,8 +98,8 @@ def _row(entry: IndexEntry) -> dict[str, Any]:
         "title": entry.title or entry.path,
         "severities": list(present),
         "day": entry.created_at[:16].replace("T", " "),
-        "counts": [(each, f"{SEVERITY_WORDS[each]}: {count}") for each, count in present.items()],
-        "weight": sum(entry.caveats.get(each, 0) * 1000**place for place, each in enumerate(SEVERITIES[::-1])),
+        "counts": [(severity, f"{SEVERITY_WORDS[severity]}: {count}") for severity, count in present.items()],
+        "weight": sum(entry.caveats.get(name, 0) * 1000**place for place, name in enumerate(SEVERITIES[::-1])),
         "status": "broken" if entry.problem else entry.status,
         "nothing": "unknown" if _unknown(entry) else "none",
     }
@@ -116,15 +112,16 @@ def _unknown(entry: IndexEntry) -> bool:
 
 def _choices(entries: Sequence[IndexEntry]) -> list[tuple[str, str, dict[str, str]]]:
     """Return what the list can be narrowed by: name, label, and the values that occur."""
-    known = [entry for entry in entries if not _unknown(entry)]
-    verdicts = {each for entry in known for each in entry.verdicts or ("none",)}
-    words = {each: SEVERITY_WORDS[each] for each in SEVERITIES if any(entry.caveats.get(each) for entry in entries)}
-    without = {"none": "no caveats"} if any(not any(entry.caveats.values()) for entry in known) else {}
+    readable = [entry for entry in entries if not _unknown(entry)]
+    verdicts = {verdict for entry in readable for verdict in entry.verdicts or ("none",)}
+    severities = [name for name in SEVERITIES if any(entry.caveats.get(name) for entry in entries)]
+    words = {name: SEVERITY_WORDS[name] for name in severities}
+    without = {"none": "no caveats"} if any(not any(entry.caveats.values()) for entry in readable) else {}
     kinds = {entry.kind for entry in entries}
     return [
         ("kind", "Kind", {kind: plural for kind, plural in KINDS.items() if kind in kinds}),
-        ("box", "Box", {each: each for each in sorted({entry.box for entry in entries if entry.box})}),
-        ("sweep", "Sweep", {each: each for each in sorted({entry.sweep for entry in entries if entry.sweep})}),
-        ("verdict", "Verdict", {each: each for each in (*get_args(Verdict), "none") if each in verdicts}),
+        ("box", "Box", {box: box for box in sorted({entry.box for entry in entries if entry.box})}),
+        ("sweep", "Sweep", {sweep: sweep for sweep in sorted({entry.sweep for entry in entries if entry.sweep})}),
+        ("verdict", "Verdict", {verdict: verdict for verdict in (*get_args(Verdict), "none") if verdict in verdicts}),
         ("severity", "Caveats", words | without),
     ]

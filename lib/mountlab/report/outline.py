@@ -21,8 +21,8 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
     data; each that says why is a line at the end. A preprocessor of nbconvert's; `resources` stay as they are.
     """
     parts = _parts(notebook.cells)
-    said = {at: _nothing_in(part) for at, part in enumerate(parts)}
-    empty = {at: text for at, text in said.items() if text is not None and not _holds_others(at, parts, said)}
+    reasons = {at: _nothing_in(part) for at, part in enumerate(parts)}
+    empty = {at: text for at, text in reasons.items() if text is not None and not _holds_others(at, parts, reasons)}
     gone = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
     kept = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
     if gone:
@@ -43,12 +43,12 @@ def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
     return [part for part in parts if part]
 
 
-def _holds_others(at: int, parts: Sequence[Sequence[Cell]], said: Mapping[int, str | None]) -> bool:
+def _holds_others(at: int, parts: Sequence[Sequence[Cell]], reasons: Mapping[int, str | None]) -> bool:
     """Return whether a part of level 2 has one of level 3 in it that shows something: then its heading stays."""
     if _level(parts[at]) > _TOP:
         return False
-    within = takewhile(lambda each: _level(parts[each]) > _TOP, range(at + 1, len(parts)))
-    return any(said[each] is None for each in within)
+    within = takewhile(lambda place: _level(parts[place]) > _TOP, range(at + 1, len(parts)))
+    return any(reasons[place] is None for place in within)
 
 
 def _level(part: Sequence[Cell]) -> int:
@@ -62,14 +62,11 @@ def _title(part: Sequence[Cell]) -> str:
 
 def _nothing_in(part: Sequence[Cell]) -> str | None:
     """Return what a part says instead of showing something; None where it shows something, or has no heading."""
-    shown = [_shown(output) for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
+    outputs = [output for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
+    # What has no HTML (a warning, plain text) shows something.
+    shown = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    shown = [text.replace(JUPYTERLAB_STYLE, "").strip() for text in shown]
     empty = [text for text in shown if text.startswith(NOTHING)]
     if not _title(part) or not shown or len(empty) < len(shown):
         return None
     return " ".join(unescape(_TAG.sub("", text)).strip() for text in empty)
-
-
-def _shown(output: Mapping[str, Any]) -> str:
-    """Return the HTML of an output; what has none (a warning, plain text) shows something."""
-    found = output.get("data", {}).get("text/html", "")
-    return "".join(found).replace(JUPYTERLAB_STYLE, "").strip()

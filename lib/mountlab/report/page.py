@@ -42,15 +42,15 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
 
     `kind` stands in the header beside the name of Mountlab.
     """
-    found, headings = with_ids(body)
-    top = [Heading(1, each.id, "Top") for each in headings[:1] if each.level == 1]
-    parts = [each for each in headings if each.level == 2]
+    with_anchors, headings = with_ids(body)
+    top = [Heading(1, heading.id, "Top") for heading in headings[:1] if heading.level == 1]
+    parts = [heading for heading in headings if heading.level == 2]
     made = _frame().render(
         title=title,
         kind=kind,
-        body=found,
+        body=with_anchors,
         contents=[*top, *parts] if len(parts) >= _FEWEST else [],
-        code=_CODE in found,
+        code=_CODE in with_anchors,
         style=Html(_template("style.css")),
         script=Html(_template("page.js")),
         policy=policy(),
@@ -65,20 +65,20 @@ def with_ids(body: Html) -> tuple[Html, list[Heading]]:
     """
     headings: list[Heading] = []
 
-    def numbered(found: re.Match[str]) -> str:
-        text = words_of(Html(found[2]))
-        heading = Heading(int(found[1]), _new_id(text, {each.id for each in headings}), text)
+    def number(match: re.Match[str]) -> str:
+        text = words_of(Html(match[2]))
+        heading = Heading(int(match[1]), _new_id(text, {earlier.id for earlier in headings}), text)
         headings.append(heading)
-        return f'<h{heading.level} id="{heading.id}">{found[2]}</h{heading.level}>'
+        return f'<h{heading.level} id="{heading.id}">{match[2]}</h{heading.level}>'
 
-    return Html(_HEADING.sub(numbered, body)), headings
+    return Html(_HEADING.sub(number, body)), headings
 
 
 def _new_id(text: str, taken: set[str]) -> str:
     """Letters, digits and hyphens; never one that is taken, or that the frame has."""
     name = re.sub(r"[^\w]+", "-", text).strip("-") or "part"
     others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return name if name not in taken | {"report"} else next(each for each in others if each not in taken)
+    return name if name not in taken | {"report"} else next(other for other in others if other not in taken)
 
 
 def policy() -> str:

@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from mountlab.core import names
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Cell, Sweep
+from mountlab.core.model import Sweep
 from mountlab.core.numbers import mean_figures, number
 from mountlab.core.units import Scale, scale_for
 from mountlab.wording import phrases, verdicts
@@ -52,30 +52,26 @@ def mean_text(mean: float, low: float, high: float, *, factor: float = 1.0) -> s
 
 def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTable]:
     """Return one table for each metric and label, with a row for each cell in the order of the sweep."""
-    found = {}
-    for (metric, label), own in estimates.groupby(["metric", "label"], sort=False):
-        unit = str(own["unit"].iloc[0])
-        scale = scale_for(unit, float(own["mean"].abs().max()))
+    tables = {}
+    for (metric, label), frame in estimates.groupby(["metric", "label"], sort=False):
+        unit = str(frame["unit"].iloc[0])
+        scale = scale_for(unit, float(frame["mean"].abs().max()))
         order = {cell.id: place for place, cell in enumerate(sweep.cells)}
-        columns = (own[name].tolist() for name in ("cell", "mean", "low", "high", "n", "censored"))
-        rows = [
-            _estimate(sweep.combinations[cell], *figures, factor=scale.factor)
-            for cell, *figures in sorted(zip(*columns, strict=True), key=lambda row: order[row[0]])
-        ]
+        columns = (frame[name].tolist() for name in ("cell", "mean", "low", "high", "n", "censored"))
+        rows = []
+        for cell_id, mean, low, high, n, late in sorted(zip(*columns, strict=True), key=lambda row: order[row[0]]):
+            cell = sweep.combinations[cell_id]
+            shown = _mean_or_bounds(mean, low, high, scale.factor)
+            rows.append((cell.filesystem.name, cell.workload.label, shown, phrases.trial_count(n, late)))
         heading = names.metric_heading(str(metric), str(label))
         caption = f"{heading}: mean {PLUS_MINUS} half width of its {sweep.design.level:.0%} interval, n trials"
         name = "-".join(filter(None, (str(metric), re.sub(r"\W+", "_", str(label)))))
         head = ("file system", "workload", f"{heading.lower()}, {scale.unit}", "n")
-        found[f"estimates-{name}"] = PaperTable(caption, head, tuple(rows), frozenset((2, 3)))
-    return found
+        tables[f"estimates-{name}"] = PaperTable(caption, head, tuple(rows), frozenset((2, 3)))
+    return tables
 
 
-def _estimate(cell: Cell, mean: float, low: float, high: float, n: int, late: int, *, factor: float) -> tuple[str, ...]:
-    known, count = _known(mean, low, high, factor), phrases.trial_count(n, late)
-    return (cell.filesystem.name, cell.workload.label, known, count)
-
-
-def _known(mean: float, low: float, high: float, factor: float) -> str:
+def _mean_or_bounds(mean: float, low: float, high: float, factor: float) -> str:
     """As `mean_text`; the bounds alone where half of the trials or more ran into their time limit."""
     if math.isnan(mean):
         return str(mean_figures(mean, low, high, factor=factor))
@@ -84,19 +80,20 @@ def _known(mean: float, low: float, high: float, factor: float) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison], sweep: Sweep) -> PaperTable:
     """Return every comparison, with the interval that holds together with those of all others, and the verdict."""
-    rows = [_comparison(each, sweep.design.smallest_effect) for each in comparisons]
+    rows = []
+    for comparison in comparisons:
+        figures = verdicts.compared_figures(comparison)
+        label = names.workload_label(comparison.workload, comparison.factors)
+        less = "" if comparison.more_is_better else ", less is better"
+        noun = names.metric_noun(comparison.metric, comparison.label) + less
+        pair = f"{comparison.candidate} / {comparison.baseline}"
+        verdict = verdicts.verdict_of(comparison, sweep.design.smallest_effect)
+        verdict = verdict if verdicts.has_interval(comparison) else "no interval"
+        n = verdicts.pair_count(comparison)
+        rows.append((label, noun, pair, figures.value, figures.interval, n, verdict))
     caption = f"Ratios with {sweep.design.level:.0%} intervals that hold for all {len(rows)} comparisons together"
     head = ("workload", "metric", "compared", "ratio", "interval", "n", "verdict")
     return PaperTable(caption, head, tuple(rows), frozenset((3, 4, 5)))
-
-
-def _comparison(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
-    figures = verdicts.compared_figures(each)
-    less = "" if each.more_is_better else ", less is better"
-    verdict = verdicts.verdict_of(each, smallest_effect) if verdicts.has_interval(each) else "no interval"
-    what = (names.workload_label(each.workload, each.factors), names.metric_noun(each.metric, each.label) + less)
-    pair = f"{each.candidate} / {each.baseline}"
-    return (*what, pair, figures.value, figures.interval, verdicts.pair_count(each), verdict)
 
 
 def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: str | None) -> PaperTable:
@@ -110,19 +107,14 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
     for name in means:
         shown = means[name].tolist()
         if name in cells:
-            values = zip(*(each[name].tolist() for each in parts), strict=True)
-            shown = [_cell(*figures, factor=scale.factor) for figures in values]
+            shown = []
+            for mean, low, high, n, late in zip(*(part[name].tolist() for part in parts), strict=True):
+                text = "" if math.isnan(mean) and not late > 0 else _mean_or_bounds(mean, low, high, scale.factor)
+                shown.append(f"{text} (n = {phrases.trial_count(int(n), int(late))})" if late > 0 else text)
         columns.append(shown)
     caption = f"{what[0].upper()}{what[1:]}, {scale.unit}: mean {PLUS_MINUS} half width of the interval"
     places = frozenset(place for place, name in enumerate(means) if name in cells)
     return PaperTable(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)
-
-
-def _cell(mean: float, low: float, high: float, n: float, late: float, *, factor: float) -> str:
-    """Empty for what is no cell; with n where trials ran into the time limit."""
-    if late > 0:
-        return f"{_known(mean, low, high, factor)} (n = {phrases.trial_count(int(n), int(late))})"
-    return "" if math.isnan(mean) else mean_text(mean, low, high, factor=factor)
 
 
 # --- how they are written ---------------------------------------------------------------------------------------------
@@ -151,6 +143,9 @@ def latex_text(text: str) -> str:
 def latex(table: PaperTable) -> str:
     r"""Return a `table` with `tabular` inside, for a document with \usepackage{booktabs}."""
     columns = "".join("r" if place in table.numbers else "l" for place in range(len(table.head)))
+    head, *rows = (
+        " & ".join(latex_text(" ".join(cell.split("\n"))) for cell in row) + r" \\" for row in (table.head, *table.rows)
+    )
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage{textcomp}",
         r"\begin{table}",
@@ -158,19 +153,15 @@ def latex(table: PaperTable) -> str:
         rf"\caption{{{latex_text(table.caption)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _latex_row(table.head),
+        head,
         r"\midrule",
-        *map(_latex_row, table.rows),
+        *rows,
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
         "",
     ]
     return "\n".join(lines)
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(latex_text(" ".join(cell.split("\n"))) for cell in cells) + r" \\"
 
 
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|&~$@"})

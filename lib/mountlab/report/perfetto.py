@@ -33,10 +33,10 @@ def perfetto_files(slowest: pd.DataFrame, where: str) -> dict[str, bytes]:
 
 
 def _events(slowest: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for process, (trial, own) in enumerate(slowest.groupby("trial_id", sort=False), start=1):
-        cell = str(own["cell"].iloc[0])
+    for process, (trial, frame) in enumerate(slowest.groupby("trial_id", sort=False), start=1):
+        cell = str(frame["cell"].iloc[0])
         yield _named("process_name", f"{cell} ({trial})", process, 0)
-        for thread, ((operation, rank), pieces) in enumerate(own.groupby(["operation", "rank"], sort=False), start=1):
+        for thread, ((operation, rank), pieces) in enumerate(frame.groupby(["operation", "rank"], sort=False), start=1):
             yield _named("thread_name", f"{operation} {rank}", process, thread)
             for row in pieces.to_dict("records"):
                 yield {

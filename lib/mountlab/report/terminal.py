@@ -9,8 +9,8 @@ from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
+from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
-from mountlab.core.names import workload_label
 from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
 from mountlab.report.sentences import capacity as capacity_sentences
@@ -24,11 +24,11 @@ _MOST = 6
 
 def run_answer(run: RunView) -> str:
     """Return the answer of a run; of a run that searched for capacities, these stand before the comparisons."""
-    found = load_curve.searches(run) if run.sweep.searches else []
-    known = run.info.facts.surveyed.stated or {}
-    differing = stated_facts.differing(known)
+    searches = load_curve.searches(run) if run.sweep.searches else []
+    stated = run.info.facts.surveyed.stated or {}
+    differing = stated_facts.differing(stated)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
-    return answer_text(run.sweep, run.comparisons, run.caveats, searches=found, behind=behind, differing=differing)
+    return answer_text(run.sweep, run.comparisons, run.caveats, searches=searches, behind=behind, differing=differing)
 
 
 def answer_text(
@@ -45,8 +45,13 @@ def answer_text(
     question = " ".join(sweep.question.split())
     if searches:
         lines = capacity_sentences.answer_lines(sweep, searches, comparisons, caveats)
-        said = [f"{label}: {text}" if label else text for label, text in lines]
-        table = [*said, "", *_capacities(sweep, searches), *_how_far(sweep, comparisons)]
+        sentences = [f"{label}: {text}" if label else text for label, text in lines]
+        level = f"{sweep.design.level:.0%} interval"
+        rows = [("workload", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")]
+        for search in searches:
+            figures, end = capacity_sentences.capacity_figures(search), capacity_sentences.stop_sentence(search)
+            rows.append((search.cell.workload.label, search.cell.filesystem.name, *figures, end))
+        table = [*sentences, "", *aligned(rows), *_how_far(sweep, comparisons)]
     else:
         table = [*_table(sweep, comparisons)]
     options = ["Options in which the logs differ, or that only some state:", *differing, ""] if differing else []
@@ -54,27 +59,23 @@ def answer_text(
     return lines_of([question, "", *table, "", *causes, *options, *_caveats(caveats)])
 
 
-def _capacities(sweep: Sweep, searches: Sequence[CellSearch]) -> Iterator[str]:
-    level = f"{sweep.design.level:.0%} interval"
-    head = ("workload", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")
-    rows = (
-        (each.cell.workload.label, each.cell.filesystem.name, *capacity_sentences.capacity_figures(each),
-         capacity_sentences.stop_sentence(each))
-        for each in searches
-    )  # fmt: skip
-    yield from aligned([head, *rows])
-
-
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not comparisons:
         yield verdicts.nothing_compared(sweep.baseline, len(sweep.filesystems)).replace("below", "in the report")
         return
-    metrics: dict[str, set[str]] = {}
-    for each in comparisons:
-        metrics.setdefault(workload_label(each.workload, each.factors), set()).add(each.metric)
+    metrics = by_key((verdicts.workload_of(comparison), comparison.metric) for comparison in comparisons)
     head = ("workload", "metric", "compared", "ratio", f"{sweep.design.level:.0%} interval", "n", "verdict")
-    rows: list[tuple[str, ...]] = [head, *(_row(each, sweep.design.smallest_effect) for each in comparisons)]
-    if all(len(names) == 1 for names in metrics.values()):  # then the workload says which it is
+    rows: list[tuple[str, ...]] = [head]
+    for comparison in comparisons:
+        figures, n = verdicts.compared_figures(comparison), verdicts.pair_count(comparison)
+        what = verdicts.workload_of(comparison) + (f" ({comparison.label})" if comparison.label else "")
+        missing = "time limit in all blocks" if comparison.censored else "no block has both"
+        verdict = f"none: {verdicts.why_no_interval(comparison) if comparison.n else missing}"
+        if verdicts.has_interval(comparison):
+            verdict = verdicts.verdict_of(comparison, sweep.design.smallest_effect)
+        pair = f"{comparison.candidate} / {comparison.baseline}"
+        rows.append((what, comparison.metric, pair, figures.value, figures.interval, n, verdict))
+    if all(len(set(names)) == 1 for names in metrics.values()):  # then the workload says which it is
         rows = [(row[0], *row[2:]) for row in rows]
     yield from aligned(rows)
     yield from _how_far(sweep, comparisons)
@@ -86,20 +87,6 @@ def _how_far(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield f"(Intervals and verdicts hold for all {count} comparisons together.)"
     if corrected := extension_words.looks_text(sweep):
         yield f"({corrected})"
-
-
-def _row(each: Comparison, smallest_effect: float) -> tuple[str, ...]:
-    figures = verdicts.compared_figures(each)
-    what = workload_label(each.workload, each.factors) + (f" ({each.label})" if each.label else "")
-    shown = (figures.value, figures.interval, verdicts.pair_count(each), _verdict(each, smallest_effect))
-    return (what, each.metric, f"{each.candidate} / {each.baseline}", *shown)
-
-
-def _verdict(each: Comparison, smallest_effect: float) -> str:
-    if verdicts.has_interval(each):
-        return verdicts.verdict_of(each, smallest_effect)
-    missing = "time limit in all blocks" if each.censored else "no block has both"
-    return f"none: {verdicts.why_no_interval(each)}" if each.n else f"none: {missing}"
 
 
 def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
@@ -114,7 +101,9 @@ def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
             explained = not first or group.severity == "error"
             yield f"{group.severity}: {group.heading}{f': {first}{group.first_sentence}' if explained else ''}"
             if first and group.code == "unequal-work":  # it says what each ratio above is of
-                yield from (f"  {each.subject}: {grouped([each])[0].first_sentence}" for each in group.caveats[:_MOST])
+                yield from (
+                    f"  {caveat.subject}: {grouped([caveat])[0].first_sentence}" for caveat in group.caveats[:_MOST]
+                )
                 left = len(group.caveats) - _MOST
                 yield from [f"  and {counted(left, 'more cell')}, in the report"] if left > 0 else []
     if notes := [group.heading for group in groups if group.severity == "note"]:

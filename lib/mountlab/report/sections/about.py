@@ -24,8 +24,8 @@ def options(run: RunView) -> Html:
     head: Head = ["File system", "Kind", "Asked", "State", Column("The kernel says", "code")]
     rows: list[list[Text]] = []
     for o in run.options:
-        asked = html.code(o.option) if o.option else "added by the kernel"
-        rows.append([o.filesystem, o.kind, asked, phrases.OPTION_STATES[o.state], o.kernel_says])
+        requested = html.code(o.option) if o.option else "added by the kernel"
+        rows.append([o.filesystem, o.kind, requested, phrases.OPTION_STATES[o.state], o.kernel_says])
     return html.table(head, [Rows(rows)], caption="Requested options, and what the kernel reports")
 
 
@@ -44,11 +44,9 @@ def stopping(run: RunView) -> Html:
         begun = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
         more = [*extension_words.extended_texts(run.sweep), extension_words.corrected_text(run.sweep)]
         return html.paragraph(" ".join(filter(None, [begun, *more])))
-    together = (
-        "Each search ended by itself. Its interval holds whenever it is looked at."
-        if run.sweep.searches
-        else "All cells of a workload leave together. Intervals are corrected for these looks after every block."
-    )
+    together = "All cells of a workload leave together. Intervals are corrected for these looks after every block."
+    if run.sweep.searches:
+        together = "Each search ended by itself. Its interval holds whenever it is looked at."
     rule = html.paragraph(f"Blocks went on {'; '.join(plan_text.ending_texts(run.sweep))}. {together}")
     head: Head = ["File system", *numeric("Blocks", "n", "Reached"), "Of", "Why no more"]
     keys = swatches(run)
@@ -73,27 +71,24 @@ def versions(run: RunView) -> Html:
         "Seed": "none" if info.seed is None else info.seed,
         **({} if run.sweep.imported else {"Data": "; ".join(data_lines(run.sweep.workloads))}),
         **info.versions,
-        **{f"Plug-in {each.distribution}": f"{each.version} ({each.parts_text})" for each in info.plugins},
+        **{f"Plug-in {p.distribution}": f"{p.version} ({p.parts_text})" for p in info.plugins},
     }
     return html.definitions({name: str(text) for name, text in about.items()})
 
 
 def parameters(run: RunView) -> Html:
-    """Return the sweep as it was resolved, in YAML."""
-    text = yaml.safe_dump(run.info.parameters, sort_keys=False, allow_unicode=True, width=100)
-    return html.joined(_stated(run), html.details("The whole sweep, resolved", html.code_block(text)))
-
-
-def _stated(run: RunView) -> Text:
-    """Return the options of imported logs: what the import says, and what the logs state."""
-    known = run.info.facts.surveyed.stated or {}
+    """Return the options that imported logs state, beside what the import says; and the resolved sweep in YAML."""
+    logs = run.info.facts.surveyed.stated or {}
     rows = [
-        [label, name, each.claimed or "", own.shown(name), f"{each.stated} of {own.outputs}"]
-        for label, own in known.items()
-        for name, each in own.options.items()
+        [label, name, option.claimed or "", log.shown(name), f"{option.stated} of {log.outputs}"]
+        for label, log in logs.items()
+        for name, option in log.options.items()
     ]
-    shown: Head = [Column("In the import", "code"), "In the logs", *numeric("Outputs that state it")]
-    return html.table(["Workload", "Option", *shown], [Rows(rows)], caption="Options of the logs") if rows else ""
+    head: Head = ["Workload", "Option", Column("In the import", "code"), "In the logs"]
+    head = [*head, *numeric("Outputs that state it")]
+    stated: Text = html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
+    text = yaml.safe_dump(run.info.parameters, sort_keys=False, allow_unicode=True, width=100)
+    return html.joined(stated, html.details("The whole sweep, resolved", html.code_block(text)))
 
 
 def reproduce(run: RunView) -> Html:

@@ -58,14 +58,15 @@ def shape_of(
 ) -> Shape:
     """Return the shape of a sweep. `measured`: (cell, metric, label) of everything that has a figure."""
     cells = {cell.id: cell.workload for cell in sweep.cells}
-    found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    levels: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for cell, metric, label in measured:
         workload = cells.get(cell)
         if workload and metric in answer_metrics.get(workload.label, ()):
-            own = found.setdefault((workload.name, metric, label), {})
+            of_metric = levels.setdefault((workload.name, metric, label), {})
             for name, level in workload.factors.items():
-                own.setdefault(name, []).extend([level] if level not in own.get(name, []) else [])
-    return Shape(levels=found, compared=compared, places=tuple(places), logged=tuple(logged), counters=counters)
+                of_option = of_metric.setdefault(name, [])
+                of_option.extend([level] if level not in of_option else [])
+    return Shape(levels=levels, compared=compared, places=tuple(places), logged=tuple(logged), counters=counters)
 
 
 def chosen(shape: Shape) -> list[Picture]:
@@ -88,7 +89,7 @@ def _plotted(shape: Shape) -> list[tuple[str, str, str]]:
     """Return the rows that get plots: the whole of a metric where there is one, else the first of its parts."""
     rows = []
     for workload, metric in dict.fromkeys((workload, metric) for workload, metric, _ in shape.levels):
-        labels = [label for name, own, label in shape.levels if (name, own) == (workload, metric)]
+        labels = [label for *key, label in shape.levels if key == [workload, metric]]
         rows += [(workload, metric, label) for label in ([""] if "" in labels else labels[:_MOST_LABELS])]
     return rows
 

@@ -18,7 +18,21 @@ from mountlab.report.sections.shared import names_of
 
 def client_plots(run: RunView) -> list[Plot]:
     """Return one plot of all clients relative to the others; none where there are no clients."""
-    points = [_point(share) for share in shares(run.sweep, run.measurements)]
+    points = []
+    for share in shares(run.sweep, run.measurements):
+        ratio, low, high = share.bounds
+        points.append(
+            plots.ClientPoint(
+                filesystem=share.cell.filesystem.name,
+                group=_group(share),
+                client=share.client,
+                ratio=ratio,
+                low=low,
+                high=high,
+                trials=share.ratios,
+                straggles=share.straggles,
+            )
+        )
     return [plots.plot_clients(points, limit=STRAGGLES, filesystems=names_of(run))] if points else []
 
 
@@ -28,38 +42,21 @@ def clients(run: RunView) -> Html:
     if not drawn:
         return html.nothing("No workload was driven by several clients.")
     groups = by_key((_group(share), share) for share in shares(run.sweep, run.measurements))
-    tables = [_table(heading, own) for heading, own in groups.items()]
-    return html.joined(*(html.plot(plot) for plot in drawn), *tables)
+    tables = []
+    for heading, members in groups.items():
+        means = [fmean(share.rates) for share in members]
+        scale = scale_for("B/s", max(means))
+        rows = []
+        for share, mean in zip(members, means, strict=True):
+            throughput = numbers.mean_figures(mean, mean, mean, factor=scale.factor).value
+            ratio, part = numbers.ratio_figures(*share.bounds), numbers.percent(mean / sum(means))
+            straggles = "straggles" if share.straggles else ""
+            rows.append([share.client, throughput, part, str(len(share.rates)), ratio.value, ratio.interval, straggles])
+        figures = numeric(f"Mean, {scale.unit}", "Share of all", "n", "To the median of the others")
+        head: Head = ["Client", *figures, Column("Interval", "interval"), ""]
+        tables.append(html.table(head, [Rows(rows)], caption=heading))
+    return html.joined(*map(html.plot, drawn), *tables)
 
 
 def _group(share: Share) -> str:
     return f"{share.cell.id}: {names.metric_noun(share.metric)}"
-
-
-def _point(share: Share) -> plots.ClientPoint:
-    ratio, low, high = share.bounds
-    return plots.ClientPoint(
-        filesystem=share.cell.filesystem.name,
-        group=_group(share),
-        client=share.client,
-        ratio=ratio,
-        low=low,
-        high=high,
-        trials=share.ratios,
-        straggles=share.straggles,
-    )
-
-
-def _table(heading: str, own: list[Share]) -> Html:
-    means = [fmean(share.rates) for share in own]
-    scale = scale_for("B/s", max(means))
-    figures = numeric(f"Mean, {scale.unit}", "Share of all", "n", "To the median of the others")
-    head: Head = ["Client", *figures, Column("Interval", "interval"), ""]
-    rows = [_row(share, mean, mean / sum(means), scale.factor) for share, mean in zip(own, means, strict=True)]
-    return html.table(head, [Rows(rows)], caption=heading)
-
-
-def _row(share: Share, mean: float, part: float, factor: float) -> list[html.Text]:
-    shown, figures = numbers.mean_figures(mean, mean, mean, factor=factor).value, numbers.ratio_figures(*share.bounds)
-    said = [shown, numbers.percent(part), str(len(share.rates)), figures.value, figures.interval]
-    return [share.client, *said, "straggles" if share.straggles else ""]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
-from mountlab.core.frames import pd
 from mountlab.report import html
 from mountlab.report.html import Html
 from mountlab.report.sections.trials import trial_frame
@@ -34,30 +32,23 @@ class _SavedTable:
 
 def downloads(run: RunView) -> Html:
     """Links that save estimates, comparisons, trials and measurements as CSV, and what is too large for the page."""
-    files = list(_files(run))
+    frames = {**tables(run), "trials": with_factors_as_text(trial_frame(run))}
+    files = [_SavedTable(name, len(frames[name]), plain_csv(frames[name]).decode()) for name in MOST_BYTES]
+    files = [file for file in files if file.rows]
     if not files:
         return html.nothing("There are no figures to save.")
     run_id = run.info.run_id
-    links = html.items(_link(run_id, each) for each in files if each.fits)
-    large = [f"{each.name}.csv ({each.size})" for each in files if not each.fits]
+    links = html.items(
+        html.aside(
+            html.download(f"{run_id}-{file.name}.csv", file.text, f"{file.name}.csv"),
+            f"{numbers.counted(file.rows, 'row')}, {file.size}",
+        )
+        for file in files
+        if file.fits
+    )
+    large = [f"{file.name}.csv ({file.size})" for file in files if not file.fits]
     if not large:
         return links
     command = html.code(f"mountlab export results/{run_id} --format csv")
-    return html.joined(
-        links, html.paragraph(f"Too large for this page: {numbers.listed(large)}. All tables as files:"), command
-    )
-
-
-def _link(run_id: str, file: _SavedTable) -> Html:
-    name = f"{file.name}.csv"
-    saved = html.download(f"{run_id}-{name}", file.text, name)
-    return html.aside(saved, f"{numbers.counted(file.rows, 'row')}, {file.size}")
-
-
-def _files(run: RunView) -> Iterator[_SavedTable]:
-    """Yield the tables that have rows."""
-    frames = {**tables(run), "trials": with_factors_as_text(trial_frame(run))}
-    for name in MOST_BYTES:
-        frame: pd.DataFrame = frames[name]
-        if len(frame):
-            yield _SavedTable(name, len(frame), plain_csv(frame).decode())
+    note = html.paragraph(f"Too large for this page: {numbers.listed(large)}. All tables as files:")
+    return html.joined(links, note, command)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-
-import pandas as pd
+from functools import partial
 
 from mountlab import plots
 from mountlab.analysis.cells import counted
@@ -46,15 +45,15 @@ _NOT_ALIKE = "The trials of a search differ in their rate: they have no mean. Se
 
 def shape(run: RunView) -> Shape:
     """Return the shape of the run's sweep, and what was measured of it."""
-    known = run.estimates.loc[run.estimates["mean"].notna(), ["cell", "metric", "label"]].fillna("")
+    finite = run.estimates.loc[run.estimates["mean"].notna(), ["cell", "metric", "label"]].fillna("")
     logs = (run.series.get(trial_id, ()) for trial_id, _ in _good(run))
-    logged = {each.metric for series in logs for each in series if len(each.points) > 1}
+    logged = {course.metric for series in logs for course in series if len(course.points) > 1}
     places = set(run.percentiles["place"])
     return shape_of(
         run.sweep,
         run.answer_metrics,
-        known.itertuples(index=False, name=None),
-        compared=any(verdicts.effect(each) >= 0 for each in run.comparisons),
+        finite.itertuples(index=False, name=None),
+        compared=any(verdicts.effect(comparison) >= 0 for comparison in run.comparisons),
         places=[place for place in _COMPLETIONS if place in places],
         logged=[metric for metric in _LOGGED if metric in logged],
         counters=bool(run.moved),
@@ -91,7 +90,7 @@ def _not_drawn(run: RunView) -> Text:
 
 def response_plots(run: RunView) -> Iterator[Plot]:
     """Return the answer's metrics over each swept number or size, and maps of two swept options."""
-    return (_over_factors(run, each) for each in _shown(run, "response", "heat", "ratio heat"))
+    return (_over_factors(run, picture) for picture in _shown(run, "response", "heat", "ratio heat"))
 
 
 def responses(run: RunView) -> Html:
@@ -106,14 +105,10 @@ def _over_factors(run: RunView, picture: Picture) -> Plot:
             run.measurements, run.estimates, picture.metric, picture.factors[0], filesystems=names_of(run), **what
         )
     across, up = picture.factors
-    own = [
-        each
-        for each in run.comparisons
-        if (each.metric, each.workload, each.label) == (picture.metric, picture.workload, picture.label)
-        and verdicts.effect(each) >= 0
-    ]
-    if picture.kind == "ratio heat" and own:
-        return plots.plot_ratio_heat(own, picture.metric, (across, up), **what)
+    key = (picture.metric, picture.workload, picture.label)
+    of_picture = [c for c in run.comparisons if (c.metric, c.workload, c.label) == key and verdicts.effect(c) >= 0]
+    if picture.kind == "ratio heat" and of_picture:
+        return plots.plot_ratio_heat(of_picture, picture.metric, (across, up), **what)
     return plots.plot_heat(run.estimates, picture.metric, (across, up), filesystems=names_of(run), **what)
 
 
@@ -123,10 +118,7 @@ def _over_factors(run: RunView, picture: Picture) -> Plot:
 def trial_plots(run: RunView) -> Iterator[Plot]:
     """Return every counted trial of the answer's metrics, with mean and interval of each cell."""
 
-    def draw(metric: str, groups: Sequence[str]) -> Plot:
-        return plots.plot_trials(run.measurements, run.estimates, metric, groups=groups, **orders(run))
-
-    return _in_parts(run, draw, MOST_ROWS)
+    return _in_parts(run, partial(plots.plot_trials, run.measurements, run.estimates), MOST_ROWS)
 
 
 def every_trial(run: RunView) -> Html:
@@ -137,10 +129,7 @@ def every_trial(run: RunView) -> Html:
 def bar_plots(run: RunView) -> Iterator[Plot]:
     """Means as bars, with their intervals and the trials."""
 
-    def draw(metric: str, groups: Sequence[str]) -> Plot:
-        return plots.plot_bars(run.measurements, run.estimates, metric, groups=groups, **orders(run))
-
-    return _in_parts(run, draw, MOST_ROWS)
+    return _in_parts(run, partial(plots.plot_bars, run.measurements, run.estimates), MOST_ROWS)
 
 
 def bar_charts(run: RunView) -> Html:
@@ -155,10 +144,7 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
     """Return every trial of the answer's metrics in the order in which it ran."""
     measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
 
-    def draw(metric: str, groups: Sequence[str]) -> Plot:
-        return plots.plot_run_order(measured, metric, groups=groups, **orders(run))
-
-    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
+    return _in_parts(run, partial(plots.plot_run_order, measured), MOST_PANELS * len(names_of(run)))
 
 
 def run_order(run: RunView) -> Html:
@@ -169,10 +155,7 @@ def run_order(run: RunView) -> Html:
 def distribution_plots(run: RunView) -> Iterator[Plot]:
     """Return the empirical distribution of the trials of each cell."""
 
-    def draw(metric: str, groups: Sequence[str]) -> Plot:
-        return plots.plot_distribution(run.measurements, metric, groups=groups, **orders(run))
-
-    return _in_parts(run, draw, MOST_PANELS * len(names_of(run)))
+    return _in_parts(run, partial(plots.plot_distribution, run.measurements), MOST_PANELS * len(names_of(run)))
 
 
 def distributions(run: RunView) -> Html:
@@ -180,22 +163,17 @@ def distributions(run: RunView) -> Html:
     return _side_by_side(run, distribution_plots(run), _why_no_trial(run))
 
 
-def _in_parts(run: RunView, draw: Callable[[str, Sequence[str]], Plot], most_rows: int) -> Iterator[Plot]:
+def _in_parts(run: RunView, draw: Callable[..., Plot], most_rows: int) -> Iterator[Plot]:
     """Yield one plot a metric of the answer; more than one where it has more rows than go into one."""
     measured = counted(run.measurements)
     for metric in answer_metrics(run):
-        own = measured[measured["metric"] == metric]
-        if len(own):
-            parts = within(_rows_by_group(own), most_rows)
+        rows = measured[measured["metric"] == metric]
+        if len(rows):
+            parts = within(Counter(plots.groups_of(rows).values()), most_rows)
             for number, groups in enumerate(parts, start=1):
-                plot = draw(metric, groups)
+                plot = draw(metric, groups=groups, **orders(run))
                 part = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
                 yield replace(plot, title=plot.title + part)
-
-
-def _rows_by_group(measured: pd.DataFrame) -> dict[str, int]:
-    """Return each workload (with its label, where rows have one) to how many file systems have it."""
-    return dict(Counter(plots.groups_of(measured).values()))
 
 
 # ── latencies, courses, bytes ────────────────────────────────────────────────────────────────────────────────────────
@@ -216,23 +194,16 @@ def latencies(run: RunView) -> Html:
     if not drawn:
         why = _NOT_ALIKE if run.sweep.searches else "No latency histogram was kept; fio keeps them."
         return ratios or html.nothing(why)
-    return html.joined(html.columns(*drawn), _to_slowest(run), _not_drawn(run), ratios or "")
-
-
-def _to_slowest(run: RunView) -> Html | str:
-    """Return the way from the latencies to the slowest operations, where the run was traced."""
-    if not len(run.why.slowest):
-        return ""
-    return html.paragraph(
-        html.joined("Why are the slowest so slow? ", html.link("#The-slowest-operations", "Their timelines"))
-    )
+    timelines = html.link("#The-slowest-operations", "Their timelines")
+    slowest = html.paragraph(html.joined("Why are the slowest so slow? ", timelines)) if len(run.why.slowest) else ""
+    return html.joined(html.columns(*drawn), slowest, _not_drawn(run), ratios or "")
 
 
 def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
     """(workload, file system) to the latencies of all I/Os, workloads in the order of the sweep."""
     cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
-    found = [(cell, run.latencies(cell.id)) for cell in cells]
-    return {(c.workload.label, c.filesystem.name): own[place] for c, own in found if place in own}
+    histograms = [(cell, run.latencies(cell.id)) for cell in cells]
+    return {(c.workload.label, c.filesystem.name): by_place[place] for c, by_place in histograms if place in by_place}
 
 
 def series_plots(run: RunView) -> Iterator[Plot]:
@@ -256,12 +227,12 @@ def _inside(run: RunView) -> dict[str, list[plots.InsideTrial]]:
     """Label of each workload to its trials in the middle, without those that were too short to have a course."""
     cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
     chosen_trials = median_trials(run.sweep, run.trials, run.measurements, run.answer_metrics)
-    found: dict[str, list[plots.InsideTrial]] = {}
+    shown: dict[str, list[plots.InsideTrial]] = {}
     for cell in (cell for cell in cells if cell.id in chosen_trials):
-        if len(found) <= MOST_INSIDE or cell.workload.label in found:
+        if len(shown) <= MOST_INSIDE or cell.workload.label in shown:
             trial = _inside_trial(run, cell, chosen_trials[cell.id])
-            found.setdefault(cell.workload.label, []).extend([trial] if trial.points else [])
-    return {label: trials for label, trials in found.items() if not all(plots.quiet(n, trials) for n in plots.INSIDE)}
+            shown.setdefault(cell.workload.label, []).extend([trial] if trial.points else [])
+    return {label: trials for label, trials in shown.items() if not all(plots.quiet(n, trials) for n in plots.INSIDE)}
 
 
 def _inside_trial(run: RunView, cell: Cell, trial_id: str) -> plots.InsideTrial:
@@ -277,10 +248,10 @@ def inside_trials(run: RunView) -> Html:
     every = list(series_plots(run))
     if not drawn and not every:
         return html.nothing(why or "No trial was long enough for a course: it takes two tenths of a second and more.")
-    said = " ".join(filter(None, (*_about_inside(run, shown), why)))
+    caption = " ".join(filter(None, (*_about_inside(run, shown), why)))
     more, folded = drawn[OPEN_INSIDE:], f"Bandwidth of every trial: {numbers.counted(len(every), 'plot')}"
     return html.joined(
-        html.paragraph(said, kind="meta") if said else "",
+        html.paragraph(caption, kind="meta") if caption else "",
         html.columns(*drawn[:OPEN_INSIDE]) if drawn else "",
         html.details(f"{numbers.counted(len(more), 'more workload')} over time", html.columns(*more)) if more else "",
         html.details(folded, _side_by_side(run, every, "")) if every else "",
@@ -289,15 +260,15 @@ def inside_trials(run: RunView) -> Html:
 
 def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[str]:
     """Yield which trials are drawn, and what is not."""
-    trials = [each for own in list(shown.values())[:MOST_INSIDE] for each in own]
+    trials = [trial for members in list(shown.values())[:MOST_INSIDE] for trial in members]
     if not trials:
         return
     middle = "The trial in the middle of each search." if run.sweep.searches else ""
     yield middle or "The median trial of each cell, by the metric of the answer."
     if len(shown) > MOST_INSIDE:
         yield f"Drawn are the first {MOST_INSIDE} of {len(run.sweep.workloads)} workloads."
-    empty = [each.title for name, each in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
-    unseen = [each.title for name, each in plots.INSIDE.items() if not _seen(name, trials)]
+    empty = [look.title for name, look in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
+    unseen = [look.title for name, look in plots.INSIDE.items() if not _seen(name, trials)]
     if empty:
         yield f"Left out, as zero in all of them: {numbers.listed(empty)}."
     if unseen:
@@ -310,7 +281,7 @@ def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]
 
 
 def _seen(name: str, trials: Sequence[plots.InsideTrial]) -> bool:
-    return any(each.points.get(name) for each in trials)
+    return any(trial.points.get(name) for trial in trials)
 
 
 def inside_one(run: RunView, trial_id: str) -> Html:
@@ -328,21 +299,15 @@ def inside_one(run: RunView, trial_id: str) -> Html:
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
     """Return the course of each counted trial that has one; whether it was steady is for the checks to say."""
     cells = {cell.id: cell for cell in run.sweep.cells}
-    found = []
+    courses = []
     for trial_id, cell_id in _good(run):
         series = run.series.get(trial_id, ())
         points, cell = together(series, metric), cells[cell_id]
         if points:
             steady = steadiness(cell, series)
-            found.append(
-                plots.Course(
-                    cell.filesystem.name,
-                    cell.workload.label,
-                    points,
-                    None if steady is None else steady.ok,
-                )
-            )
-    return found
+            judged = None if steady is None else steady.ok
+            courses.append(plots.Course(cell.filesystem.name, cell.workload.label, points, judged))
+    return courses
 
 
 def _good(run: RunView) -> list[tuple[str, str]]:
@@ -353,32 +318,22 @@ def _good(run: RunView) -> list[tuple[str, str]]:
 
 def byte_plots(run: RunView) -> Iterator[Plot]:
     """Yield what the tool moved against what the device delivered: whether a cache answered."""
-    delivered = _delivered(run)
-    by_group: dict[str, set[str]] = {}
-    for each in delivered:
-        by_group.setdefault(each.group, set()).add(each.filesystem)
-    for groups in within({group: len(names) for group, names in by_group.items()}, MOST_ROWS):
-        yield plots.plot_bytes([each for each in delivered if each.group in groups], **orders(run))
-
-
-def _delivered(run: RunView) -> list[plots.Delivered]:
-    return [
-        plots.Delivered(
-            each.cell.filesystem.name, each.cell.workload.label, each.side, each.tool_bytes, each.device_bytes
-        )
-        for each in run.moved
+    delivered = [
+        plots.Delivered(m.cell.filesystem.name, m.cell.workload.label, m.side, m.tool_bytes, m.device_bytes)
+        for m in run.moved
     ]
+    rows = Counter(group for group, _ in {(trial.group, trial.filesystem): None for trial in delivered})
+    for groups in within(rows, MOST_ROWS):
+        yield plots.plot_bytes([trial for trial in delivered if trial.group in groups], **orders(run))
 
 
 def device_bytes(run: RunView) -> Html:
     """Return the plots of bytes, side by side, and which file systems have no device that is counted."""
     if not run.moved:
         return html.nothing("No trial ran on a device whose bytes the kernel counts.")
-    counted_ones = {each.filesystem for each in _delivered(run)}
-    without = [name for name in names_of(run) if name not in counted_ones]
-    note = (
-        html.paragraph(f"Without a device that is counted: {numbers.listed(without)}.", kind="meta") if without else ""
-    )
+    with_device = {moved.cell.filesystem.name for moved in run.moved}
+    without = numbers.listed([name for name in names_of(run) if name not in with_device])
+    note = html.paragraph(f"Without a device that is counted: {without}.", kind="meta") if without else ""
     return html.joined(_side_by_side(run, byte_plots(run), ""), note)
 
 
@@ -397,22 +352,19 @@ PLOTS = plugins.Registry(
 
 def plots_of_plugins(run: RunView) -> Html:
     """Return the plots of plug-ins, each below its heading; where one cannot be drawn, why."""
-    parts = [part for entry, found in PLOTS.of_plugins() for part in _of_plugin(run, entry, found)]
+    parts: list[Text] = []
+    for entry, part in PLOTS.of_plugins():
+        try:
+            if isinstance(part, PluginError):
+                raise part
+            with plugins.calling(entry):
+                made = list(part.draw(run))
+                plugins.check_answer(entry, made, list[Plot], "draw()")
+                drawn = [html.plot(plot) for plot in made]
+        except PluginError as error:
+            parts.append(html.paragraph(f"{entry.name}: {error.in_short}.", kind="meta"))
+        else:
+            if drawn:
+                by = html.paragraph(f"Drawn by {entry.owner}.", kind="meta")
+                parts += [html.heading(part.heading or part.name, level=4), html.columns(*drawn), by]
     return html.joined(*parts) if parts else html.nothing("")
-
-
-def _of_plugin(run: RunView, entry: plugins.Entry, part: ReportPlot | PluginError) -> Iterator[Text]:
-    try:
-        if isinstance(part, PluginError):
-            raise part
-        with plugins.calling(entry):
-            made = list(part.draw(run))
-            plugins.check_answer(entry, made, list[Plot], "draw()")
-            drawn = [html.plot(each) for each in made]
-    except PluginError as error:
-        yield html.paragraph(f"{entry.name}: {error.in_short}.", kind="meta")
-    else:
-        if drawn:
-            yield html.heading(part.heading or part.name, level=4)
-            yield html.columns(*drawn)
-            yield html.paragraph(f"Drawn by {entry.owner}.", kind="meta")

@@ -12,27 +12,18 @@ from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
-from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
-from mountlab.report.sections.shared import (
-    Mean,
-    answer_metrics,
-    means_of,
-    names_of,
-    rows_of,
-    swatches,
-    within,
-)
+from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
 from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
-from mountlab.wording.caveats import CaveatGroup, grouped, no_caveats
+from mountlab.wording.caveats import grouped, no_caveats
 
 Best = Collection[tuple[ranks.Key, str]]
 """Workload, metric and label, and the file system that gets the star there."""
@@ -44,28 +35,21 @@ def question(run: RunView) -> Html:
     """Return the question, and below it where, when and how often it was asked."""
     facts = run.info.facts
     disk = [text for text in (facts.storage.mount_root_source, facts.storage.mount_root_fstype) if text]
+    on = "image files on" if any((fs.over or fs).image_bytes for fs in run.sweep.filesystems) else "disk"
+    moment, status = run.info.created_at, run.info.status
+    day = datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
     parts = [
         f"box {run.info.box_name or run.sweep.box}",
         f"kernel {facts.kernel.release}" if facts.kernel.release else "",
-        f"{_lies_on(run)}{disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
-        _measured(run),
+        f"{on} {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
+        f"imported {day}, measured elsewhere" if run.sweep.imported else day,
         _blocks(run),
         _duration(run),
     ]
+    title = html.heading(" ".join(run.sweep.question.split()), level=1)
     line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
-    return html.joined(html.heading(" ".join(run.sweep.question.split()), level=1), line, _unfinished(run))
-
-
-def _lies_on(run: RunView) -> str:
-    """Return what of the disk is measured: image files on it, or itself."""
-    return "image files on " if any((fs.over or fs).image_bytes for fs in run.sweep.filesystems) else "disk "
-
-
-def _measured(run: RunView) -> str:
-    """When; of logs from elsewhere that is not known."""
-    moment = run.info.created_at
-    day = datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
-    return f"imported {day}, measured elsewhere" if run.sweep.imported else day
+    so_far = f"This run is {status}: what follows is from the trials so far."
+    return html.joined(title, line, html.paragraph(so_far, kind="alert warning") if status != "complete" else "")
 
 
 def _duration(run: RunView) -> str:
@@ -73,8 +57,9 @@ def _duration(run: RunView) -> str:
     if not start or not end or run.sweep.imported:
         return ""
     later = sorted((*run.info.extensions, *run.info.explanations), key=lambda addition: addition.at)
-    starts, ends = [start, *(each.at for each in later)], [*(each.finished_at for each in later), end]
-    moments = [[datetime.fromisoformat(each) for each in own] for own in (starts, ends)]
+    starts = [start, *(addition.at for addition in later)]
+    ends = [*(addition.finished_at for addition in later), end]
+    moments = [[datetime.fromisoformat(moment) for moment in side] for side in (starts, ends)]
     seconds = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
     if seconds < 0:  # the clock was set back meanwhile
         return ""
@@ -93,32 +78,30 @@ def _blocks(run: RunView) -> str:
     return f"n = {numbers.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
 
 
-def _unfinished(run: RunView) -> Text:
-    status = run.info.status
-    if status == "complete":
-        return ""
-    return html.paragraph(f"This run is {status}: what follows is from the trials so far.", kind="alert warning")
-
-
 def answer(run: RunView) -> Html:
     """Return the answer, a line for each part of the question, and for each capacity that was searched for; what makes
     the differences, where diagnostic trials say so; how it stands to what was expected; the caveats in a line."""
-    said, searched = answers.lines(run), capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []
+    parts = answers.lines(run)
+    searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []
     if searched:  # they hold the ratios already; how far these hold is added
-        said = [line for line in said if not line.part and any(map(verdicts.has_interval, answers.answering(run)))]
-    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in said]
+        parts = [line for line in parts if not line.part and any(map(verdicts.has_interval, answers.answering(run)))]
+    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in parts]
     corrected = extension_words.looks_text(run.sweep)
     looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
-    behind = [html.paragraph(html.labelled(*each)) for each in answer_lines(run)]
-    return html.joined(html.box("answer", *searched, *lines, *behind), looks, _expected(run), _caveat_line(run))
+    behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
+    doubts = html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
+    if run.caveats:
+        doubts = html.caveats_alert(grouped(run.caveats))
+    return html.joined(html.box("answer", *searched, *lines, *behind), looks, _expected(run), doubts)
 
 
 def _expected(run: RunView) -> Html | str:
     """Return what was expected beforehand; of what names a part of the question, whether it is so."""
-    rows = [
-        html.labelled(f"{_HELD[each.held]} {_capital(each.part)} {_claim(each)}", f"{each.held}, {each.text}")
-        for each in answers.expected(run)
-    ]
+    rows = []
+    for claim in answers.expected(run):  # 'faster on tmpfs', or 'faster' of all that are compared
+        on = f" on {claim.candidate}" if claim.candidate else ""
+        what = f"{_capital(claim.part)} {'the same' if claim.claim == 'same' else claim.claim}{on}"
+        rows.append(html.labelled(f"{_HELD[claim.held]} {what}", f"{claim.held}, {claim.text}"))
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
     if rows and (corrected := extension_words.looks_text(run.sweep)):
         says = f"{says} ({corrected})"
@@ -130,20 +113,8 @@ def _expected(run: RunView) -> Html | str:
 _HELD: Mapping[answers.Held, str] = {"confirmed": "✓", "contradicted": "✗", "open": "?", "not measured": "–"}
 
 
-def _claim(each: answers.Expected) -> str:
-    """'faster on tmpfs', or 'faster' of all that are compared."""
-    claim = "the same" if each.claim == "same" else each.claim
-    return f"{claim} on {each.candidate}" if each.candidate else claim
-
-
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def _caveat_line(run: RunView) -> Html:
-    if not run.caveats:
-        return html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
-    return html.caveats_alert(grouped(run.caveats))
 
 
 def headline(run: RunView) -> Html:
@@ -160,29 +131,40 @@ def overview(run: RunView) -> Html:
 
 def means(run: RunView) -> Html:
     """Return the mean of each file system under each workload, and what could not be measured."""
-    return html.joined(_overview_table(run), *_without_rows(run))
+    without: list[str] = []
+    impossible = ((run.sweep.combinations[cell], reason) for cell, reason in _impossible(run).items())
+    groups = by_key(((cell.filesystem.name, reason), cell.workload.label) for cell, reason in impossible)
+    for (name, reason), workloads in groups.items():
+        without.append(f"Not measured: {name} under {numbers.listed(workloads)}. {reason}.")
+    for metric in answer_metrics(run):
+        for name, labels in _labels_missing(run, metric).items():
+            cell = run.sweep.combinations[name]
+            what = f"{metric_noun(metric)} of {cell.filesystem.name} under {cell.workload.label}"
+            without.append(f"No {what}: the tool gave none for {numbers.listed(labels)}.")
+    return html.joined(_overview_table(run), *(html.paragraph(text, kind="meta") for text in without))
 
 
 def _ratios(run: RunView) -> Text:
     """Return the ratios as a picture; where they are many those of the workloads with the strongest effects, then the
     others behind a summary."""
-    with_ratio = [each for each in answers.answering(run) if verdicts.effect(each) >= 0]
-    comparisons = sorted(with_ratio, key=lambda each: -verdicts.effect(each))
+    with_ratio = [comparison for comparison in answers.answering(run) if verdicts.effect(comparison) >= 0]
+    comparisons = sorted(with_ratio, key=lambda comparison: -verdicts.effect(comparison))
     if not comparisons:
         return html.paragraph("No ratio to plot.")
     rows = Counter(map(verdicts.workload_of, comparisons))
     parts = within(rows, MOST_RATIOS)
-    first, *others = (_picture(run, [c for c in comparisons if verdicts.workload_of(c) in part]) for part in parts)
+    drawn = []
+    for part in parts:
+        members = [comparison for comparison in comparisons if verdicts.workload_of(comparison) in part]
+        smallest = run.sweep.design.smallest_effect
+        plot = plots.plot_ratios(members, smallest_effect=smallest, filesystems=names_of(run))
+        drawn.append(html.plot(plot))
+    first, *others = drawn
     if not others:
         return first
     shown, hidden = (numbers.counted(count, "workload") for count in (len(parts[0]), len(rows) - len(parts[0])))
     strongest = html.paragraph(f"The {shown} with the strongest effects, of {len(rows)}.", kind="meta")
     return html.joined(first, strongest, html.details(f"The other {hidden}", html.joined(*others)))
-
-
-def _picture(run: RunView, comparisons: Sequence[Comparison]) -> Html:
-    smallest = run.sweep.design.smallest_effect
-    return html.plot(plots.plot_ratios(comparisons, smallest_effect=smallest, filesystems=names_of(run)))
 
 
 def _overview_table(run: RunView) -> Html:
@@ -209,7 +191,7 @@ def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
     """Return the file systems below each workload; the groups that the first screen has no room for behind a
     summary."""
     head: Head = ["File system", *numeric(noun), Column("Interval", "interval")]
-    first, *others = within({str(at): len(each.rows) for at, each in enumerate(groups)}, MOST_RATIOS)
+    first, *others = within({str(at): len(group.rows) for at, group in enumerate(groups)}, MOST_RATIOS)
     table = html.table(head, groups[: len(first)], caption=caption)
     if not others:
         return table
@@ -220,34 +202,22 @@ def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
 def _impossible(run: RunView) -> dict[str, str]:
     """Return cell to the reason for which none of its trials was run: its file system, or the box, cannot."""
     skips = run.trials[run.trials["status"] == "skipped"]
-    known = {str(cell): str(reason) for cell, reason in zip(skips["cell"], skips["reason"], strict=True)}
+    reasons = {str(cell): str(reason) for cell, reason in zip(skips["cell"], skips["reason"], strict=True)}
     tried = set(run.trials.loc[run.trials["status"] != "skipped", "cell"])
-    return {cell: reason for cell, reason in known.items() if cell not in tried and not reason.startswith(SET_ASIDE)}
-
-
-def _without_rows(run: RunView) -> Iterator[Html]:
-    """Yield what has no rows in the table since it cannot be measured, and why."""
-    without = ((run.sweep.combinations[cell], reason) for cell, reason in _impossible(run).items())
-    groups = by_key(((cell.filesystem.name, reason), cell.workload.label) for cell, reason in without)
-    for (name, reason), workloads in groups.items():
-        yield html.paragraph(f"Not measured: {name} under {numbers.listed(workloads)}. {reason}.", kind="meta")
-    for metric in answer_metrics(run):
-        for cell, labels in _labels_missing(run, metric).items():
-            own = run.sweep.combinations[cell]
-            what = f"{metric_noun(metric)} of {own.filesystem.name} under {own.workload.label}"
-            yield html.paragraph(f"No {what}: the tool gave none for {numbers.listed(labels)}.", kind="meta")
+    return {cell: reason for cell, reason in reasons.items() if cell not in tried and not reason.startswith(SET_ASIDE)}
 
 
 def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
     """Return cell to the labels that other file systems have a figure for under the same workload, and it has only
     others."""
     means = means_of(run, metric)
-    labels: dict[str, dict[str, None]] = {}
-    own: dict[str, set[str]] = {}
-    for mean in means:
-        labels.setdefault(mean.workload_label, {})[mean.label] = None
-        own.setdefault(mean.cell, set()).add(mean.label)
-    absent = {m.cell: [label for label in labels[m.workload_label] if label not in own[m.cell]] for m in means}
+    of_workload = by_key((mean.workload_label, mean.label) for mean in means)
+    of_cell = by_key((mean.cell, mean.label) for mean in means)
+    workloads = {mean.cell: mean.workload_label for mean in means}
+    absent = {
+        cell: [label for label in dict.fromkeys(of_workload[workloads[cell]]) if label not in labels]
+        for cell, labels in of_cell.items()
+    }
     return {cell: missing for cell, missing in absent.items() if missing}
 
 
@@ -256,11 +226,11 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) ->
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     scale, keys = _scale(means), swatches(run)
     no_row = {*_impossible(run), *_labels_missing(run, metric)}
-    for row, own in rows_of(means).items():
-        by_name = {m.filesystem: m for m in own}
+    for row, members in rows_of(means).items():
+        by_name = {m.filesystem: m for m in members}
         rows: list[list[Text]] = []
         for name in names:
-            mean, cell = by_name.get(name), cell_id(name, own[0].workload_label)
+            mean, cell = by_name.get(name), cell_id(name, members[0].workload_label)
             if mean is None and cell in no_row:
                 continue
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
@@ -268,15 +238,9 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) ->
                 rows.append([label, _absent(run, cell, no_row), ""])
             else:
                 figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-                interval = _interval(mean, figures)
-                rows.append(
-                    [label, figures.value, html.starred(interval) if _is_best(mean, metric, best) else interval]
-                )
+                interval, star = _interval(mean, figures), ((mean.workload_label, metric, mean.label), name) in best
+                rows.append([label, figures.value, html.starred(interval) if star else interval])
         yield Rows(rows, f"{row}: {metric_noun(metric)}, {scale.unit}")
-
-
-def _is_best(mean: Mean, metric: str, best: Best) -> bool:
-    return ((mean.workload_label, metric, mean.label), mean.filesystem) in best
 
 
 def _interval(mean: Mean, figures: numbers.Figures) -> Text:
@@ -287,19 +251,25 @@ def _interval(mean: Mean, figures: numbers.Figures) -> Text:
 
 
 def _scale(means: Sequence[Mean]) -> Scale:
-    known = [abs(m.mean) for m in means if math.isfinite(m.mean)]
-    return scale_for(means[0].unit, max(known, default=1)) if means else scale_for("", 1)
+    sizes = [abs(m.mean) for m in means if math.isfinite(m.mean)]
+    return scale_for(means[0].unit, max(sizes, default=1)) if means else scale_for("", 1)
 
 
 def _overview_group(run: RunView, metric: str, names: Sequence[str], best: Best) -> Rows:
     """Return one row a workload, with the mean of each file system."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     scale, impossible, rows = _scale(means), _impossible(run), []
-    for row, own in rows_of(means).items():
-        by_name = {m.filesystem: m for m in own}
-        absent = {name: _absent(run, cell_id(name, own[0].workload_label), impossible) for name in names}
-        stars = {name: name in by_name and _is_best(by_name[name], metric, best) for name in names}
-        rows.append([row, *(_stacked(by_name.get(name), scale.factor, stars[name], absent[name]) for name in names)])
+    for label, members in rows_of(means).items():
+        by_name = {m.filesystem: m for m in members}
+        row: list[Text] = [label]
+        for name in names:
+            if mean := by_name.get(name):
+                figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
+                star = ((mean.workload_label, metric, mean.label), name) in best
+                row.append(html.stacked(figures.value, _interval(mean, figures), star=star))
+            else:
+                row.append(_absent(run, cell_id(name, members[0].workload_label), impossible))
+        rows.append(row)
     return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 
 
@@ -310,14 +280,6 @@ def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:
     return numbers.MISSING if run.sweep.has_cell(cell) else words.NOT_IN_SWEEP
 
 
-def _stacked(mean: Mean | None, factor: float, star: bool, absent: str) -> Text:
-    """Return a mean above its interval, as one cell."""
-    if mean is None:
-        return absent
-    figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=factor)
-    return html.stacked(figures.value, _interval(mean, figures), star=star)
-
-
 def caveats(run: RunView) -> Html:
     """Return caveats, worst first: what weakens figures in boxes, notes as a list, behind a summary those on what the
     sweep asked for; or that there is none. What was checked, and what could not be."""
@@ -326,20 +288,17 @@ def caveats(run: RunView) -> Html:
         return html.joined(html.box("caveat none", passed), not_checked(run))
     groups = grouped(run.caveats)
     boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
-    notes = [group for group in groups if group.severity == "note"]
+    requested = [group for group in groups if group.severity == "note" and group.asked]
+    notes = [group for group in groups if group.severity == "note" and not group.asked]
+    count = f"{numbers.counted(len(requested), 'note')} on what the sweep asks for"
     others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
-    return html.joined(*boxes, *_notes(notes), html.details(others, html.items(run.checks_passed)), not_checked(run))
-
-
-def _notes(groups: Sequence[CaveatGroup]) -> Iterator[Html]:
-    asked = [group for group in groups if group.asked]
-    others = [group for group in groups if not group.asked]
-    if others:
-        yield html.caveat_notes(others)
-    if asked:
-        yield html.details(
-            f"{numbers.counted(len(asked), 'note')} on what the sweep asks for", html.caveat_notes(asked)
-        )
+    return html.joined(
+        *boxes,
+        html.caveat_notes(notes) if notes else "",
+        html.details(count, html.caveat_notes(requested)) if requested else "",
+        html.details(others, html.items(run.checks_passed)),
+        not_checked(run),
+    )
 
 
 def not_checked(run: RunView) -> Html:

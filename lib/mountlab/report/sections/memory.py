@@ -5,9 +5,10 @@ from __future__ import annotations
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
+from mountlab.core.groups import by_key
 from mountlab.core.units import MIB, format_bytes
 from mountlab.report import html
-from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.html import Column, Head, Html, Rows, numeric
 from mountlab.report.sections.shared import swatches
 
 _SMALL_SHARE = 0.05
@@ -19,18 +20,26 @@ def memory(run: RunView) -> Html:
     a table."""
     if not run.memory:
         return html.nothing("No file system lives in memory, or the memory of the box was not read.")
-    largest: dict[str, Use] = {}
-    for each in run.memory:
-        name = each.cell.filesystem.name
-        if name not in largest or each.files > largest[name].files:
-            largest[name] = each
-    return html.joined(html.items(_sentence(name, each) for name, each in largest.items()), _table(run))
+    uses = by_key((use.cell.filesystem.name, use) for use in run.memory)
+    largest = {name: max(members, key=lambda use: use.files) for name, members in uses.items()}
+    marks, rows = swatches(run), []
+    for use in run.memory:
+        name = use.cell.filesystem.name
+        sizes = [numbers.number(size / MIB, 1) for size in (use.files, use.before, use.full, use.after, use.taken)]
+        spread = f"{numbers.number(use.least / MIB, 1)} to {numbers.number(use.most / MIB, 1)}"
+        rows.append([marks.get(name, name), use.cell.workload.label, str(use.n), *sizes, spread])
+    headings = ("Files", "In use before", "With the files", "After removal", "Taken")
+    figures = numeric("n", *(f"{heading}, MiB" for heading in headings))
+    head: Head = ["File system", "Workload", *figures, Column("Taken, least to most, MiB", "interval")]
+    table = html.table(head, [Rows(rows)], caption="Memory of the box, medians over trials")
+    return html.joined(html.items(_sentence(name, use) for name, use in largest.items()), table)
 
 
 def _sentence(name: str, use: Use) -> str:
     """'tmpfs: 64.0 MiB of files took 64.1 MiB of memory, and gave it back when they were removed.'"""
     of_what = "of the huge pages that were reserved at the mount" if use.huge_pages else "of memory"
-    earlier, why = (" and what earlier trials left", _ZRAM) if _on_zram(use) else ("", "")
+    fs = use.cell.filesystem
+    earlier, why = (" and what earlier trials left", _ZRAM) if (fs.over or fs).zram_bytes else ("", "")
     took = f"{name}: {format_bytes(use.files)} of files{earlier} took {format_bytes(use.taken)} {of_what}"
     if use.kept <= max(MIB, _SMALL_SHARE * use.taken):
         return f"{took}, and gave it back when they were removed."
@@ -38,23 +47,3 @@ def _sentence(name: str, use: Use) -> str:
 
 
 _ZRAM = " A zram device keeps a block until it is written again or discarded."
-
-
-def _on_zram(use: Use) -> bool:
-    fs = use.cell.filesystem
-    return bool((fs.over or fs).zram_bytes)
-
-
-def _table(run: RunView) -> Html:
-    names = swatches(run)
-    sizes = ("Files", "In use before", "With the files", "After removal", "Taken")
-    figures = numeric("n", *(f"{name}, MiB" for name in sizes))
-    head: Head = ["File system", "Workload", *figures, Column("Taken, least to most, MiB", "interval")]
-    rows = [_row(each, names.get(each.cell.filesystem.name, each.cell.filesystem.name)) for each in run.memory]
-    return html.table(head, [Rows(rows)], caption="Memory of the box, medians over trials")
-
-
-def _row(use: Use, name: Text) -> list[Text]:
-    sizes = (use.files, use.before, use.full, use.after, use.taken)
-    spread = f"{numbers.number(use.least / MIB, 1)} to {numbers.number(use.most / MIB, 1)}"
-    return [name, use.cell.workload.label, str(use.n), *(numbers.number(size / MIB, 1) for size in sizes), spread]

@@ -9,7 +9,6 @@ from mountlab import plots
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
-from mountlab.core.findings import PublishedFigure
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import names_of
@@ -18,39 +17,33 @@ from mountlab.wording import verdicts
 
 def published(run: RunView) -> Html:
     """Published ratios and claims beside ours, as a picture and as a table with the sources."""
-    found = beside(run)
-    if not found:
+    results = beside(run)
+    if not results:
         return html.nothing("This sweep names no published figures.")
-    pairs = [(each.theirs, each.ours) for each in found if math.isfinite(each.theirs.ratio)]
+    pairs = [(result.theirs, result.ours) for result in results if math.isfinite(result.theirs.ratio)]
     note = html.paragraph(
         "Absolute figures are of other machines, years and sizes: compare ratios and their order, not speeds."
     )
     plot = html.plot(plots.plot_published(pairs, filesystems=names_of(run))) if pairs else ""
     # The title of the picture says it of the ratios; a claim without figures is not in the picture.
-    said = html.paragraph(verdicts.agreement_sentence([each.agreement for each in found]))
-    sentence = said if len(pairs) < len(found) else ""
-    return html.joined(sentence, note, plot, _published_table(found), _sources(run.published))
+    agreement = html.paragraph(verdicts.agreement_sentence([result.agreement for result in results]))
+    sentence = agreement if len(pairs) < len(results) else ""
+    sources = {figure.study: figure.source for figure in run.published}
+    listed = html.items(f"{study}: {source}" for study, source in sources.items())
+    return html.joined(sentence, note, plot, _published_table(results), listed)
 
 
-def _published_table(found: Sequence[Beside]) -> Html:
+def _published_table(results: Sequence[Beside]) -> Html:
+    rows: list[list[Text]] = []
+    for result in results:
+        theirs, figures = result.theirs, verdicts.compared_figures(result.ours) if result.ours else None
+        sides = ((theirs.candidate, theirs.candidate_value), (theirs.baseline, theirs.baseline_value))
+        published = [
+            f"{name} {numbers.quantity(value, theirs.unit)}" if math.isfinite(value) else name for name, value in sides
+        ]
+        ratio = (figures.value, figures.interval) if figures else (numbers.MISSING, "")
+        agreement = verdicts.agreement_text(result.agreement, result.why)
+        rows.append([theirs.what, *published, verdicts.claim_text(theirs), *ratio, agreement, theirs.study])
     ours = (*numeric("Our ratio"), Column("Our interval", "interval"))
     head: Head = ["What", "Candidate", "Baseline", "Published", *ours, "Ours", "Study"]
-    return html.table(head, [Rows([_published_row(each) for each in found])], caption="Published, and our ratio")
-
-
-def _published_row(each: Beside) -> list[Text]:
-    theirs, ours = each.theirs, each.ours
-    figures = verdicts.compared_figures(ours) if ours else None
-    ratio = (figures.value, figures.interval) if figures else (numbers.MISSING, "")
-    sides = ((theirs.candidate, theirs.candidate_value), (theirs.baseline, theirs.baseline_value))
-    published = [*(_published_side(*side, theirs.unit) for side in sides), verdicts.claim_text(theirs)]
-    return [theirs.what, *published, *ratio, verdicts.agreement_text(each.agreement, each.why), theirs.study]
-
-
-def _published_side(name: str, value: float, unit: str) -> str:
-    return f"{name} {numbers.quantity(value, unit)}" if math.isfinite(value) else name
-
-
-def _sources(figures: Sequence[PublishedFigure]) -> Html:
-    sources = {figure.study: figure.source for figure in figures}
-    return html.items(f"{study}: {source}" for study, source in sources.items())
+    return html.table(head, [Rows(rows)], caption="Published, and our ratio")

@@ -67,18 +67,18 @@ class Mean:
 
 def means_of(run: RunView, metric: str) -> list[Mean]:
     """Return the estimates of one metric: workloads in the order of the sweep, file systems in theirs."""
-    found = []
+    means = []
     for row in run.estimates[run.estimates["metric"] == metric].to_dict("records"):
         label = row["label"] if isinstance(row["label"], str) else ""
         mean, low, high, cv = (float(row[key]) for key in ("mean", "low", "high", "cv"))
         n, late = int(row["n"]), int(row.get("censored", 0))
         workload = run.sweep.combinations[row["cell"]].workload.label
-        found.append(Mean(row["filesystem"], workload, row["cell"], label, row["unit"], n, mean, low, high, cv, late))
+        means.append(Mean(row["filesystem"], workload, row["cell"], label, row["unit"], n, mean, low, high, cv, late))
     order = {
         names.cell_id(fs.name, w.label): place
         for place, (w, fs) in enumerate(product(run.sweep.workloads, run.sweep.filesystems))
     }
-    return sorted(found, key=lambda mean: order.get(mean.cell, len(order)))
+    return sorted(means, key=lambda mean: order.get(mean.cell, len(order)))
 
 
 def rows_of(means: Sequence[Mean]) -> dict[str, list[Mean]]:

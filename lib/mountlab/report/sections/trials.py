@@ -10,9 +10,8 @@ from typing import Any, Literal
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.trial_values import Values, trial_values
 from mountlab.core import names, numbers
-from mountlab.core.findings import Comparison
 from mountlab.core.frames import pd
-from mountlab.core.units import Scale, scale_for
+from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import answer_metrics, moment
@@ -34,7 +33,13 @@ def trials(run: RunView) -> Html:
     if run.trials.empty:
         return line
     bad = run.trials[run.trials["status"] != "ok"]
-    shown = html.joined(_reasons(run, bad) if len(bad) else "", _with_and_without(run))
+    rows = []
+    for row in bad.sort_values("seq").head(MOST_ROWS).to_dict("records"):
+        what = [_trial_name(run, row), str(row["block"]), str(row["filesystem"]), _workload(run, row)]
+        rows.append([*what, _status(row), _reason(row), moment(row["started_at"])])
+    head: Head = ["Trial", *numeric("Block"), "File system", "Workload", "Status", "Reason", Column("Started", "line")]
+    reasons = html.table(head, [Rows(rows)], caption="Trials that gave no measurement") if rows else ""
+    shown = html.joined(html.joined(_limited(len(bad)), reasons) if rows else "", _with_and_without(run))
     return html.joined(line, shown, html.details(f"All {count}", _everything(run)))
 
 
@@ -42,51 +47,39 @@ def trial_frame(run: RunView) -> pd.DataFrame:
     """Return one row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
     values, records = trial_values(run), run.records
     ids = run.trials["trial_id"].tolist()
-    own = [records.get(each, TrialRecord()) for each in ids]
+    kept = [records.get(trial_id, TrialRecord()) for trial_id in ids]
     more: dict[str, list[float | None]] = {}
     for metric in _metrics(run, values):
-        known = [values.get((each, metric)) for each in ids]
-        more[metric] = [each.value if each else None for each in known]
-        more[f"{metric}_of_mean"] = [each.multiple if each else None for each in known]
-    more["device_bytes_read"] = [each.device.read if each.device else None for each in own]
-    more["device_bytes_written"] = [each.device.written if each.device else None for each in own]
-    more["processor_share"] = [each.busy for each in own]
+        figures = [values.get((trial_id, metric)) for trial_id in ids]
+        more[metric] = [figure.value if figure else None for figure in figures]
+        more[f"{metric}_of_mean"] = [figure.multiple if figure else None for figure in figures]
+    more["device_bytes_read"] = [record.device.read if record.device else None for record in kept]
+    more["device_bytes_written"] = [record.device.written if record.device else None for record in kept]
+    more["processor_share"] = [record.busy for record in kept]
     return run.trials.assign(**{name: pd.Series(column, index=run.trials.index) for name, column in more.items()})
-
-
-def _reasons(run: RunView, bad: pd.DataFrame) -> Html:
-    head: Head = ["Trial", *numeric("Block"), "File system", "Workload", "Status", "Reason", Column("Started", "line")]
-    rows = []
-    for row in bad.sort_values("seq").head(MOST_ROWS).to_dict("records"):
-        what = [_trial_name(run, row), str(row["block"]), str(row["filesystem"]), _workload(run, row)]
-        rows.append([*what, _status(row), _reason(row), moment(row["started_at"])])
-    return html.joined(_limited(len(bad)), html.table(head, [Rows(rows)], caption="Trials that gave no measurement"))
 
 
 def _with_and_without(run: RunView) -> Html | str:
     """Return what the excluded trials change: a table of figures, and one of ratios."""
-    found = run.exclusions
-    if not found.figures:
+    exclusions = run.exclusions
+    if not exclusions.figures:
         return ""
     interval = [Column("Without", "interval"), Column("With them", "interval")]
     head: Head = ["Cell", "Metric", *interval]
     figures = [
-        [each.cell, names.metric_noun(each.metric, each.label)]
-        + [exclusion_words.estimate_text(own, each.counted) for own in (each.without, each.counted)]
-        for each in found.figures
+        [both.cell, names.metric_noun(both.metric, both.label)]
+        + [exclusion_words.estimate_text(side, both.counted) for side in (both.without, both.counted)]
+        for both in exclusions.figures
     ]
     means = html.table(head, [Rows(figures)], caption="Means without the excluded trials, and with them")
     of_ratios: Head = ["Ratio", interval[0], "Verdict", interval[1], "Verdict"]
     ratios = [
-        [exclusion_words.sides_text(each.counted), *_ratio_and_verdict(each.without), *_ratio_and_verdict(each.counted)]
-        for each in found.ratios
+        [exclusion_words.sides_text(both.counted)]
+        + [text for side in (both.without, both.counted) for text in (exclusion_words.ratio_text(side), side.verdict)]
+        for both in exclusions.ratios
     ]
     caption = "Ratios without the excluded trials, and with them"
     return html.joined(means, html.table(of_ratios, [Rows(ratios)], caption=caption) if ratios else "")
-
-
-def _ratio_and_verdict(comparison: Comparison) -> tuple[str, str]:
-    return exclusion_words.ratio_text(comparison), comparison.verdict
 
 
 def _everything(run: RunView) -> Html:
@@ -94,30 +87,25 @@ def _everything(run: RunView) -> Html:
     columns = _columns(run, values)
     chosen = run.trials.sort_values("seq").head(MOST_ROWS).to_dict("records")
     cells = {column: [column.text(row) for row in chosen] for column in columns}
-    filled = [each for each in columns if any(cells[each])]
-    head = [Column(each.heading, each.kind) for each in filled]
-    rows = list(zip(*(cells[each] for each in filled), strict=True))
+    filled = {column: texts for column, texts in cells.items() if any(texts)}
+    head = [Column(column.heading, column.kind) for column in filled]
+    rows = list(zip(*filled.values(), strict=True))
     table = html.table(head, [Rows(rows)], caption="All trials, in the order in which they ran")
-    return html.joined(_said(run, values), html.narrowed(table, label="Filter the trials"))
-
-
-def _said(run: RunView, values: Values) -> Html:
-    """Return what the columns are, as far as this run has them; and how many trials are not in the table."""
     about = ["The mean is that of the counted trials of the cell."]
-    if any(each.device for each in run.records.values()):
+    if any(record.device for record in run.records.values()):
         about.append(
             "Device bytes are those of the block device below the file system, of the least busy one where several lie "
             "on top of each other."
         )
-    if any(each.busy is not None for each in run.records.values()):
+    if any(record.busy is not None for record in run.records.values()):
         about.append("Processors is the share of all processors' time in which they ran anything while the tool ran.")
-    if any(each.files for each in run.records.values()):
+    if any(record.files for record in run.records.values()):
         about.append("Names of trials and files lead to raw/ beside the page.")
-    rows = {metric: each.rows for (_, metric), each in values.items() if each.rows > 1}
-    for metric, count in rows.items():
+    for metric, count in {metric: value.rows for (_, metric), value in values.items() if value.rows > 1}.items():
         noun = names.metric_noun(metric)
         about.append(f"Of {noun} a trial has {count} rows: the multiple is the geometric mean of theirs.")
-    return html.joined(html.paragraph(" ".join(about), kind="meta"), _limited(len(run.trials)))
+    note = html.joined(html.paragraph(" ".join(about), kind="meta"), _limited(len(run.trials)))
+    return html.joined(note, html.narrowed(table, label="Filter the trials"))
 
 
 def _limited(count: int) -> Text:
@@ -164,46 +152,43 @@ def _metrics(run: RunView, values: Values) -> list[str]:
 
 
 def _of_metric(run: RunView, values: Values, metric: str) -> list[_Column]:
-    known = {trial_id: each for (trial_id, its_metric), each in values.items() if its_metric == metric}
-    finite = [abs(each.value) for each in known.values() if math.isfinite(each.value)]
+    figures = {trial_id: figure for (trial_id, of_metric), figure in values.items() if of_metric == metric}
+    finite = [abs(figure.value) for figure in figures.values() if math.isfinite(figure.value)]
     scale = scale_for(run.sweep.metric(metric).unit, max(finite, default=1.0))
-    noun = names.metric_heading(metric)
+    noun = names.metric_heading(metric) + ("" if scale.unit == "1" else f", {scale.unit}")
 
     def value(row: Mapping[Any, Any]) -> str:
-        each = known.get(row["trial_id"])
-        return scale.show(each.value) if each and math.isfinite(each.value) else ""
+        figure = figures.get(row["trial_id"])
+        return scale.show(figure.value) if figure and math.isfinite(figure.value) else ""
 
     def multiple(row: Mapping[Any, Any]) -> str:
-        each = known.get(row["trial_id"])
-        return numbers.number(each.multiple, 2) if each else ""
+        figure = figures.get(row["trial_id"])
+        return numbers.number(figure.multiple, 2) if figure else ""
 
-    return [_Column(_in(noun, scale), value, "number"), _Column(f"{numbers.TIMES} mean", multiple, "number")]
+    return [_Column(noun, value, "number"), _Column(f"{numbers.TIMES} mean", multiple, "number")]
 
 
 def _of_box(run: RunView) -> list[_Column]:
-    moved = [each.device for each in run.records.values() if each.device]
-    scale = scale_for("B", max((max(each.read, each.written) for each in moved), default=0))
+    moved = [record.device for record in run.records.values() if record.device]
+    scale = scale_for("B", max((max(bytes_.read, bytes_.written) for bytes_ in moved), default=0))
 
     def share(row: Mapping[Any, Any]) -> str:
         busy = _record(run, row).busy
         return "" if busy is None else numbers.number(100 * busy, 0)
 
-    def side(name: str) -> Callable[[Mapping[Any, Any]], str]:
-        def text(row: Mapping[Any, Any]) -> str:
-            device = _record(run, row).device
-            return scale.show(getattr(device, name)) if device else ""
+    def read(row: Mapping[Any, Any]) -> str:
+        device = _record(run, row).device
+        return scale.show(device.read) if device else ""
 
-        return text
+    def written(row: Mapping[Any, Any]) -> str:
+        device = _record(run, row).device
+        return scale.show(device.written) if device else ""
 
     return [
-        _Column(_in("Device read", scale), side("read"), "number"),
-        _Column(_in("Device written", scale), side("written"), "number"),
+        _Column(f"Device read, {scale.unit}", read, "number"),
+        _Column(f"Device written, {scale.unit}", written, "number"),
         _Column("Processors, %", share, "number"),
     ]
-
-
-def _in(noun: str, scale: Scale) -> str:
-    return noun if scale.unit == "1" else f"{noun}, {scale.unit}"
 
 
 def _record(run: RunView, row: Mapping[Any, Any]) -> TrialRecord:

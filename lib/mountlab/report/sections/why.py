@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -10,7 +11,7 @@ from mountlab import plots
 from mountlab.analysis import why as causes_of
 from mountlab.analysis import why_doubts
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, Split, WorkFigure
+from mountlab.analysis.why import Cause, PartOfDifference, WorkFigure
 from mountlab.analysis.why_answer import answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
@@ -37,29 +38,44 @@ def why(run: RunView) -> Html:
     if not run.why:
         return html.nothing("The run has no diagnostic trials: `mountlab explain RUN` adds them.")
     figures = causes_of.work(run.why, run.sweep)
-    found = causes_of.causes(run.why, run.sweep, run.comparisons)
+    causes = causes_of.causes(run.why, run.sweep, run.comparisons)
+    drawn = [html.plot(plot) for plot in layer_plots(run)]
+    bars = html.columns(*drawn[:_MOST_PLOTS]) if drawn else ""
+    more = drawn[_MOST_PLOTS:]
+    summary = f"{numbers.counted(len(more), 'more operation')} in parts"
+    folded = html.details(summary, html.columns(*more)) if more else ""
+    waits = [
+        table
+        for workload in run.sweep.workloads
+        for operation in causes_of.operations(run.why)
+        if (table := _instead_table(run, workload.label, operation))
+    ]
+    instead = html.details("What ran while operations waited for a processor", html.joined(*waits)) if waits else ""
     return html.joined(
-        _sentences(run, found, figures), _bars(run), _shares(found), _work(run, figures), _instead(run), _beside(run)
+        _sentences(run, causes, figures),
+        html.joined(bars, folded),
+        _shares(causes),
+        _work(run, figures),
+        instead,
+        _beside(run),
     )
 
 
-def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
-    answered = [each.cause for each in answering(run) if each.cause]
-    found = [*answered, *(each for each in found if each not in answered)]
-    alone, instead = len({cause.workload_label for cause in found}) == 1, partial(ran_instead, run.why)
-    said = [
-        html.labelled(
-            why_sentences.cause_subject(each, name_workload=not alone),
-            why_sentences.cause_sentence(each, figures, instead),
-        )
-        for each in found
-    ]
-    if not said:
+def _sentences(run: RunView, causes: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
+    """Return a sentence for each difference, those of the answer first; the first few stand open."""
+    answered = [answer.cause for answer in answering(run) if answer.cause]
+    ordered = [*answered, *(cause for cause in causes if cause not in answered)]
+    alone, instead = len({cause.workload_label for cause in ordered}) == 1, partial(ran_instead, run.why)
+    sentences = []
+    for cause in ordered:
+        subject = why_sentences.cause_subject(cause, name_workload=not alone)
+        sentences.append(html.labelled(subject, why_sentences.cause_sentence(cause, figures, instead)))
+    if not sentences:
         compared = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
         return html.paragraph(f"No difference is explained: {compared}. The split of each latency is below.")
-    more = said[_MOST_SENTENCES:]
+    more = sentences[_MOST_SENTENCES:]
     folded = html.details(numbers.counted(len(more), "more difference"), html.items(more)) if more else ""
-    return html.joined(html.items(said[:_MOST_SENTENCES]), folded)
+    return html.joined(html.items(sentences[:_MOST_SENTENCES]), folded)
 
 
 # ── bars ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,10 +84,13 @@ def _sentences(run: RunView, found: Sequence[Cause], figures: Sequence[WorkFigur
 def layer_plots(run: RunView) -> Iterator[Plot]:
     """Yield where the time of each main operation goes, one figure a workload and operation."""
     groups = by_key(((split.workload_label, split.operation), split) for split in causes_of.splits(run.why, run.sweep))
-    for (workload, operation), own in groups.items():
-        if operation in _main_operations(run, workload) and any(each.parts for each in own):
-            compared = [s for s in own if sum(s.statistic == each.statistic for each in own) > 1] or own
-            bars = [LayerBar(s.filesystem, s.statistic, s.whole, _means(s)) for s in compared]
+    for (workload, operation), members in groups.items():
+        if operation in _main_operations(run, workload) and any(split.parts for split in members):
+            counts = Counter(split.statistic for split in members)
+            bars = []
+            for split in [split for split in members if counts[split.statistic] > 1] or members:
+                means: dict[tuple[str, str], float] = {part: seconds.mean for part, seconds in split.parts.items()}
+                bars.append(LayerBar(split.filesystem, split.statistic, split.whole, means))
             yield plots.plot_layers(bars, operation, workload)
 
 
@@ -79,37 +98,28 @@ def _main_operations(run: RunView, workload: str) -> set[str]:
     return causes_of.main_operations(run.why, {cell.id for cell in run.sweep.cells if cell.workload.label == workload})
 
 
-def _means(split: Split) -> dict[tuple[str, str], float]:
-    return {part: own.mean for part, own in split.parts.items()}
-
-
-def _bars(run: RunView) -> Text:
-    drawn = [html.plot(each) for each in layer_plots(run)]
-    more = drawn[_MOST_PLOTS:]
-    summary = f"{numbers.counted(len(more), 'more operation')} in parts"
-    folded = html.details(summary, html.columns(*more)) if more else ""
-    return html.joined(html.columns(*drawn[:_MOST_PLOTS]) if drawn else "", folded)
-
-
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shares(found: Sequence[Cause]) -> Text:
+def _shares(causes: Sequence[Cause]) -> Text:
     """All parts of each difference, behind a summary."""
-    shown = [each for each in found if each.differs]
-    if not shown:
+    rows: list[tuple[str, list[Text]]] = []
+    for cause in (cause for cause in causes if cause.differs):
+        latency = f"{latency_noun(cause.operation, cause.statistic)} under {cause.workload_label}"
+        for part in _all_parts(cause):
+            name = layer_noun(*part.part) + (", together" if part.part.layer and not part.part.through else "")
+            seconds = numbers.quantity(part.seconds, "s")
+            if 0 < abs(part.seconds) < _LEAST_S:
+                seconds = "<1\u00a0ns"
+            row: list[Text] = [name, seconds, *why_sentences.share_cells(part.share)]
+            rows.append((f"{cause.candidate} less {cause.baseline}, {latency}", row))
+    if not rows:
         return ""
-    head: Head = ["Part", *html.numeric("Difference"), *html.numeric("Share"), Column("Interval", "interval")]
-    rows = ((_heading(cause), _share_row(each)) for cause in shown for each in _all_parts(cause))
+    head: Head = ["Part", *html.numeric("Difference", "Share"), Column("Interval", "interval")]
     table = html.grouped_table(head, rows, caption="Parts of each difference that is shown, candidate less baseline")
     held = "The intervals of one difference hold all together. Differences are means."
     note = html.paragraph(f"{held} Parts that point against a difference make others more than all of it.", kind="meta")
     return html.details("Every part of the differences", html.joined(table, note))
-
-
-def _heading(cause: Cause) -> str:
-    pair = f"{cause.candidate} less {cause.baseline}"
-    return f"{pair}, {latency_noun(cause.operation, cause.statistic)} under {cause.workload_label}"
 
 
 def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
@@ -117,34 +127,26 @@ def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
     others."""
     yield from cause.parts
     layers = [part.part.layer for part in cause.parts]
-    yield from (each for each in cause.by_layer if layers.count(each.part.layer) > 1)
+    yield from (layer for layer in cause.by_layer if layers.count(layer.part.layer) > 1)
     if len(cause.by_through) > 1:
         yield from cause.by_through
-
-
-def _share_row(each: PartOfDifference) -> list[Text]:
-    name = layer_noun(*each.part) + (", together" if each.part.layer and not each.part.through else "")
-    return [name, _seconds(each.seconds), *why_sentences.share_cells(each.share)]
-
-
-def _seconds(seconds: float) -> str:
-    return "<1\u00a0ns" if 0 < abs(seconds) < _LEAST_S else numbers.quantity(seconds, "s")
 
 
 def _work(run: RunView, figures: Sequence[WorkFigure]) -> Text:
     """A table for each workload: a row a ratio of work of the whole trial or of a main operation, a column a file
     system, its ratio to the baseline below it."""
     tables = []
-    for workload in dict.fromkeys(each.workload_label for each in figures):
+    for workload in dict.fromkeys(figure.workload_label for figure in figures):
         main = {"", *_main_operations(run, workload)}
-        own = [each for each in figures if each.workload_label == workload and each.operation in main]
-        names = [name for name in names_of(run) if any(each.filesystem == name for each in own)]
-        rows = {(each.operation, each.quantity, each.label): each for each in own}
-        known = {(each.operation, each.quantity, each.label, each.filesystem): each for each in own}
+        members = [figure for figure in figures if figure.workload_label == workload and figure.operation in main]
+        names = [name for name in names_of(run) if any(figure.filesystem == name for figure in members)]
+        rows = {(figure.operation, figure.quantity, figure.label): figure for figure in members}
+        by_name = {(figure.operation, figure.quantity, figure.label, figure.filesystem): figure for figure in members}
         marks = swatches(run)
         head: Head = ["Work", *(Column(marks[name], "interval") for name in names)]
         body = [
-            [_row_name(each), *(_work_cell(known.get((*key, name))) for name in names)] for key, each in rows.items()
+            [_row_name(figure), *(_work_cell(by_name.get((*key, name))) for name in names)]
+            for key, figure in rows.items()
         ]
         below = f"; below, as a multiple of {run.sweep.baseline}" if run.sweep.baseline else ""
         tables.append(html.table(head, [html.Rows(body)], caption=f"Work under {workload}{below}"))
@@ -161,13 +163,13 @@ def _row_name(figure: WorkFigure) -> str:
 def _work_cell(figure: WorkFigure | None) -> Text:
     if figure is None:
         return numbers.MISSING
-    own, factor, unit = figure.figure, 1.0, ""
+    value, factor, unit = figure.figure, 1.0, ""
     if figure.quantity == "share_of_ios":
         factor, unit = 0.01, "\u00a0%"
     elif figure.unit in ("s", "B"):
-        scale = scale_for(figure.unit, own.mean)
+        scale = scale_for(figure.unit, value.mean)
         factor, unit = scale.factor, f"\u00a0{scale.unit}"
-    figures = numbers.mean_figures(own.mean, own.low, own.high, factor=factor)
+    figures = numbers.mean_figures(value.mean, value.low, value.high, factor=factor)
     shown = f"{figures.value}{unit} {figures.interval}".strip()
     if figure.ratio is None or math.isnan(figure.ratio.low):
         return shown
@@ -176,18 +178,6 @@ def _work_cell(figure: WorkFigure | None) -> Text:
 
 
 # ── what ran instead ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _instead(run: RunView) -> Text:
-    """Return what ran while operations waited for a processor, behind a summary: a row a program, a column a file
-    system. Operations that hardly wait have no rows."""
-    tables = [
-        _instead_table(run, workload.label, operation)
-        for workload in run.sweep.workloads
-        for operation in causes_of.operations(run.why)
-    ]
-    shown = [each for each in tables if each]
-    return html.details("What ran while operations waited for a processor", html.joined(*shown)) if shown else ""
 
 
 def _instead_table(run: RunView, workload: str, operation: str) -> Text:
@@ -202,10 +192,10 @@ def _instead_table(run: RunView, workload: str, operation: str) -> Text:
     programs = dict.fromkeys(program for name in waited for program in list(waits[name])[:_MOST_PROGRAMS])
     marks = swatches(run)
     head: Head = ["Had the processor", *(Column(marks[name], "interval") for name in waited)]
-    rows: list[list[Text]] = [[f"waited, each {operation}", *(numbers.quantity(each, "s") for each in waited.values())]]
+    rows: list[list[Text]] = [[f"waited, each {operation}", *(numbers.quantity(wait, "s") for wait in waited.values())]]
     for program in programs:
-        shares = (waits[name].get(program, 0.0) / whole_wait for name, whole_wait in waited.items())
-        rows.append([why_sentences.program_noun(program), *(numbers.percent(round(each, 2)) for each in shares)])
+        shares = [round(waits[name].get(program, 0.0) / whole_wait, 2) for name, whole_wait in waited.items()]
+        rows.append([why_sentences.program_noun(program), *map(numbers.percent, shares)])
     caption = f"What had the processor while a {operation} waited for it under {workload}"
     return html.table(head, [html.Rows(rows)], caption=caption) if programs else ""
 
@@ -218,16 +208,12 @@ def _beside(run: RunView) -> Html:
     costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
     doubts = [*map(why_sentences.withheld_sentence, why_doubts.withheld(run.why))]
     doubts += [*map(why_sentences.cut_sentence, why_doubts.cuts(run.why))]
-    doubts += [*map(why_sentences.few_sentence, _without_p99(run))]
+    for few in causes_of.few_operations(run.why):  # without a 99th percentile, where a cell spends its time in them
+        if few.operation in causes_of.main_operations(run.why, {few.cell}):
+            doubts.append(why_sentences.few_sentence(few))
     doubts += [*map(why_sentences.off_sentence, why_doubts.off(run.why))]
     lost = why_sentences.lost_sentence(*why_doubts.lost(run.why))
     seen = why_doubts.partly_seen(run.why)
     windows = [why_sentences.partly_seen_sentence(seen)] if seen else []
     notes = [*why_sentences.cost_sentences(costs), *windows, lost, why_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))
-
-
-def _without_p99(run: RunView) -> list[FewOperations]:
-    """Return the operations without a 99th percentile among those that a cell spends its time in."""
-    few = causes_of.few_operations(run.why)
-    return [each for each in few if each.operation in causes_of.main_operations(run.why, {each.cell})]

@@ -20,17 +20,12 @@ _MOST_PLOTS = 12
 """Of each kind: one takes a third of a second and some tens of kilobytes of the page. The frames have all."""
 
 
+_NOT_TRACED = "The run has no diagnostic trials."
+
+
 def why_slowest(run: RunView) -> Html:
     """Return the slowest operations of each cell as timelines, folded."""
-    drawn = [html.details(plot.title, html.plot(plot)) for plot in slowest_plots(run)]
-    return html.joined(*drawn, _others(len(drawn))) if drawn else html.nothing("The run has no diagnostic trials.")
-
-
-def _others(drawn: int) -> Html | str:
-    if drawn < _MOST_PLOTS:
-        return ""
-    most = f"The page draws {numbers.counted(drawn, 'plot')} of them at most"
-    return html.paragraph(f"{most}: the frames why_slowest, why_stacks and why_sleeps have all.", kind="meta")
+    return _folded(slowest_plots(run), _NOT_TRACED)
 
 
 def slowest_plots(run: RunView) -> Iterator[Plot]:
@@ -41,29 +36,32 @@ def slowest_plots(run: RunView) -> Iterator[Plot]:
 def _slowest(run: RunView) -> Iterator[Plot]:
     for cell in run.sweep.cells:
         for operation in sorted(causes_of.main_operations(run.why, {cell.id})):
-            found = slowest(run.why, cell.id, operation)
-            rows = [
-                SlowOperation(f"{rank} in {each.trial_id}", each.pieces) for rank, each in enumerate(found, start=1)
-            ]
+            ranked = enumerate(slowest(run.why, cell.id, operation), start=1)
+            rows = [SlowOperation(f"{rank} in {slow.trial_id}", slow.pieces) for rank, slow in ranked]
             if rows:
                 yield plots.plot_slowest(rows, operation, _name(run, cell))
 
 
 def why_processors(run: RunView) -> Html:
     """Return a flame graph for each cell; of a candidate with its difference to the baseline."""
-    return _flame_graphs(run, flame_plots(run), f"No cell has {numbers.counted(FEWEST_SAMPLES, 'sample')}.")
+    few = f"No cell has {numbers.counted(FEWEST_SAMPLES, 'sample')}."
+    return _folded(flame_plots(run), few if run.why else _NOT_TRACED)
 
 
 def why_asleep(run: RunView) -> Html:
-    """Return the same of where threads slept while operations were under way."""
-    return _flame_graphs(run, sleep_plots(run), f"Threads of no cell slept {FEWEST_SAMPLES} times.")
+    """Return a flame graph of where threads slept while operations were under way, for each cell."""
+    few = f"Threads of no cell slept {FEWEST_SAMPLES} times."
+    return _folded(sleep_plots(run), few if run.why else _NOT_TRACED)
 
 
-def _flame_graphs(run: RunView, graphs: Iterator[Plot], few: str) -> Html:
+def _folded(graphs: Iterator[Plot], why_none: str) -> Html:
+    """Return plots, each behind its title, and where the others are; where there is none, why."""
     drawn = [html.details(plot.title, html.plot(plot)) for plot in graphs]
-    if drawn:
-        return html.joined(*drawn, _others(len(drawn)))
-    return html.nothing(few if run.why else "The run has no diagnostic trials.")
+    if not drawn:
+        return html.nothing(why_none)
+    most = f"The page draws {numbers.counted(len(drawn), 'plot')} of them at most"
+    note = html.paragraph(f"{most}: the frames why_slowest, why_stacks and why_sleeps have all.", kind="meta")
+    return html.joined(*drawn, note if len(drawn) >= _MOST_PLOTS else "")
 
 
 def flame_plots(run: RunView) -> Iterator[Plot]:
@@ -72,7 +70,7 @@ def flame_plots(run: RunView) -> Iterator[Plot]:
 
 
 def sleep_plots(run: RunView) -> Iterator[Plot]:
-    """Yield those of where threads slept."""
+    """Yield the graph of where threads of each cell slept, and of each difference to the baseline."""
     return islice(_flames(run, asleep=True), _MOST_PLOTS)
 
 
@@ -83,16 +81,10 @@ def _flames(run: RunView, *, asleep: bool = False) -> Iterator[Plot]:
         if not stacks:
             continue
         yield plots.plot_flame(stacks, _name(run, cell), asleep=asleep)
-        baseline = _baseline(run, cell)
-        base = stacks_of(run.why, baseline.id) if baseline else {}
-        if baseline and base:
-            yield plots.plot_flame(stacks, _name(run, cell), than=base, other=_name(run, baseline), asleep=asleep)
-
-
-def _baseline(run: RunView, cell: Cell) -> Cell | None:
-    """Return the cell that a cell is compared with."""
-    same = (each for each in run.sweep.cells if each.workload.label == cell.workload.label)
-    return next((each for each in same if each.filesystem.name == run.sweep.baseline and each.id != cell.id), None)
+        for other in run.sweep.cells:
+            is_baseline = other.workload.label == cell.workload.label and other.filesystem.name == run.sweep.baseline
+            if is_baseline and other.id != cell.id and (base := stacks_of(run.why, other.id)):
+                yield plots.plot_flame(stacks, _name(run, cell), than=base, other=_name(run, other), asleep=asleep)
 
 
 def _name(run: RunView, cell: Cell) -> str:

@@ -26,16 +26,16 @@ def bounded(capacity: Estimate) -> bool:
     return capacity.low > 0 and math.isfinite(capacity.high)
 
 
-def capacity_figures(each: CellSearch) -> tuple[str, str]:
+def capacity_figures(search: CellSearch) -> tuple[str, str]:
     """Return the value and the interval for two columns; of an interval that is open at an end the bound, and of one
     that is open at both what the trials answered."""
-    low, high = each.capacity.low, each.capacity.high
-    if bounded(each.capacity):
-        figures = count_figures(each.capacity.mean, low, high)
+    low, high = search.capacity.low, search.capacity.high
+    if bounded(search.capacity):
+        figures = count_figures(search.capacity.mean, low, high)
         return figures.value, figures.interval
     if low > 0 or math.isfinite(high):
         return (f"≥ {_rate(low)}" if low > 0 else f"< {_rate(high)}"), ""
-    return MISSING, _tried_text(each)
+    return MISSING, _tried_text(search)
 
 
 def _rate(rate: float) -> str:
@@ -43,10 +43,10 @@ def _rate(rate: float) -> str:
     return number(float(f"{rate:.3g}"), 0)
 
 
-def _tried_text(each: CellSearch) -> str:
+def _tried_text(search: CellSearch) -> str:
     """'held at up to 400 requests/s and failed from 800 requests/s on': what trials answered that bound a capacity on
     neither side; '' where none answered."""
-    kept = [trial for trial in each.counted if trial.kept]
+    kept = [trial for trial in search.counted if trial.kept]
     held, failed = [trial.asked for trial in kept if trial.held], [trial.asked for trial in kept if not trial.held]
     if held and failed and min(failed) <= max(held):
         return f"held and failed by turns between {_rate(min(failed))} and {_rate(max(held))} {UNIT}"
@@ -60,89 +60,80 @@ BUSY = ("box-busy", "time-stolen", "other-io", "swapping", "throttled", "drive-h
 """Caveats on what else the box did, or on what slowed it."""
 
 
-def by_workload(found: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
+def by_workload(searches: Sequence[CellSearch]) -> dict[str, list[CellSearch]]:
     """Return the searches below the labels of their workloads."""
-    return by_key((each.cell.workload.label, each) for each in found)
+    return by_key((search.cell.workload.label, search) for search in searches)
 
 
 def ratios_of(comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
     """Return cell to its comparison with the baseline, with the interval that holds for all together."""
-    searched = (each for each in comparisons if each.metric == "capacity")
-    return {verdicts.cell_id(each.candidate, each): each for each in searched}
+    return {verdicts.cell_id(c.candidate, c): c for c in comparisons if c.metric == "capacity"}
 
 
 def answer_lines(
-    sweep: Sweep, found: Sequence[CellSearch], comparisons: Iterable[Comparison], caveats: Sequence[Caveat]
+    sweep: Sweep, searches: Sequence[CellSearch], comparisons: Iterable[Comparison], caveats: Sequence[Caveat]
 ) -> list[tuple[str, str]]:
     """Return a sentence for each search, the baseline first, after the label of its workload where there are several.
 
     'At read p99 ≤ 5 ms, ext4 takes 3 140 [3 010, 3 280] requests/s.', 'xfs takes 3 800 [3 650, 3 960] requests/s, 1.21
     times as many [1.15, 1.27]: faster.'"""
-    ratios, groups = ratios_of(comparisons), by_workload(found)
+    ratios, groups = ratios_of(comparisons), by_workload(searches)
     lines = []
-    for label, own in groups.items():
-        at = f"At {objective_text(own[0].search.objective)}, "
-        for each in sorted(own, key=lambda search: search.cell.filesystem.name != sweep.baseline):
-            ratio = _compared(ratios.get(each.cell.id), sweep.design.smallest_effect)
-            text = f"{at}{_takes(each, caveats)}{ratio}.{_busy(each, caveats)}"
+    for label, members in groups.items():
+        at = f"At {objective_text(members[0].search.objective)}, "
+        for search in sorted(members, key=lambda member: member.cell.filesystem.name != sweep.baseline):
+            text = f"{at}{_takes(search, caveats)}"
+            ratio = ratios.get(search.cell.id)
+            if ratio is not None and verdicts.has_interval(ratio):
+                times, _, interval = verdicts.times_text(ratio).partition(" times")
+                verdict = verdicts.verdict_or_why(ratio, sweep.design.smallest_effect)
+                text += f", {times} times as many{interval}: {verdict}"
+            text += "."
+            if search.capacity.low <= 0 and math.isfinite(search.capacity.high):  # what the box did beside it
+                busy = [caveat for caveat in _about(search, caveats) if caveat.code in BUSY]
+                seen = [grouped([caveat])[0].first_sentence for caveat in busy]
+                text += "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in seen)
             lines.append((label if len(groups) > 1 else "", text))
             at = ""
     return lines
 
 
-def _takes(each: CellSearch, caveats: Sequence[Caveat]) -> str:
+def _takes(search: CellSearch, caveats: Sequence[Caveat]) -> str:
     """'ext4 takes 3 140 [3 010, 3 280] requests/s'; of an interval that is open at an end, what is known."""
-    name, capacity = each.cell.filesystem.name, each.capacity
+    name, capacity = search.cell.filesystem.name, search.capacity
     if not bounded(capacity):
-        return f"{name} {_takes_bound(each, caveats)}"
+        return f"{name} {_takes_bound(search, caveats)}"
     figures = count_figures(capacity.mean, capacity.low, capacity.high)
-    if any(caveat.code == "capacity-changed" for caveat in _about(each, caveats)):
+    if any(caveat.code == "capacity-changed" for caveat in _about(search, caveats)):
         return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which seems to have changed meanwhile"
-    wanted = each.search.half_width
+    wanted = search.search.half_width
     wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(wanted)} was asked for)"
-    imprecise = half_width(capacity) > wanted and each.stop is not None and each.stop.reason != "precise"
+    imprecise = half_width(capacity) > wanted and search.stop is not None and search.stop.reason != "precise"
     return f"{name} takes {figures} {UNIT}{wide if imprecise else ''}"
 
 
-def _takes_bound(each: CellSearch, caveats: Sequence[Caveat]) -> str:
+def _takes_bound(search: CellSearch, caveats: Sequence[Caveat]) -> str:
     """'takes at least 12 000 requests/s', 'already fails at 25 requests/s on this busy box'."""
-    low, high = each.capacity.low, each.capacity.high
+    low, high = search.capacity.low, search.capacity.high
     if low > 0:
         return f"takes at least {_rate(low)} {UNIT}"
     if math.isfinite(high):
-        busy = any(caveat.code in BUSY for caveat in _about(each, caveats))
+        busy = any(caveat.code in BUSY for caveat in _about(search, caveats))
         return f"already fails at {_rate(high)} {UNIT}{' on this busy box' if busy else ''}"
-    if not any(trial.kept for trial in each.counted):
-        return f"has no bound, since none of {counted(len(each.counted), 'trial')} tells whether the objective held"
-    return f"has no bound from {counted(len(each.counted), 'trial')}: the objective {_tried_text(each)}"
+    if not any(trial.kept for trial in search.counted):
+        return f"has no bound, since none of {counted(len(search.counted), 'trial')} tells whether the objective held"
+    return f"has no bound from {counted(len(search.counted), 'trial')}: the objective {_tried_text(search)}"
 
 
-def _compared(ratio: Comparison | None, smallest: float) -> str:
-    """', 1.21 times as many [1.15, 1.27]: faster'; '' where nothing is known of the ratio."""
-    if ratio is None or not verdicts.has_interval(ratio):
-        return ""
-    times, _, interval = verdicts.times_text(ratio).partition(" times")
-    return f", {times} times as many{interval}: {verdicts.verdict_or_why(ratio, smallest)}"
-
-
-def _about(each: CellSearch, caveats: Sequence[Caveat]) -> list[Caveat]:
+def _about(search: CellSearch, caveats: Sequence[Caveat]) -> list[Caveat]:
     """Return the caveats that weaken the capacity of a cell: notes do not."""
-    own = (caveat for caveat in caveats if caveat.scope == "cell" and caveat.subject == each.cell.id)
-    return [caveat for caveat in own if caveat.severity != "note" and "capacity".startswith(caveat.metrics)]
+    about = (caveat for caveat in caveats if caveat.scope == "cell" and caveat.subject == search.cell.id)
+    return [caveat for caveat in about if caveat.severity != "note" and "capacity".startswith(caveat.metrics)]
 
 
-def _busy(each: CellSearch, caveats: Sequence[Caveat]) -> str:
-    """' Other programs took 45 % of the processors while it ran.': what the box did beside a search that no rate bounds
-    from below; '' where that is not known."""
-    if each.capacity.low > 0 or math.isinf(each.capacity.high):
-        return ""
-    seen = [grouped([caveat])[0].first_sentence for caveat in _about(each, caveats) if caveat.code in BUSY]
-    return "".join(f" {text[:1].upper()}{text[1:]}." for text in seen)
-
-
-def stop_sentence(each: CellSearch) -> str:
+def stop_sentence(search: CellSearch) -> str:
     """'24 trials, precise', '11 trials: the objective already fails at the floor of 25 requests/s'."""
-    trials, stop = counted(len(each.counted), "trial"), each.stop
+    trials, stop = counted(len(search.counted), "trial"), search.stop
     if stop is None:
         return trials
     if stop.reason == "could not":
@@ -151,40 +142,40 @@ def stop_sentence(each: CellSearch) -> str:
     return f"{trials}, {ends.get(stop.reason, stop.reason)}"
 
 
-def open_sentence(each: CellSearch) -> str:
+def open_sentence(search: CellSearch) -> str:
     """Say what the open end of an interval means; '' of one that has none."""
-    name, low, high = each.cell.filesystem.name, each.capacity.low, each.capacity.high
-    if bounded(each.capacity):
+    name, low, high = search.cell.filesystem.name, search.capacity.low, search.capacity.high
+    if bounded(search.capacity):
         return ""
     if low > 0:
         return f"{name}: no upper bound, since the objective did not fail often enough at the highest rates."
     if math.isfinite(high):
         return f"{name}: no lower bound, since the objective did not hold often enough at the lowest rates."
-    known = counted(sum(trial.kept for trial in each.counted), "trial")
-    return f"{name}: the {known} that count bound it on neither side."
+    trials = counted(sum(trial.kept for trial in search.counted), "trial")
+    return f"{name}: the {trials} that count bound it on neither side."
 
 
-def lost_sentence(each: CellSearch) -> str:
+def lost_sentence(search: CellSearch) -> str:
     """Say which trials do not count, and why; '' where all do."""
-    if not each.lost:
+    if not search.lost:
         return ""
-    name, latest = each.cell.filesystem.name, max(trial.lateness for trial in each.lost)
+    name, latest = search.cell.filesystem.name, max(trial.lateness for trial in search.lost)
     late = f" Requests were issued up to {quantity(latest, 's')} after they were due." if latest >= SEEN_LATE_S else ""
-    lowest = f"{_rate(min(trial.asked for trial in each.lost))} {UNIT}"
-    do, at = ("does", f"at {lowest}") if len(each.lost) == 1 else ("do", f"from {lowest} on")
+    lowest = f"{_rate(min(trial.asked for trial in search.lost))} {UNIT}"
+    do, at = ("does", f"at {lowest}") if len(search.lost) == 1 else ("do", f"from {lowest} on")
     return (
-        f"{len(each.lost)} of {counted(len(each.counted), 'trial')} of {name} {do} not count: {at} the schedule of "
+        f"{len(search.lost)} of {counted(len(search.counted), 'trial')} of {name} {do} not count: {at} the schedule of "
         f"arrivals was not kept, and it is not known whether the objective held.{late}"
     )
 
 
-def undrawn_sentence(each: CellSearch) -> str:
+def undrawn_sentence(search: CellSearch) -> str:
     """Say how many trials that count are not in the figure, and why; '' where all are."""
-    metrics = {curve.metric: curve for curve in each.curves}
-    missing = [sum(trial.kept and metric not in trial.latencies for trial in each.counted) for metric in metrics]
+    metrics = {curve.metric: curve for curve in search.curves}
+    missing = [sum(trial.kept and metric not in trial.latencies for trial in search.counted) for metric in metrics]
     if not any(missing):
         return ""
-    name, what = each.cell.filesystem.name, listed([_percentile_of(curve) for curve in metrics.values()])
+    name, what = search.cell.filesystem.name, listed([_percentile_of(curve) for curve in metrics.values()])
     return f"Not drawn: {counted(max(missing), 'trial')} of {name}, with too few requests for {what}."
 
 

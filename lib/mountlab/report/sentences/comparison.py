@@ -61,8 +61,19 @@ def sentences(comparison: RunComparison) -> list[str]:
     if comparison.factor == "run":
         return [*_held_in_runs(comparison), *varying, f"{_against_first(comparison)} {comparison.runs_differ}"]
     of_ratios = _variation(comparison, "ratio", comparison.over_boxes, lambda ratio: answer_name(ratio.over))
-    box_by_box = (_held_on_boxes(comparison), *_turned(comparison)) if comparison.answers else ()
-    return [*_over_boxes(comparison), *box_by_box, *_further(comparison), *varying, *of_ratios, *_without(comparison)]
+    box_by_box = [_held_on_boxes(comparison), *_turned(comparison)] if comparison.answers else []
+    ratios = {id(ratio.over): ratio for ratio in comparison.over_boxes if math.isfinite(ratio.further_high)}
+    if ratios:  # what the strongest may be on the next box
+        first = ratios[id(verdicts.strongest_first([ratio.over for ratio in ratios.values()])[0])]
+        interval = numbers.ratio_figures(first.over.ratio, first.further_low, first.further_high).interval
+        what, level = answer_name(first.over), numbers.percent(comparison.level)
+        box_by_box.append(f"On one more such box a run would show for {what} a ratio within {interval}, at {level}.")
+    missing = list(comparison.missing)
+    whom = "it" if len(missing) == 1 else "them"
+    without = (
+        [f"Without {numbers.listed(missing)}: there are no figures of {whom} (see the caveats)."] if missing else []
+    )
+    return [*_over_boxes(comparison), *box_by_box, *varying, *of_ratios, *without]
 
 
 def summary(pair: RunComparison) -> str:
@@ -139,10 +150,10 @@ def _variation(
     """Yield how many figures, or ratios, differ from run to run (or box to box) by more than their trials explain, and
     the one that does most. `name`: of a part."""
     run, runs = comparison.factor, PLURAL[comparison.factor]
-    known = [part for part in parts if not math.isnan(part.p_adjusted)]
-    beyond = [part for part in known if part.p_adjusted < 1 - comparison.level]
-    count = numbers.counted(len(known), noun)
-    if not known:
+    judged = [part for part in parts if not math.isnan(part.p_adjusted)]
+    beyond = [part for part in judged if part.p_adjusted < 1 - comparison.level]
+    count = numbers.counted(len(judged), noun)
+    if not judged:
         if parts and noun == "figure":
             yield f"The part of a difference that is the {runs}' own is unknown: no run has two trials of a figure."
     elif not beyond:
@@ -186,22 +197,6 @@ def _over_boxes(comparison: RunComparison) -> Iterator[str]:
         first = first[0].lower() + first[1:]
     yield f"Over {numbers.counted(len(comparison.runs), 'box')}, each counting alike: {first}"
     yield from others
-
-
-def _further(comparison: RunComparison) -> Iterator[str]:
-    """Yield what the strongest ratio may be on the next box."""
-    known = {id(ratio.over): ratio for ratio in comparison.over_boxes if math.isfinite(ratio.further_high)}
-    if known:
-        first = known[id(verdicts.strongest_first([ratio.over for ratio in known.values()])[0])]
-        figures = numbers.ratio_figures(first.over.ratio, first.further_low, first.further_high)
-        what, level = answer_name(first.over), numbers.percent(comparison.level)
-        yield f"On one more such box a run would show for {what} a ratio within {figures.interval}, at {level}."
-
-
-def _without(comparison: RunComparison) -> Iterator[str]:
-    if missing := list(comparison.missing):
-        whom = "it" if len(missing) == 1 else "them"
-        yield f"Without {numbers.listed(missing)}: there are no figures of {whom} (see the caveats)."
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,7 +303,11 @@ def _difference_lines(comparison: RunComparison) -> Iterator[str]:
     workloads."""
     of_boxes = comparison.factor == "box"
     rows = [row for row in comparison.differences if not of_boxes or row.area.startswith(WORKLOAD)]
-    lines = [f"{row.area}: {difference_name(row)}: {_values_in_line(comparison, row)}" for row in rows if row.known]
+    lines = []
+    for row in (row for row in rows if row.known):  # '6.18 in A and B, 6.19 in C'
+        by_value = by_key(zip(difference_values(row), comparison.names, strict=True))
+        values = ", ".join(f"{text} in {numbers.listed(names)}" for text, names in by_value.items())
+        lines.append(f"{row.area}: {difference_name(row)}: {values}")
     if unknown := [difference_name(row) for row in rows if not row.known]:
         lines.append(f"not known of {all_of(comparison).replace('both runs', 'both')}: {', '.join(unknown)}")
     if not rows and not of_boxes:
@@ -317,12 +316,6 @@ def _difference_lines(comparison: RunComparison) -> Iterator[str]:
     for name, cells in comparison.only_in.items():
         where = f"only in {name}"
         yield from (f"{'' if place else where:{_NAME_WIDTH}} {cell}" for place, cell in enumerate(cells))
-
-
-def _values_in_line(comparison: RunComparison, difference: Difference) -> str:
-    """'6.18 in A and B, 6.19 in C'."""
-    by_value = by_key(zip(difference_values(difference), comparison.names, strict=True))
-    return ", ".join(f"{text} in {numbers.listed(names)}" for text, names in by_value.items())
 
 
 def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:
@@ -385,7 +378,17 @@ def comparison_json(comparison: RunComparison) -> dict[str, Any]:
         "caveats": [asdict(caveat) for caveat in comparison.caveats],
     }
     if comparison.factor == "box":
-        ratios, cells = _over_boxes_json(comparison), list(map(_cell_json, comparison.cells))
+        ratios = [
+            {
+                "on_each": [one and _answer_json(one) for one in ratio.on_each],
+                "over": ratio.over.columns,
+                "further": [ratio.further_low, ratio.further_high],
+                "spread": asdict(ratio.spread),
+                "p_adjusted": ratio.p_adjusted,
+            }
+            for ratio in comparison.over_boxes
+        ]
+        cells = list(map(_cell_json, comparison.cells))
         content |= {"boxes": runs, "missing": dict(comparison.missing), "ratios": ratios, "figures": cells}
     elif comparison.is_pair:
         content |= {**_pair_json(comparison), "runs_differ": comparison.runs_differ}
@@ -421,35 +424,14 @@ def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
     }
 
 
-def _over_boxes_json(comparison: RunComparison) -> list[dict[str, Any]]:
-    return [
-        {
-            "on_each": [one and _answer_json(one) for one in ratio.on_each],
-            "over": ratio.over.columns,
-            "further": [ratio.further_low, ratio.further_high],
-            "spread": asdict(ratio.spread),
-            "p_adjusted": ratio.p_adjusted,
-        }
-        for ratio in comparison.over_boxes
-    ]
-
-
 def _pair_json(pair: RunComparison) -> dict[str, Any]:
-    a, b = (run.info.run_id for run in pair.runs)
+    differences = []
+    for row in pair.differences:
+        a, b = row.values
+        differences.append({"area": row.area, "what": row.what, "part": row.part, "a": a, "b": b, "known": row.known})
     return {
-        "a": a,
-        "b": b,
-        "differences": [
-            {
-                "area": row.area,
-                "what": row.what,
-                "part": row.part,
-                "a": row.values[0],
-                "b": row.values[1],
-                "known": row.known,
-            }
-            for row in pair.differences
-        ],
+        **dict(zip("ab", (run.info.run_id for run in pair.runs), strict=True)),
+        "differences": differences,
         "ratios": [
             {
                 "cell": ratio.cell.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,83 +35,67 @@ def headline(gate: Gate) -> str:
         "cannot tell": ("is inconclusive", "are inconclusive"),
         "passes": ("passes", "pass"),
     }
-    counts = {kind: sum(each.outcome == kind for each in gate.judged) for kind in WORST_FIRST}
+    counts = {kind: sum(figure.outcome == kind for figure in gate.judged) for kind in WORST_FIRST}
     parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
     figures, margin = numbers.counted(len(gate.judged), "figure"), numbers.percent(gate.margin)
     return f"{gate.outcome.capitalize()}: of {figures} {numbers.listed(parts)}, at a margin of {margin}."
 
 
-def why(gate: Gate, each: Judged) -> str:
+def why(gate: Gate, figure: Judged) -> str:
     """Return one figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each
     run'."""
-    if each.reason:
-        return f"{each.outcome}: {each.reason}"
-    if each.outcome == "cannot tell":
-        would = f"; {each.would} {_unless(each)}" if _unless(each) else ""
-        return f"cannot tell: {_what_would(gate, each)}{would}"
-    bound = each.at_least if each.outcome == "fails" else each.at_most
-    said = "at least" if each.outcome == "fails" else "at most"
-    even = f", {_unless(each)}" if _unless(each) else ""
-    return f"{each.outcome}: {said} {_as_share(bound)}{even}"
-
-
-def _unless(each: Judged) -> str:
-    """'unless runs differ by more than 1.8 %'; '' where there is no break-even."""
-    return "" if math.isnan(each.unless) else f"unless runs differ by more than {below(each.unless)}"
-
-
-def _as_share(bound: float) -> str:
-    """'3 % worse', '2 % better', 'infinitely worse'."""
+    if figure.reason:
+        return f"{figure.outcome}: {figure.reason}"
+    unless = "" if math.isnan(figure.unless) else f"unless runs differ by more than {below(figure.unless)}"
+    if figure.outcome == "cannot tell":
+        return f"cannot tell: {_what_would(gate, figure)}{f'; {figure.would} {unless}' if unless else ''}"
+    side, bound = ("least", figure.at_least) if figure.outcome == "fails" else ("most", figure.at_most)
+    size = f"{numbers.percent(abs(bound - 1))} {'worse' if bound >= 1 else 'better'}"
     if not math.isfinite(bound):
-        return "infinitely worse"
-    return f"{numbers.percent(bound - 1)} worse" if bound >= 1 else f"{numbers.percent(1 - bound)} better"
+        size = "infinitely worse"
+    return f"{figure.outcome}: at {side} {size}{f', {unless}' if unless else ''}"
 
 
-def _what_would(gate: Gate, each: Judged) -> str:
-    in_runs = each.unit == "run"
+def _what_would(gate: Gate, figure: Judged) -> str:
+    in_runs = figure.unit == "run"
     where = "on each side" if in_runs else "in each run"
-    if power.too_many(each.needed, each.n):
-        text = f"at this noise needs more than {power.MOST_RUN} {each.unit}s {where}"
+    if power.too_many(figure.needed, figure.n):
+        text = f"at this noise needs more than {power.MOST_RUN} {figure.unit}s {where}"
         text += "" if in_runs and gate.unit == "block" else "; half the noise, a quarter of them"
     elif in_runs:
-        text = f"needs {numbers.counted(round(each.needed), 'run')} {where}"
+        text = f"needs {numbers.counted(round(figure.needed), 'run')} {where}"
     else:
-        text = f"needs {numbers.counted(round(each.more), 'more block')} in each run ({round(each.needed)} in all)"
+        text = f"needs {numbers.counted(round(figure.more), 'more block')} in each run ({round(figure.needed)} in all)"
     if in_runs and gate.unit == "block":
-        text += _first_look(each)
-    if each.seen * _FAR < each.needed:
-        return f"{text}; {round(each.seen - each.present)} more if it is as it looks"
+        text += ", interleaved"
+        assumed = [spread.sd for spread in figure.spread if not spread.runs]
+        if assumed and figure.needed > RUNS_A_SIDE:  # not measured by how much runs differ
+            text += f", if they differ by {numbers.percent(max(assumed))}; {RUNS_A_SIDE} measure by how much"
+    if figure.seen * _FAR < figure.needed:
+        return f"{text}; {round(figure.seen - figure.present)} more if it is as it looks"
     return text
-
-
-def _first_look(each: Judged) -> str:
-    """', interleaved'; where it is not measured by how much runs differ, also how many would measure it."""
-    assumed = [one.sd for one in each.spread if not one.runs]
-    if not assumed or each.needed <= RUNS_A_SIDE:
-        return ", interleaved"
-    return f", interleaved, if they differ by {numbers.percent(max(assumed))}; {RUNS_A_SIDE} measure by how much"
 
 
 def promises(gate: Gate) -> str:
     """Say what may go wrong, and how often."""
     wrong = numbers.percent(1 - gate.level)
-    said = (
+    chance = (
         f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
         f"mistake, over {numbers.counted(len(gate.judged), 'figure')} together, {over_looks(gate)}."
     )
     if gate.looks == "once":
-        said += " It does not hold if the question is asked again with more data."
-    if any(math.isfinite(each.needed) for each in gate.judged):
-        said += (
+        chance += " It does not hold if the question is asked again with more data."
+    if any(math.isfinite(figure.needed) for figure in gate.judged):
+        chance += (
             " With as many as are named, no change at all would pass, and one of twice the margin fail, in "
             f"{numbers.percent(power.POWER)} of cases."
         )
-    return f"{said} {gate.runs_differ}"
+    return f"{chance} {gate.runs_differ}"
 
 
 def advice(gate: Gate) -> list[str]:
     """Say how to measure runs that can tell, where one beside one cannot."""
-    if gate.unit == "run" or all(each.unit == "block" for each in gate.judged):
+    if gate.unit == "run" or all(figure.unit == "block" for figure in gate.judged):
         return []
     return [
         f"Measure {RUNS_A_SIDE} runs of each side or more, in turns (change, baseline, change, baseline ...), and name "
@@ -132,11 +116,9 @@ def _what_counts(gate: Gate) -> list[str]:
     if not gate.left_out:
         return []
     change, baseline = gate.counted
-    of = (
-        f"The first {min(gate.counted)} blocks of each run count"
-        if gate.unit == "block"
-        else f"The first {numbers.counted(change, 'run')} of the change and {baseline} of the baseline count"
-    )
+    of = f"The first {numbers.counted(change, 'run')} of the change and {baseline} of the baseline count"
+    if gate.unit == "block":
+        of = f"The first {min(gate.counted)} blocks of each run count"
     return [f"{of}, since looks are at fixed numbers; --looks once, for a question that is asked once, counts all."]
 
 
@@ -145,7 +127,7 @@ def _what_counts(gate: Gate) -> list[str]:
 
 def gate_text(gate: Gate) -> str:
     """Return one line a figure, the worst first; then what they come to."""
-    lines = aligned(_row(gate, each) for each in gate.judged)
+    lines = aligned(_row(gate, figure) for figure in gate.judged)
     about = (*_differs(gate), *_what_counts(gate), gate.runs_differ, *advice(gate))
     return lines_of([*lines, "", *about, _error(gate), headline(gate)])
 
@@ -155,10 +137,10 @@ def _error(gate: Gate) -> str:
     return f"Error: at most {numbers.percent(1 - gate.level)} either way, for all figures together, {over_looks(gate)}."
 
 
-def _row(gate: Gate, each: Judged) -> tuple[str, ...]:
-    figures = numbers.ratio_figures(*each.ratio)
-    noun = names.metric_noun(each.metric, each.label)
-    return (each.outcome, each.cell.id, noun, figures.value, figures.interval, why(gate, each).partition(": ")[2])
+def _row(gate: Gate, figure: Judged) -> tuple[str, ...]:
+    figures = numbers.ratio_figures(*figure.ratio)
+    noun = names.metric_noun(figure.metric, figure.label)
+    return (figure.outcome, figure.cell.id, noun, figures.value, figures.interval, why(gate, figure).partition(": ")[2])
 
 
 def _differs(gate: Gate) -> list[str]:
@@ -167,7 +149,7 @@ def _differs(gate: Gate) -> list[str]:
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:
-    """Return the same as data; what is infinite or not known is null."""
+    """Return everything in the gate, JSON-able: what is infinite or not known is null."""
     return {
         "outcome": gate.outcome,
         "exit_code": EXIT_CODES[gate.outcome],
@@ -183,25 +165,25 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "baseline": _names(gate.baseline),
         "differs": list(gate.differs),
         "options": list(gate.options),
-        "caveats": [asdict(each) for each in gate.unequal],
-        "figures": [plain(_figure_json(each)) for each in gate.judged],
+        "caveats": [asdict(caveat) for caveat in gate.unequal],
+        "figures": [plain(_figure_json(figure)) for figure in gate.judged],
     }
 
 
-def _figure_json(each: Judged) -> dict[str, object]:
-    about = {"outcome": each.outcome, "cell": each.cell.id, "metric": each.metric, "label": each.label}
-    ratio = dict(zip(("ratio", "low", "high"), each.ratio, strict=True))
-    bounds = {"at_least": each.at_least, "at_most": each.at_most, "needed": each.needed, "more": each.more}
-    spreads = [{"sd": one.sd, "degrees": one.degrees, "earlier_runs": one.runs} for one in each.spread]
+def _figure_json(figure: Judged) -> dict[str, object]:
+    about = {"outcome": figure.outcome, "cell": figure.cell.id, "metric": figure.metric, "label": figure.label}
+    ratio = dict(zip(("ratio", "low", "high"), figure.ratio, strict=True))
+    bounds = {"at_least": figure.at_least, "at_most": figure.at_most, "needed": figure.needed, "more": figure.more}
+    spreads = [{"sd": one.sd, "degrees": one.degrees, "earlier_runs": one.runs} for one in figure.spread]
     return {
         **about,
         **ratio,
-        "n": each.n,
-        "reason": each.reason,
+        "n": figure.n,
+        "reason": figure.reason,
         **bounds,
-        "needed_as_seen": each.seen,
-        "needed_unit": each.unit,
-        "break_even": {"outcome": each.would, "runs_differ": each.unless},
+        "needed_as_seen": figure.seen,
+        "needed_unit": figure.unit,
+        "break_even": {"outcome": figure.would, "runs_differ": figure.unless},
         "run_spread": dict(zip(("change", "baseline"), spreads, strict=False)),
     }
 
@@ -215,23 +197,21 @@ def _names(runs: Sequence[ComparedRun]) -> list[str]:
 
 def gate_markdown(gate: Gate) -> str:
     """Return a summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
-    return "\n".join(_markdown(gate)) + "\n"
-
-
-def _markdown(gate: Gate) -> Iterator[str]:
-    yield f"## {_SIGNS[gate.outcome].partition(' ')[0]} {_safe(headline(gate))}"
-    yield ""
-    for name, runs in (("Change", gate.change), ("Baseline", gate.baseline)):
-        yield f"- {name}: {', '.join(map(_safe, _names(runs)))}"
-    yield from (f"- {_safe(each)}" for each in (*_differs(gate), *_what_counts(gate), *advice(gate)))
-    yield ""
-    yield "| Outcome | Cell | Figure | Change / baseline | Interval | Why |"
-    yield "|---|---|---|---:|---:|---|"
-    for each in gate.judged:
-        _, cell, noun, *figures, reason = _row(gate, each)
-        yield f"| {' | '.join([_SIGNS[each.outcome], *map(_safe, (cell, noun, *figures, reason))])} |"
-    yield ""
-    yield _safe(promises(gate))
+    about = [*_differs(gate), *_what_counts(gate), *advice(gate)]
+    lines = [
+        f"## {_SIGNS[gate.outcome].partition(' ')[0]} {_safe(headline(gate))}",
+        "",
+        f"- Change: {', '.join(map(_safe, _names(gate.change)))}",
+        f"- Baseline: {', '.join(map(_safe, _names(gate.baseline)))}",
+        *(f"- {_safe(line)}" for line in about),
+        "",
+        "| Outcome | Cell | Figure | Change / baseline | Interval | Why |",
+        "|---|---|---|---:|---:|---|",
+    ]
+    for figure in gate.judged:
+        _, *cells = _row(gate, figure)
+        lines.append(f"| {' | '.join([_SIGNS[figure.outcome], *map(_safe, cells)])} |")
+    return "\n".join([*lines, "", _safe(promises(gate))]) + "\n"
 
 
 def _safe(text: str) -> str:
@@ -246,7 +226,7 @@ def gate_junit(gate: Gate) -> bytes:
     """Return one test case a figure: a figure that fails is a failure, an inconclusive one is skipped with the reason,
     and one that the change lacks, for no known reason, is an error."""
     suite = TestSuite("mountlab gate")
-    known = {
+    properties = {
         "outcome": gate.outcome,
         "margin": f"{gate.margin:g}",
         "level": f"{gate.level:g}",
@@ -257,22 +237,18 @@ def gate_junit(gate: Gate) -> bytes:
         "change": ", ".join(_names(gate.change)),
         "baseline": ", ".join(_names(gate.baseline)),
     }
-    for name, value in known.items():
+    for name, value in properties.items():
         suite.add_property(name, visible(value))
-    for each in gate.judged:
-        suite.add_testcase(_case(gate, each))
+    for figure in gate.judged:
+        label = f" {visible(figure.label)}" if figure.label else ""
+        case, text = TestCase(f"{figure.metric}{label}", visible(figure.cell.id), 0), visible(why(gate, figure))
+        if figure.outcome == "fails":
+            case.result = [(Error if figure.reason else Failure)(text, figure.outcome)]
+        elif figure.outcome == "cannot tell":
+            case.result = [Skipped(text, figure.outcome)]
+        case.system_out = visible(f"{text}; change / baseline {numbers.ratio_figures(*figure.ratio)}")
+        suite.add_testcase(case)
     document = JUnitXml()
     document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]
     return bytes(document.tostring())  # type: ignore[no-untyped-call]
-
-
-def _case(gate: Gate, each: Judged) -> TestCase:
-    case = TestCase(each.metric + (f" {visible(each.label)}" if each.label else ""), visible(each.cell.id), 0)
-    text = visible(why(gate, each))
-    if each.outcome == "fails":
-        case.result = [(Error if each.reason else Failure)(text, each.outcome)]
-    elif each.outcome == "cannot tell":
-        case.result = [Skipped(text, each.outcome)]
-    case.system_out = visible(f"{text}; change / baseline {numbers.ratio_figures(*each.ratio)}")
-    return case

@@ -8,7 +8,7 @@ from operator import attrgetter
 from statistics import median_low
 from typing import Any
 
-from mountlab.analysis.history import LEVEL, By, Group, History, HistoryPoint, OtherChange, grouped
+from mountlab.analysis.history import LEVEL, By, Group, History, HistoryPoint, grouped
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of
@@ -23,9 +23,9 @@ _SOON, _SIZE = 6, 0.05
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def changed(found: Sequence[History]) -> list[Changed]:
+def changed(histories: Sequence[History]) -> list[Changed]:
     """Return every change, the newest first."""
-    pairs = [(history, change) for history in found for change in history.changes]
+    pairs = [(history, change) for history in histories for change in history.changes]
     return sorted(pairs, key=lambda pair: (pair[0].points[pair[1].at].at, pair[0].key.cell), reverse=True)
 
 
@@ -43,11 +43,8 @@ def change_title(history: History, change: Change) -> str:
     """'Read bandwidth 9.6 % lower since 2021-02-03: slower (ext4/fio bs=4KiB, nightly-00 on box0)'."""
     noun = names.metric_heading(history.key.metric, history.key.label)
     day = f"{history.points[change.at].at:%Y-%m-%d}"
-    return f"{noun} {_moved(change)} since {day}: {history.verdict(change)} ({history.key.cell}, {where(history)})"
-
-
-def _moved(change: Change) -> str:
-    return f"{numbers.percent(abs(change.ratio - 1))} {'higher' if change.ratio > 1 else 'lower'}"
+    moved = f"{numbers.percent(abs(change.ratio - 1))} {'higher' if change.ratio > 1 else 'lower'}"
+    return f"{noun} {moved} since {day}: {history.verdict(change)} ({history.key.cell}, {where(history)})"
 
 
 def change_sentence(history: History, change: Change) -> str:
@@ -89,30 +86,45 @@ def turn_sentences(history: History, change: Change) -> list[str]:
     turns = history.turns(change)
     if not turns:
         return ["Nothing that runs keep of box and tools changed there."]
-    return [_turn_sentence(turn, change) for turn in turns[:_MOST_NAMED]]
+    lines = []
+    for turn in turns[:_MOST_NAMED]:
+        place = "There" if turn.at == change.at else "Near it"
+        alone = ", as in no run before" if turn.only_there else "; but it had been so before"
+        commits = f" (git log {turn.commits})" if turn.commits else ""
+        what = turn.what if ": " in turn.what else f"the {turn.what}"
+        lines.append(f"{place} {what} changed from {turn.before} to {turn.after}{alone}{commits}.")
+    return lines
 
 
-def _turn_sentence(turn: OtherChange, change: Change) -> str:
-    place = "There" if turn.at == change.at else "Near it"
-    alone = ", as in no run before" if turn.only_there else "; but it had been so before"
-    commits = f" (git log {turn.commits})" if turn.commits else ""
-    what = turn.what if ": " in turn.what else f"the {turn.what}"
-    return f"{place} {what} changed from {turn.before} to {turn.after}{alone}{commits}."
-
-
-def sentences(found: Sequence[History]) -> list[str]:
+def sentences(histories: Sequence[History]) -> list[str]:
     """Return the answer: how many histories changed, the newest changes, and how often such an answer is false."""
-    pairs = changed(found)
-    runs = len({point.run for history in found for point in (*history.points, *history.left_out)})
-    total = f"{number_of_histories(len(found))} over {numbers.counted(runs, 'run')}"
-    said = [f"Nothing shows that a level changed: {total}."]
+    pairs = changed(histories)
+    runs = len({point.run for history in histories for point in (*history.points, *history.left_out)})
+    total = f"{number_of_histories(len(histories))} over {numbers.counted(runs, 'run')}"
+    lines = [f"Nothing shows that a level changed: {total}."]
     if pairs:
         several = len({history.key for history, _ in pairs})
-        said = [f"{numbers.counted(len(pairs), 'change')} in {several} of {total}."]
-        said += [f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_NAMED]]
+        lines = [f"{numbers.counted(len(pairs), 'change')} in {several} of {total}."]
+        lines += [
+            f"{_day(h.points[c.at].at)[:10]}, {where(h)}: {change_sentence(h, c)}" for h, c in pairs[:_MOST_NAMED]
+        ]
         if len(pairs) > _MOST_NAMED:
-            said.append(f"{len(pairs) - _MOST_NAMED} more changed before; the table has all of them.")
-    return [*said, *_left_out(found), *_short_ones(found), *_outlook(found), _false_alarms(found)]
+            lines.append(f"{len(pairs) - _MOST_NAMED} more changed before; the table has all of them.")
+    lines += _left_out(histories)
+    if short := [history for history in histories if history.too_short]:
+        fewest = max(fewest_runs(history.family, LEVEL) for history in short)
+        count = f"{number_of_histories(len(short))} {'is' if len(short) == 1 else 'are'}"
+        lines.append(f"{count} too short to show any change: it takes {fewest} runs or more.")
+    lines += _outlook(histories)
+    families = len({(history.key.sweep, history.key.box) for history in histories})
+    expected = f": of these {families} at most {numbers.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
+    false_alarms = (
+        "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
+        f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
+        f"looks{expected}. That allows for odd runs, "
+        "and in part for neighbouring runs that are alike: docs/calibration.md has the rates."
+    )
+    return [*lines, false_alarms]
 
 
 def number_of_histories(count: int) -> str:
@@ -120,29 +132,21 @@ def number_of_histories(count: int) -> str:
     return "1 history" if count == 1 else f"{count} histories"
 
 
-def _short_ones(found: Sequence[History]) -> Iterator[str]:
-    short = [history for history in found if history.too_short]
-    if short:
-        needed = max(fewest_runs(history.family, LEVEL) for history in short)
-        are = "is" if len(short) == 1 else "are"
-        yield f"{number_of_histories(len(short))} {are} too short to show any change: it takes {needed} runs or more."
-
-
-def _left_out(found: Sequence[History]) -> Iterator[str]:
+def _left_out(histories: Sequence[History]) -> Iterator[str]:
     """Yield the runs that do not count, and those that count by their mean, with the reason."""
-    out = [(history, point) for history in found for point in history.left_out]
+    out = [(history, point) for history in histories for point in history.left_out]
     limit = "with half or more of their trials at the time limit, or with a metric that a limit does not bound"
     no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
     for censored, why, then in (no_ratio, (True, limit, "They have no median")):
         if pairs := [pair for pair in out if bool(pair[1].censored) == censored]:
             left = f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}."
             yield f"{left} {then}: look at these runs yourself."
-    late = [(history, point) for history in found for point in history.by_median]
+    late = [(history, point) for history in histories for point in history.by_median]
     if late:
         median = "the figure is the median of all trials, with these as the worst"
         has = f"{'has' if len(late) == 1 else 'have'} trials that ran into their time limit"
         yield f"{_figures_of(late)} {has}: {median}; the newest is {_newest(late)}."
-    zero = [(history, point) for history in found for point in history.by_mean]
+    zero = [(history, point) for history in histories for point in history.by_mean]
     if zero:
         count = "they count by the logarithm of their mean, and as odd runs where they are far off"
         yield f"{_figures_of(zero)} hold a trial of 0: {count}."
@@ -164,58 +168,39 @@ def soon(history: History) -> tuple[int, float] | None:
     return next(((runs, size) for runs, size in history.visible if runs >= _SOON), None)
 
 
-def _outlook(found: Sequence[History]) -> Iterator[str]:
+def _outlook(histories: Sequence[History]) -> Iterator[str]:
     """Yield how large a change would be found, and how late."""
-    sizes = [each for history in found if (each := soon(history))]
+    sizes = list(filter(None, map(soon, histories)))
     if not sizes:
         return
     runs, size = median_low(sizes)
     of = f", by the median of {number_of_histories(len(sizes))}" if len(sizes) > 1 else ""
-    delays = [next((late for late, seen in history.visible if seen <= _SIZE), None) for history in found]
-    known = [delay for delay in delays if delay is not None]
-    late = f"at most {max(known)} runs late" if known else "not within the runs that are there"
-    some = f" in {len(known)} of {number_of_histories(len(found))}" if 0 < len(known) < len(found) else ""
+    by_history = ([runs for runs, seen in history.visible if seen <= _SIZE] for history in histories)
+    delays = [delays[0] for delays in by_history if delays]
+    late = f"at most {max(delays)} runs late" if delays else "not within the runs that are there"
+    some = f" in {len(delays)} of {number_of_histories(len(histories))}" if 0 < len(delays) < len(histories) else ""
     yield (
         f"A change of {numbers.percent(size)} from now on would be reported after {runs} runs, in four of five "
         f"cases{of}; one of {numbers.percent(_SIZE)} {late}{some}."
     )
 
 
-def _false_alarms(found: Sequence[History]) -> str:
-    families = len({(history.key.sweep, history.key.box) for history in found})
-    expected = f": of these {families} at most {numbers.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
-    return (
-        "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
-        f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
-        f"looks{expected}. That allows for odd runs, "
-        "and in part for neighbouring runs that are alike: docs/calibration.md has the rates."
-    )
-
-
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def history_text(found: Sequence[History], *, by: By | None = None) -> str:
+def history_text(histories: Sequence[History], *, by: By | None = None) -> str:
     """For the terminal: the answer, what changed where, and the runs where there are few histories."""
-    return lines_of(_lines(found, by))
-
-
-def _lines(found: Sequence[History], by: By | None) -> Iterator[str]:
-    yield from sentences(found)
-    for history, change in changed(found)[:_MOST_NAMED]:
-        yield ""
-        yield change_title(history, change)
-        yield f"  {range_sentence(history, change)}"
-        yield f"  {report_sentence(history, change)}"
-        yield from (f"  {each}" for each in turn_sentences(history, change))
-    yield ""
-    if len(found) > _MOST_NAMED:
-        yield from aligned([_OVERVIEW, *map(overview_row, found)])
-        return
-    for history in found:
-        yield f"{named(history)} ({where(history)})"
-        yield from aligned([_GROUP_HEAD, *map(group_row, grouped(history, by))] if by else _run_rows(history))
-        yield ""
+    lines = sentences(histories)
+    for history, change in changed(histories)[:_MOST_NAMED]:
+        about = (range_sentence(history, change), report_sentence(history, change), *turn_sentences(history, change))
+        lines += ["", change_title(history, change), *(f"  {sentence}" for sentence in about)]
+    lines.append("")
+    if len(histories) > _MOST_NAMED:
+        return lines_of([*lines, *aligned([_OVERVIEW, *map(overview_row, histories)])])
+    for history in histories:
+        rows = [_GROUP_HEAD, *map(group_row, grouped(history, by))] if by else _run_rows(history)
+        lines += [f"{named(history)} ({where(history)})", *aligned(rows), ""]
+    return lines_of(lines)
 
 
 _OVERVIEW = ("sweep", "box", "cell", "metric", "runs", "first", "last", "changes", "visible")
@@ -270,12 +255,12 @@ _OF_KEY, _OF_POINT, _OF_ESTIMATE = (
 )  # fmt: skip
 
 
-def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
+def history_rows(histories: Sequence[History]) -> Iterator[tuple[object, ...]]:
     """Yield one row a run and figure below a row of names; `since`: the first run of its level, '' before any
     change."""
     yield (*_OF_KEY, "run", "date", "kernel", *_OF_POINT, *_OF_ESTIMATE, "since")
     of_key, of_point, of_estimate = (attrgetter(*names) for names in (_OF_KEY, _OF_POINT, _OF_ESTIMATE))
-    for history in found:
+    for history in histories:
         since, starts = "", {change.at for change in history.changes}
         for place, point in enumerate(history.points):
             since = point.run if place in starts else since
@@ -283,7 +268,7 @@ def history_rows(found: Sequence[History]) -> Iterator[tuple[object, ...]]:
             yield (*of_key(history.key), *run, *of_point(point), *of_estimate(point.estimate), since)
 
 
-def history_json(found: Sequence[History]) -> dict[str, Any]:
+def history_json(histories: Sequence[History]) -> dict[str, Any]:
     """Return everything that histories say, JSON-able: what is not known is null."""
     made = [
         {
@@ -297,9 +282,9 @@ def history_json(found: Sequence[History]) -> dict[str, Any]:
             "visible": [{"runs": runs, "size": size} for runs, size in history.visible],
             "changes": [change_json(history, change) for change in history.changes],
         }
-        for history in found
+        for history in histories
     ]
-    read: dict[str, Any] = plain({"level": LEVEL, "sentences": sentences(found), "histories": made})
+    read: dict[str, Any] = plain({"level": LEVEL, "sentences": sentences(histories), "histories": made})
     return read
 
 

@@ -8,17 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import (
-    Cause,
-    FewOperations,
-    PartOfDifference,
-    WorkFigure,
-    behind,
-    work,
-)
+from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, WorkFigure, behind, work
 from mountlab.analysis.why_answer import Answer, answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.analysis.why_doubts import Cost, Cut, Off, PartlySeen, Withheld
+from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun, metric_noun, spoken_code
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
@@ -63,7 +57,9 @@ def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead
     if largest is None:
         return f"{done}{_nothing_shown(cause)}"
     shares = f"{_more(cause, largest)}{_summed(cause, largest)}{_consequence(cause, instead)}"
-    return f"{done}{_largest(cause, largest)} {_difference(cause)}{shares}"
+    sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
+    difference = f"{_ratio(cause)}: {sides}; n = {counted(cause.ratio.n, 'diagnostic block')}."
+    return f"{done}{_largest(cause, largest)} {difference}{shares}"
 
 
 def _stop(clause: str) -> str:
@@ -112,13 +108,13 @@ def share_cells(share: DifferenceShare) -> tuple[str, str]:
         return MISSING, ""
     against = " against" if share.share < 0 else ""
     size = "more than all" if abs(share.share) > 1 else _percent(abs(share.share))
-    says = min(abs(share.low), abs(share.high)) <= 1
-    return f"{size}{against}", f"[{_end(share.low)}, {_end(share.high)}]" if says else ""
-
-
-def _end(share: float) -> str:
-    size = "all" if abs(share) > 1 else number(100 * abs(share), 0)
-    return f"{size} against" if share < 0 and size != "0" else size
+    if min(abs(share.low), abs(share.high)) > 1:
+        return f"{size}{against}", ""
+    ends = []
+    for end in (share.low, share.high):
+        text = "all" if abs(end) > 1 else number(100 * abs(end), 0)
+        ends.append(f"{text} against" if end < 0 and text != "0" else text)
+    return f"{size}{against}", f"[{', '.join(ends)}]"
 
 
 def _percent(share: float) -> str:
@@ -135,12 +131,6 @@ def _nothing_shown(cause: Cause) -> str:
     return f"Nothing is shown of the difference in time: {_ratio(cause)}, which may be 1; {n}."
 
 
-def _difference(cause: Cause) -> str:
-    """'xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.'"""
-    sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
-    return f"{_ratio(cause)}: {sides}; n = {counted(cause.ratio.n, 'diagnostic block')}."
-
-
 def _ratio(cause: Cause) -> str:
     """'xfs takes 0.58 [0.54, 0.62] of ext4's time', 'btrfs takes 2.1 [1.9, 2.3] times ext4's time'."""
     figures = ratio_figures(cause.ratio.ratio, cause.ratio.low, cause.ratio.high)
@@ -149,13 +139,13 @@ def _ratio(cause: Cause) -> str:
 
 def _more(cause: Cause, largest: PartOfDifference) -> str:
     """Return what else makes the difference, and what points the other way."""
-    named = [each.part for each in (largest, cause.wait_before, *cause.as_large) if each]
-    parts = [each for each in cause.parts if not any(part.holds(each.part) for part in named)]
-    others = [each for each in parts if each.share.shown and abs(each.share.share) >= _LEAST_SHARE]
-    along = [each for each in others if each.share.share > 0][:_MOST_MORE]
-    against = [each for each in reversed(others) if each.share.share < 0][:_MOST_MORE]
-    said = f" Next: {_parts(along)}." if along else ""
-    return f"{said} Against it: {_parts(against)}." if against else said
+    named = [part.part for part in (largest, cause.wait_before, *cause.as_large) if part]
+    parts = [part for part in cause.parts if not any(layer.holds(part.part) for layer in named)]
+    others = [part for part in parts if part.share.shown and abs(part.share.share) >= _LEAST_SHARE]
+    along = [part for part in others if part.share.share > 0][:_MOST_MORE]
+    against = [part for part in reversed(others) if part.share.share < 0][:_MOST_MORE]
+    text = f" Next: {_parts(along)}." if along else ""
+    return f"{text} Against it: {_parts(against)}." if against else text
 
 
 def _summed(cause: Cause, first: PartOfDifference) -> str:
@@ -167,7 +157,7 @@ def _summed(cause: Cause, first: PartOfDifference) -> str:
 
 
 def _parts(parts: Sequence[PartOfDifference]) -> str:
-    return listed([f"{layer_noun(*each.part)}, {share_words(each.share)}" for each in parts])
+    return listed([f"{layer_noun(*part.part)}, {share_words(part.share)}" for part in parts])
 
 
 # ── what follows from something else ─────────────────────────────────────────────────────────────────────────────────
@@ -180,24 +170,23 @@ def _consequence(cause: Cause, instead: Instead) -> str:
         return ""
     slower = cause.candidate if waits.seconds > 0 else cause.baseline
     ran = instead(cell_id(slower, cause.workload_label), cause.operation)
-    return f" Waiting for a processor is a consequence, not a cause: {_ran(slower, ran)}."
+    return f" Waiting for a processor is a consequence, not a cause: {_ran_meanwhile(slower, ran)}."
 
 
-def _ran(filesystem: str, ran: Mapping[str, float]) -> str:
+def _ran_meanwhile(filesystem: str, ran: Mapping[str, float]) -> str:
     """'on xfs the processor meanwhile ran stress-ng (62 % of the wait) and kworker (20 %)'."""
     whole = sum(ran.values())
     if not whole:
         return "what ran meanwhile is not known"
-    shares = {name: seconds / whole for name, seconds in ran.items()}
-    for name, reason in _IDLE.items():
-        if shares.get(name, 0.0) >= _HALF:
-            return f"on {filesystem} the processor was idle for {percent(round(shares[name], 2))} of the wait: {reason}"
-    named = {name: share for name, share in shares.items() if name not in _IDLE and share >= _LEAST_SHARE}
-    sized = [
-        f"{'what is not known' if name == _UNKNOWN else name} ({percent(round(share, 2))})"
-        for name, share in list(named.items())[:_MOST_RAN]
-    ]
-    many = "many programs, none for long" if not sized else listed(sized)
+    sized = []
+    for name, seconds in ran.items():
+        share = seconds / whole
+        size = percent(round(share, 2))
+        if name in _IDLE and share >= _HALF:
+            return f"on {filesystem} the processor was idle for {size} of the wait: {_IDLE[name]}"
+        if name not in _IDLE and share >= _LEAST_SHARE:
+            sized.append(f"{'what is not known' if name == _UNKNOWN else name} ({size})")
+    many = listed(sized[:_MOST_RAN]) if sized else "many programs, none for long"
     return f"on {filesystem} the processor meanwhile ran {many}"
 
 
@@ -225,12 +214,17 @@ def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool =
     sync', or '' with `differing`. '' also where none is known, and of an operation that waits for nothing below it."""
     main = LAYERS[cause.largest.part.layer].quantity if cause.largest and cause.largest.part.layer else ""
     names = dict.fromkeys((main, *_own_work(cause, figures)))
-    known = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
-    unlike = [each for each in known if _apart(*each[1])]
-    unlike.sort(key=lambda each: (each[0] != main, -_times(*each[1])))
+    amounts = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
+    unlike = []
+    for name, (theirs, ours) in amounts:  # by so much that it may explain something
+        may_be_same = ours.ratio is not None and ours.ratio.low <= 1 <= ours.ratio.high
+        difference = abs(theirs.figure.mean - ours.figure.mean)
+        if not may_be_same and _times(theirs, ours) > _WORK_APART and difference >= _LEAST_WORK:
+            unlike.append((name, (theirs, ours)))
+    unlike.sort(key=lambda item: (item[0] != main, -_times(*item[1])))
     if unlike or differing:
         return "; ".join(_sides(cause, name, *sides) for name, sides in unlike[:_MOST_WORK])
-    alike = [f"{_amount(sides[0])} {_counted(name, sides[0])}" for name, sides in known[:1]]
+    alike = [f"{_amount(sides[0])} {_counted(name, sides[0])}" for name, sides in amounts[:1]]
     return f"the same work on both: {alike[0]}" if alike else ""
 
 
@@ -238,30 +232,17 @@ def _own_work(cause: Cause, figures: Sequence[WorkFigure]) -> Sequence[str]:
     """Return the ratios of work that was done for this operation, and not for others: all where what lies below the
     file system makes a good part of its latency. Read-ahead reads before an operation waits: device I/Os are those of
     the reads where nothing is written."""
-    below = sum(abs(each.seconds) for each in cause.parts if each.part.layer in _BELOW)
+    below = sum(abs(part.seconds) for part in cause.parts if part.part.layer in _BELOW)
     if below >= _LEAST_SHARE * abs(cause.ours.mean - cause.theirs.mean):
         return _WORK
-    only_reads = cause.operation == "read" and any(
-        each.per == "read" for each in behind(cause, figures, _WORK[0]) or ()
-    )
-    return _WORK[:1] if only_reads else ()
+    device_ios = (behind(cause, figures, _WORK[0]) or ()) if cause.operation == "read" else ()
+    return _WORK[:1] if any(figure.per == "read" for figure in device_ios) else ()
 
 
 def _times(theirs: WorkFigure, ours: WorkFigure) -> float:
     """Return how many times one is the other, the larger by the smaller."""
     low, high = sorted((theirs.figure.mean, ours.figure.mean))
     return high / low if low else math.inf
-
-
-def _apart(theirs: WorkFigure, ours: WorkFigure) -> bool:
-    """Return whether two figures differ, and by so much that it may explain something."""
-    ratio = ours.ratio
-    may_be_same = ratio is not None and ratio.low <= 1 <= ratio.high
-    return (
-        not may_be_same
-        and _times(theirs, ours) > _WORK_APART
-        and abs(theirs.figure.mean - ours.figure.mean) >= _LEAST_WORK
-    )
 
 
 def _sides(cause: Cause, name: str, theirs: WorkFigure, ours: WorkFigure) -> str:
@@ -302,20 +283,22 @@ def answer_lines(run: RunView) -> list[tuple[str, str]]:
         return []
     figures, instead = work(run.why, run.sweep), partial(ran_instead, run.why)
     alone, smallest = len(run.sweep.workloads) == 1, run.sweep.design.smallest_effect
-    found = [(each, text) for each in answering(run) if (text := answer_sentence(each, figures, instead))]
-    lines = [(answer_subject(each, smallest, name_workload=not alone), text) for each, text in found[:_MOST_ANSWERS]]
-    more = len(found) - len(lines)
+    explained = [(answer, text) for answer in answering(run) if (text := answer_sentence(answer, figures, instead))]
+    shown = explained[:_MOST_ANSWERS]
+    lines = [(answer_subject(answer, smallest, name_workload=not alone), text) for answer, text in shown]
+    more = len(explained) - len(lines)
     return [*lines, ("", f"The section Why has {counted(more, 'more difference')}.")] if more else lines
 
 
 def answer_subject(answer: Answer, smallest_effect: float, *, name_workload: bool = True) -> str:
     """'Why xfs is faster than ext4 (sync rate)'; where that is undecided 'Work of xfs and ext4'."""
-    each = answer.comparison
-    under = f" under {verdicts.workload_of(each)}" if name_workload else ""
-    if each.verdict == "undecided":
-        return f"Work of {each.candidate} and {each.baseline}{under}"
-    verdict = verdicts.verdict_of(each, smallest_effect)
-    return f"Why {each.candidate} is {verdict} than {each.baseline}{under} ({metric_noun(each.metric)})"
+    comparison = answer.comparison
+    under = f" under {verdicts.workload_of(comparison)}" if name_workload else ""
+    if comparison.verdict == "undecided":
+        return f"Work of {comparison.candidate} and {comparison.baseline}{under}"
+    verdict = verdicts.verdict_of(comparison, smallest_effect)
+    noun = metric_noun(comparison.metric)
+    return f"Why {comparison.candidate} is {verdict} than {comparison.baseline}{under} ({noun})"
 
 
 def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Instead) -> str:
@@ -327,7 +310,7 @@ def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Inst
         unlike = work_words(cause, figures, differing=True) if cause else ""
         return f"{_stop(unlike)}Which of them is faster is undecided." if unlike else ""
     if cause is None:
-        reasons = [withheld_sentence(each) for each in answer.withheld]
+        reasons = [withheld_sentence(trials) for trials in answer.withheld]
         return " ".join(["Not shown: too few diagnostic trials hold both sides.", *reasons])
     what = f"the difference in {_latency(cause)}"
     if answer.against:
@@ -343,15 +326,14 @@ def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Inst
 
 def _doubts(answer: Answer) -> str:
     """Return what weakens the explanation; '' where nothing does."""
-    doubts = [
-        f"tracing changed the {metric_noun(each.metric)} of {each.cell} to "
-        f"{ratio_figures(each.ratio.ratio, each.ratio.low, each.ratio.high)} of what was counted"
-        for each in answer.slowed
-    ]
+    doubts = []
+    for cost in answer.slowed:
+        figures = ratio_figures(cost.ratio.ratio, cost.ratio.low, cost.ratio.high)
+        doubts.append(f"tracing changed the {metric_noun(cost.metric)} of {cost.cell} to {figures} of what was counted")
     if answer.cut:
-        doubts.append(f"the record of {listed([each.cell for each in answer.cut])} ended early")
+        doubts.append(f"the record of {listed([cut.cell for cut in answer.cut])} ended early")
     if answer.off:
-        sizes = listed([f"{percent(each.by)} on {each.cell}{_slowed(each)}" for each in answer.off])
+        sizes = listed([f"{percent(off.by)} on {off.cell}{_slowed(off)}" for off in answer.off])
         doubts.append(f"the parts are off the tool's own mean by {sizes}")
     if answer.busy:
         doubts.append(f"other programs were at work on the box ({listed(list(map(spoken_code, answer.busy)))})")
@@ -378,7 +360,7 @@ def cut_sentence(cut: Cut) -> str:
 
 def partly_seen_sentence(cells: Sequence[PartlySeen]) -> str:
     """'System calls were recorded in windows where they are many: for 3 % of the time on tmpfs/reads.'"""
-    shares = listed([f"{percent(each.share)} of the time in {each.cell}" for each in cells])
+    shares = listed([f"{percent(cell.share)} of the time in {cell.cell}" for cell in cells])
     return f"System calls were recorded in windows where they are many: for {shares}."
 
 
@@ -402,11 +384,10 @@ def _slowed(off: Off) -> str:
 
 def cost_sentences(costs: Sequence[Cost]) -> Iterator[str]:
     """Yield what tracing changed of each metric: the cell that it changed most, and how many cells there are."""
-    for metric in dict.fromkeys(each.metric for each in costs):
-        own = [each for each in costs if each.metric == metric]
-        most = max(own, key=lambda each: abs(math.log(each.ratio.ratio)))
+    for metric, members in by_key((cost.metric, cost) for cost in costs).items():
+        most = max(members, key=lambda cost: abs(math.log(cost.ratio.ratio)))
         figures = ratio_figures(most.ratio.ratio, most.ratio.low, most.ratio.high)
-        where = f"in {most.cell}" + (f", the most of {counted(len(own), 'cell')}" if len(own) > 1 else "")
+        where = f"in {most.cell}" + (f", the most of {counted(len(members), 'cell')}" if len(members) > 1 else "")
         noun = metric_noun(metric)
         yield f"Cost of tracing: {noun} of diagnostic trials, as a multiple of that of counted ones: {figures} {where}."
 

@@ -14,7 +14,7 @@ from mountlab.analysis.compare.over_boxes import RatioOverBoxes
 from mountlab.analysis.compare.runs import CellOverRuns, RunComparison, box_of
 from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.core import numbers
-from mountlab.core.findings import Comparison, Estimate
+from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading, metric_noun, spoken_code
 from mountlab.core.units import scale_for
@@ -127,13 +127,13 @@ def which(comparison: RunComparison) -> Html:
 
 def differences(comparison: RunComparison) -> Html:
     """Return what is known to differ between the runs, a column a run, and what is not known of all."""
-    known = [row for row in comparison.differences if row.known]
+    drawn = [row for row in comparison.differences if row.known]
     unknown = [f"{row.area}: {text.difference_name(row)}" for row in comparison.differences if not row.known]
     shown: Text = html.paragraph("Nothing that was kept differs.")
-    if known:
-        respects = numbers.counted(len(known_areas(known)), "respect")
-        rows = ((row.area, [text.difference_name(row), *text.difference_values(row)]) for row in known)
-        caption = f"{numbers.counted(len(known), 'difference')} in {respects}"
+    if drawn:
+        respects = numbers.counted(len(known_areas(drawn)), "respect")
+        rows = ((row.area, [text.difference_name(row), *text.difference_values(row)]) for row in drawn)
+        caption = f"{numbers.counted(len(drawn), 'difference')} in {respects}"
         shown = html.grouped_table(["What", *comparison.names], rows, caption=caption)
     heading = f"Not known of {text.all_of(comparison)}: {len(unknown)}"
     return html.joined(shown, html.details(heading, html.items(unknown)) if unknown else "")
@@ -157,7 +157,12 @@ def overview(comparison: RunComparison) -> Html:
     # The order of the first run, so that colours are those of its own report.
     filesystems = list(dict.fromkeys(fs.name for run in comparison.runs for fs in run.sweep.filesystems))
     if comparison.is_pair:
-        return _ratios_plot(comparison, filesystems)
+        ratios = [ratio.comparison for ratio in comparison.ratios if words.effect(ratio.comparison) >= 0]
+        if not ratios:
+            return html.paragraph("No ratio to plot.")
+        short = [replace(ratio, candidate=ratio.candidate.removesuffix(" in B"), baseline="A") for ratio in ratios]
+        plot = plots.plot_ratios(short, smallest_effect=comparison.smallest_effect, filesystems=filesystems)
+        return html.plot(replace(plot, title=text.summary(comparison)))
     names, over = comparison.names, ("all boxes",) if comparison.factor == "box" else ()
     titles = text.plot_titles(comparison)
     answers, drawn = _answers_to_draw(comparison), []
@@ -173,15 +178,6 @@ def overview(comparison: RunComparison) -> Html:
         plot = plot_over_runs(points, names, title=titles[1], filesystems=filesystems, noun=comparison.factor)
         drawn.append(html.plot(plot))
     return html.columns(*drawn) if drawn else html.paragraph("Nothing to plot.")
-
-
-def _ratios_plot(pair: RunComparison, filesystems: Sequence[str]) -> Html:
-    known = [ratio.comparison for ratio in pair.ratios if words.effect(ratio.comparison) >= 0]
-    if not known:
-        return html.paragraph("No ratio to plot.")
-    short = [replace(ratio, candidate=ratio.candidate.removesuffix(" in B"), baseline="A") for ratio in known]
-    plot = plots.plot_ratios(short, smallest_effect=pair.smallest_effect, filesystems=filesystems)
-    return html.plot(replace(plot, title=text.summary(pair)))
 
 
 def _answers_to_draw(comparison: RunComparison) -> dict[str, Sequence[Comparison | None]]:
@@ -220,15 +216,13 @@ def verdicts(comparison: RunComparison) -> Html:
     if not comparison.answers:
         share = "have" if comparison.factor == "box" else "share"
         return html.paragraph(f"The runs {share} no comparison.")
+    rows: list[tuple[str, list[Text]]] = []
     if comparison.factor == "run":
         head: Head = ["Comparison", *numeric(*comparison.names), "Verdicts"]
         caption = "Ratio, interval and verdict in each run; those of a run hold together"
-        rows: list[tuple[str, list[Text]]] = []
         for answer in comparison.answers:
-            one, cells = answer.known[0], map(_ratio_cell, answer.on_each)
-            rows.append(
-                (text.row_name(one), [text.pair_name(one), *cells, "all alike" if answer.agrees else "✗ change"])
-            )
+            one, agreement = answer.known[0], "all alike" if answer.agrees else "✗ change"
+            rows.append((text.row_name(one), [text.pair_name(one), *map(_ratio_cell, answer.on_each), agreement]))
         return html.joined(html.paragraph(_IN_EACH_RUN), html.grouped_table(head, rows, caption=caption))
     spread = numeric("Box to box, %", "Block to block, %", "p")
     head = ["Comparison", *numeric(*comparison.names, "Over boxes"), Column("Further box", "interval"), *spread]
@@ -236,20 +230,18 @@ def verdicts(comparison: RunComparison) -> Html:
         "Ratio, interval and verdict: on each box by its own blocks, those of a box together; over boxes, each "
         "counting alike, those of all ratios together. p: that the ratio is the same on all boxes"
     )
-    over = ((text.row_name(ratio.over), _cells_over_boxes(ratio)) for ratio in comparison.over_boxes)
-    return html.joined(html.paragraph(_OVER_BOXES), html.grouped_table(head, over, caption=caption))
-
-
-def _cells_over_boxes(ratio: RatioOverBoxes) -> list[Text]:
-    over = ratio.over
-    return [
-        text.pair_name(over),
-        *map(_ratio_cell, (*ratio.on_each, over)),
-        numbers.ratio_figures(over.ratio, ratio.further_low, ratio.further_high).interval,
-        _share_cell(ratio.spread.between, ratio.spread.low, ratio.spread.high),
-        _in_percent(ratio.spread.within),
-        text.p_text(ratio.p_adjusted),
-    ]
+    for ratio in comparison.over_boxes:
+        over = ratio.over
+        cells = [
+            text.pair_name(over),
+            *map(_ratio_cell, (*ratio.on_each, over)),
+            numbers.ratio_figures(over.ratio, ratio.further_low, ratio.further_high).interval,
+            _share_cell(ratio.spread.between, ratio.spread.low, ratio.spread.high),
+            _in_percent(ratio.spread.within),
+            text.p_text(ratio.p_adjusted),
+        ]
+        rows.append((text.row_name(over), cells))
+    return html.joined(html.paragraph(_OVER_BOXES), html.grouped_table(head, rows, caption=caption))
 
 
 def _ratio_cell(comparison: Comparison | None) -> Text:
@@ -317,9 +309,14 @@ def _spread_table(comparison: RunComparison, metric: str, cells: Sequence[CellOv
     for cell in cells:
         spread = cell.spread
         signs = [f" {words.SIGNS[ratio.comparison.verdict]}" if ratio else "" for ratio in cell.ratios]
-        row: list[Text] = [
-            cell.cell.filesystem.name,
-            *(_mean_cell(one, scale.factor, sign) for one, sign in zip(cell.estimates, signs, strict=True)),
+        row: list[Text] = [cell.cell.filesystem.name]
+        for one, sign in zip(cell.estimates, signs, strict=True):
+            if one is None:
+                row.append(numbers.MISSING)
+            else:
+                figures = numbers.mean_figures(one.mean, one.low, one.high, factor=scale.factor)
+                row.append(html.stacked(figures.value, f"{figures.interval or 'no interval'}{sign}"))
+        row += [
             _share_cell(spread.between, spread.low, spread.high),
             _share_cell(spread.within, spread.within_low, spread.within_high),
             _share_cell(spread.share, spread.share_low, spread.share_high),
@@ -330,14 +327,6 @@ def _spread_table(comparison: RunComparison, metric: str, cells: Sequence[CellOv
     named = f"{metric_heading(metric)}, {scale.unit}"
     caption = f"{named}: {what}; then the standard deviations, and the share of the variance"
     return html.grouped_table(["File system", *numeric(*means, *spreads)], rows, caption=caption)
-
-
-def _mean_cell(one: Estimate | None, factor: float, sign: str) -> Text:
-    """Return a mean above its interval, and a verdict behind that."""
-    if one is None:
-        return numbers.MISSING
-    figures = numbers.mean_figures(one.mean, one.low, one.high, factor=factor)
-    return html.stacked(figures.value, f"{figures.interval or 'no interval'}{sign}")
 
 
 def _share_cell(share: float, low: float, high: float) -> Text:

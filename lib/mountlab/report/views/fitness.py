@@ -49,7 +49,7 @@ def idle(around: Around) -> Html:
 
 def idle_sentences(around: Around) -> list[str]:
     """Return one sentence for each thing that the kernel counts; one that it does not count is said to be not known."""
-    moved = sum(each.read + each.written for each in around.traffic.values())
+    moved = sum(traffic.read + traffic.written for traffic in around.traffic.values())
     shares = {
         "other programs ran on the processors for": (around.others, BUSY),
         "a hypervisor took": (around.stolen, STOLEN),
@@ -69,10 +69,10 @@ def _share(value: float | None, limit: float) -> str:
 
 def work_sentence(seconds: Sequence[float]) -> str:
     """Return how much equal work differs in time: what no repetition of a trial can get below."""
-    found = estimate(seconds)
-    rounds = numbers.counted(found.n, "round")
-    took = f"{rounds} of equal work took {numbers.quantity(found.mean, 's')} each, with a standard"
-    return f"{took} deviation of {numbers.percent(found.cv)}: {'unsteady' if found.cv > UNSTEADY else 'steady'}."
+    work = estimate(seconds)
+    rounds = numbers.counted(work.n, "round")
+    took = f"{rounds} of equal work took {numbers.quantity(work.mean, 's')} each, with a standard"
+    return f"{took} deviation of {numbers.percent(work.cv)}: {'unsteady' if work.cv > UNSTEADY else 'steady'}."
 
 
 def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]) -> list[str]:
@@ -94,10 +94,10 @@ def verdict(rows: Sequence[FitnessRow], around: Around, seconds: Sequence[float]
 
 def _restless(around: Around, seconds: Sequence[float]) -> list[str]:
     cv = estimate(seconds).cv
-    found: Mapping[str, tuple[float | None, float]] = {
+    shares: Mapping[str, tuple[float | None, float]] = {
         "other programs run": (around.others, BUSY),
         "a hypervisor takes time": (around.stolen, STOLEN),
         "tasks wait for the disk": (around.pressure.get("io"), WAITING),
         "equal work takes unequal time": (None if math.isnan(cv) else cv, UNSTEADY),
     }
-    return [what for what, (value, limit) in found.items() if value is not None and value > limit]
+    return [what for what, (value, limit) in shares.items() if value is not None and value > limit]

@@ -32,7 +32,7 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
     """Return the forecast for the terminal: what it rests on, a table of what is to be expected, and how to read it."""
     lines = [f"{'predicted' if not i else '':12} {line}" for i, line in enumerate(_rests_on(forecast))]
-    table = aligned([heading(forecast, sweep), *(list(_row(each)) for each in forecast.predictions)])
+    table = aligned([heading(forecast, sweep), *(list(_row(prediction)) for prediction in forecast.predictions)])
     return lines_of([*lines, "", *table, "", *explained(forecast, sweep)])
 
 
@@ -55,17 +55,18 @@ def heading(forecast: Forecast, sweep: Sweep) -> list[str]:
     return ["workload", "metric", "spread", "blocks", "time", "mean", "shows", "cautious", *widths, *ratios, same]
 
 
-def _row(each: Prediction) -> Iterator[str]:
-    spread = each.spread
+def _row(prediction: Prediction) -> Iterator[str]:
+    spread = prediction.spread
     yield spread.workload_label
     yield names.metric_noun(spread.metric, spread.label)
     yield share(spread.cv)
-    yield f"{each.blocks:.0f}" if each.blocks_late == each.blocks else f"{each.blocks:.0f} to {each.blocks_late:.0f}"
-    yield format_seconds(float(f"{each.blocks * each.block_s:.2g}"))
-    yield f"±{share(each.half_width)}" if math.isfinite(each.half_width) else numbers.MISSING
-    yield difference(each.smallest_ratio)
-    yield difference(each.smallest_ratio_cautious)
-    yield from (blocks(n) for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same))
+    late = f" to {prediction.blocks_late:.0f}" if prediction.blocks_late != prediction.blocks else ""
+    yield f"{prediction.blocks:.0f}{late}"
+    yield format_seconds(float(f"{prediction.blocks * prediction.block_s:.2g}"))
+    yield f"±{share(prediction.half_width)}" if math.isfinite(prediction.half_width) else numbers.MISSING
+    yield difference(prediction.smallest_ratio)
+    yield difference(prediction.smallest_ratio_cautious)
+    yield from map(blocks, _all_blocks(prediction))
 
 
 def share(fraction: float) -> str:
@@ -107,53 +108,57 @@ def explained(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 def _too_noisy(forecast: Forecast) -> Iterator[str]:
     """Yield what to do about what would take too many blocks."""
-    over = [each for each in forecast.predictions if max(_fewest(each), default=0) > MOST_RUN]
+    over = [prediction for prediction in forecast.predictions if any(n > MOST_RUN for n in _all_blocks(prediction))]
     if over:
-        worst = max((each.spread for each in over), key=lambda spread: spread.cv)
+        worst = max((prediction.spread for prediction in over), key=lambda spread: spread.cv)
         first = f"that of {worst.cell} ({share(worst.cv)} from trial to trial) first"
         less = "half of it takes a quarter of the blocks"
         yield f">{MOST_RUN}: cannot be decided at this noise. Reduce it, {first}: {less}."
 
 
-def _fewest(each: Prediction) -> list[float]:
-    """Return every number of blocks in a prediction, as far as it is known."""
-    return [n for n in (*each.for_half_width.values(), *each.for_ratio.values(), each.for_same) if not math.isnan(n)]
+def _all_blocks(prediction: Prediction) -> tuple[float, ...]:
+    """Return every number of blocks in a prediction; NaN where it is not known."""
+    return (*prediction.for_half_width.values(), *prediction.for_ratio.values(), prediction.for_same)
 
 
 def forecast_table(forecast: Forecast, sweep: Sweep) -> Html:
     """Return the forecast as a table for a notebook."""
-    head = [Column(each, "number" if i > 1 else "") for i, each in enumerate(heading(forecast, sweep))]
-    table = html.table(head, [Rows([list(_row(each)) for each in forecast.predictions])], caption="Predicted")
+    head = [Column(name, "number" if i > 1 else "") for i, name in enumerate(heading(forecast, sweep))]
+    table = html.table(
+        head, [Rows([list(_row(prediction)) for prediction in forecast.predictions])], caption="Predicted"
+    )
     return html.joined(html.items(list(_rests_on(forecast))), table, *map(html.paragraph, explained(forecast, sweep)))
 
 
 def forecast_sentences(forecast: Forecast, sweep: Sweep) -> list[str]:
     """Return what the planned design can and cannot show, in sentences; the workload that needs most comes first."""
-    known = [each for each in forecast.predictions if math.isfinite(each.smallest_ratio)]
-    if not known:
+    predictions = [prediction for prediction in forecast.predictions if math.isfinite(prediction.smallest_ratio)]
+    if not predictions:
         return ["Nothing is compared in this sweep, so there is no difference to show."]
-    order = sorted(known, key=lambda each: -each.smallest_ratio)
-    return [_sentence(each, sweep.design.smallest_effect) for each in order]
+    order = sorted(predictions, key=lambda prediction: -prediction.smallest_ratio)
+    return [_sentence(prediction, sweep.design.smallest_effect) for prediction in order]
 
 
-def _sentence(each: Prediction, smallest_effect: float) -> str:
-    shown = f"{_name(each)}: {each.blocks:.0f} blocks show a difference of {difference(each.smallest_ratio)} or more"
-    wanted = next((ratio for ratio in each.for_ratio if ratio - 1 >= smallest_effect), None)
-    if wanted is None or each.smallest_ratio <= wanted:
+def _sentence(prediction: Prediction, smallest_effect: float) -> str:
+    least = difference(prediction.smallest_ratio)
+    shown = f"{_name(prediction)}: {prediction.blocks:.0f} blocks show a difference of {least} or more"
+    wanted = next((ratio for ratio in prediction.for_ratio if ratio - 1 >= smallest_effect), None)
+    if wanted is None or prediction.smallest_ratio <= wanted:
         return f"{shown}."
-    return f"{shown}; {numbers.percent(wanted - 1)} would take {blocks(each.for_ratio[wanted])} blocks."
+    return f"{shown}; {numbers.percent(wanted - 1)} would take {blocks(prediction.for_ratio[wanted])} blocks."
 
 
 def curves(forecast: Forecast) -> tuple[dict[str, dict[int, float]], dict[str, float]]:
     """For plots.plot_smallest_difference: name to blocks to ratio, and name to the planned blocks. Empty where nothing
     is compared, or the pilot holds no pairs."""
-    named = {_name(each): each for each in forecast.predictions if not math.isnan(each.smallest_ratio)}
-    shows = {name: {**each.shows, int(each.blocks): each.smallest_ratio} for name, each in named.items()}
-    return (
-        {name: dict(sorted(curve.items())) for name, curve in shows.items()},
-        {name: each.blocks for name, each in named.items()},
-    )
+    shows, planned = {}, {}
+    for prediction in forecast.predictions:
+        if not math.isnan(prediction.smallest_ratio):
+            curve = {**prediction.shows, int(prediction.blocks): prediction.smallest_ratio}
+            shows[_name(prediction)] = dict(sorted(curve.items()))
+            planned[_name(prediction)] = prediction.blocks
+    return shows, planned
 
 
-def _name(each: Prediction) -> str:
-    return f"{each.spread.workload_label}: {names.metric_noun(each.spread.metric, each.spread.label)}"
+def _name(prediction: Prediction) -> str:
+    return f"{prediction.spread.workload_label}: {names.metric_noun(prediction.spread.metric, prediction.spread.label)}"

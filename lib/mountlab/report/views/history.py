@@ -22,38 +22,32 @@ _BESIDE = 6
 """Runs on either side of a change that its page lists."""
 
 
-def title(found: Sequence[History]) -> Html:
+def title(histories: Sequence[History]) -> Html:
     """Return the question, and what it is about."""
-    days = sorted(f"{point.at:%Y-%m-%d}" for history in found for point in (*history.points, *history.left_out))
-    sweeps, boxes = {history.key.sweep for history in found}, {history.key.box for history in found}
-    parts = [
-        f"{days[0]} to {days[-1]}",
-        _some("sweep", sweeps),
-        f"box {boxes.pop()}" if len(boxes) == 1 else f"{len(boxes)} boxes",
-    ]
-    asked = "How did the figures change over the years?"
-    return html.joined(html.heading(asked, level=1), html.paragraph(" · ".join(parts), kind="meta"))
+    days = sorted(f"{point.at:%Y-%m-%d}" for history in histories for point in (*history.points, *history.left_out))
+    sweeps, boxes = {history.key.sweep for history in histories}, {history.key.box for history in histories}
+    sweep = f"sweep {sweeps.pop()}" if len(sweeps) == 1 else numbers.counted(len(sweeps), "sweep")
+    box = f"box {boxes.pop()}" if len(boxes) == 1 else f"{len(boxes)} boxes"
+    title = html.heading("How did the figures change over the years?", level=1)
+    return html.joined(title, html.paragraph(f"{days[0]} to {days[-1]} · {sweep} · {box}", kind="meta"))
 
 
-def _some(noun: str, names: set[str]) -> str:
-    return f"{noun} {next(iter(names))}" if len(names) == 1 else numbers.counted(len(names), noun)
-
-
-def answer(found: Sequence[History]) -> Html:
+def answer(histories: Sequence[History]) -> Html:
     """Return the answer in sentences."""
-    return html.box("answer", *(html.paragraph(each) for each in words.sentences(found)))
+    return html.box("answer", *map(html.paragraph, words.sentences(histories)))
 
 
-def overview(found: Sequence[History]) -> Html:
+def overview(histories: Sequence[History]) -> Html:
     """Return the histories drawn, those that changed last first."""
-    found = [history for history in found if history.points]
-    if not found:
+    histories = [history for history in histories if history.points]
+    if not histories:
         return html.nothing("No run has a figure to draw.")
-    by_key = {history.key: history for history in (*(one for one, _ in words.changed(found)), *found)}
-    drawn = list(by_key.values())[:_MOST_DRAWN]
-    plot = plot_history([line_of(each, several=len(found) > 1) for each in drawn], title=words.sentences(found)[0])
-    said = f"{len(drawn)} of {words.number_of_histories(len(found))} are drawn; the table below has all of them."
-    return html.joined(html.plot(plot), html.paragraph(said, kind="meta") if len(found) > len(drawn) else "")
+    changed = [history for history, _ in words.changed(histories)]
+    drawn = list({history.key: history for history in (*changed, *histories)}.values())[:_MOST_DRAWN]
+    lines = [line_of(history, several=len(histories) > 1) for history in drawn]
+    plot = plot_history(lines, title=words.sentences(histories)[0])
+    note = f"{len(drawn)} of {words.number_of_histories(len(histories))} are drawn; the table below has all of them."
+    return html.joined(html.plot(plot), html.paragraph(note, kind="meta") if len(histories) > len(drawn) else "")
 
 
 def line_of(history: History, *, several: bool) -> Line:
@@ -70,9 +64,9 @@ def line_of(history: History, *, several: bool) -> Line:
     return Line(name, mark, history.key.unit, spots, stretches, [(c.at, c.first, c.last) for c in history.changes])
 
 
-def changes_table(found: Sequence[History]) -> Html:
+def changes_table(histories: Sequence[History]) -> Html:
     """Return every change with its ratio, its runs, and what else changed there."""
-    pairs = words.changed(found)
+    pairs = words.changed(histories)
     if not pairs:
         return html.nothing("Nothing shows that a level changed.")
     interval = Column("Interval", "interval")
@@ -83,32 +77,29 @@ def changes_table(found: Sequence[History]) -> Html:
         figures = numbers.ratio_figures(change.ratio, change.low, change.high)
         turns = "; ".join(f"{turn.what}: {turn.before} → {turn.after}" for turn in history.turns(change)[:3])
         since, p = f"{history.points[change.at].at:%Y-%m-%d}", numbers.p_text(change.p)
-        said = [since, figures.value, figures.interval, p, history.verdict(change), turns or "nothing that is kept"]
-        rows.append((words.where(history), [words.named(history), *said]))
+        cells = [since, figures.value, figures.interval, p, history.verdict(change), turns or "nothing that is kept"]
+        rows.append((words.where(history), [words.named(history), *cells]))
     caption = "Level after the change by that before; p corrected over histories of the sweep on the box and over looks"
     return html.grouped_table(head, rows, caption=caption)
 
 
-def histories_table(found: Sequence[History]) -> Html:
+def histories_table(histories: Sequence[History]) -> Html:
     """Return one row a history."""
     levels = ("First", "Last", "Changes", "A change from now on that would be reported")
-    rows = ((words.where(each), words.overview_row(each)[2:]) for each in found)
-    caption = words.number_of_histories(len(found))
+    rows = ((words.where(history), words.overview_row(history)[2:]) for history in histories)
+    caption = words.number_of_histories(len(histories))
     return html.grouped_table(["Cell", "Metric", *numeric("Runs"), *levels], rows, caption=caption)
 
 
-def by_kernel(found: Sequence[History]) -> Html:
+def by_kernel(histories: Sequence[History]) -> Html:
     """Return the runs of each history by kernel, where there is more than one and few histories are looked at."""
-    many = [history for history in found if len({point.facts.get("kernel") for point in history.points}) > 1]
-    if not many or len(found) > _MOST_DRAWN:
+    many = [history for history in histories if len({point.facts.get("kernel") for point in history.points}) > 1]
+    if not many or len(histories) > _MOST_DRAWN:
         return html.nothing("By kernel only up to six histories are shown; choose a cell, a box or a metric.")
     means = ("Mean of runs", "95 % interval", "To the first", "Interval, all together")
-    groups = [Rows(list(map(words.group_row, grouped(each, "kernel"))), words.named(each)) for each in many]
-    return html.table(
-        ["Kernel", *numeric("Runs"), *means],
-        groups,
-        caption="Each run is one value; ratios to the first kernel hold together",
-    )
+    groups = [Rows(list(map(words.group_row, grouped(history, "kernel"))), words.named(history)) for history in many]
+    caption = "Each run is one value; ratios to the first kernel hold together"
+    return html.table(["Kernel", *numeric("Runs"), *means], groups, caption=caption)
 
 
 # ── the page of one change ───────────────────────────────────────────────────────────────────────────────────────────
@@ -146,47 +137,41 @@ def change_body(history: History, change: Change, links: Mapping[str, str], *, c
     parts = (words.change_sentence, words.range_sentence, words.report_sentence)
     lines = [*(sentence(history, change) for sentence in parts), *words.turn_sentences(history, change)]
     plot = plot_history([line_of(history, several=False)], title=words.change_title(history, change))
-    return html.joined(
-        html.heading(words.change_title(history, change), level=1),
-        html.paragraph(meta, kind="meta"),
-        html.box("answer", *(html.paragraph(each) for each in lines)),
-        html.plot(plot),
-        html.heading("What else changed there", level=2),
-        _turns_table(history, change),
-        html.heading("The runs on either side", level=2),
-        _runs_table(history, change, links),
-        html.heading("How sure that is", level=2),
-        *(html.paragraph(each) for each in _how_sure(history)),
-        html.heading("To go on", level=2),
-        html.paragraph("The two runs beside each other, every cell and everything that differs between them:"),
-        html.code_block(compare),
-    )
-
-
-def _turns_table(history: History, change: Change) -> Html:
-    turns = history.turns(change)
-    if not turns:
-        return html.paragraph("Nothing that runs keep of box and tools changed there.")
-    head: Head = ["What", "Before", "After", "Since the run of", "Before that", Column("Commits", "code")]
-    rows = []
-    for turn in turns:
+    turns: Html = html.paragraph("Nothing that runs keep of box and tools changed there.")
+    rows: list[list[Text]] = []
+    for turn in history.turns(change):
         since, earlier = history.points[turn.at].at, "never so" if turn.only_there else "had been so"
         rows.append([turn.what, turn.before, turn.after, f"{since:%Y-%m-%d %H:%M}", earlier, turn.commits])
-    return html.table(head, [Rows(rows)], caption="That it changed at the same run does not show that it is the cause")
-
-
-def _runs_table(history: History, change: Change, links: Mapping[str, str]) -> Html:
-    head = ("Run", "Date, UTC", "Kernel", "Trials", "Mean", "95 % interval")
-    sides = {
+    if rows:
+        head: Head = ["What", "Before", "After", "Since the run of", "Before that", Column("Commits", "code")]
+        caption = "That it changed at the same run does not show that it is the cause"
+        turns = html.table(head, [Rows(rows)], caption=caption)
+    sides_of_change = {
         "Before": range(max(change.since, change.at - _BESIDE), change.at),
         "After": range(change.at, min(change.until, change.at + _BESIDE)),
     }
     groups = []
-    for name, places in sides.items():
-        found = (words.run_row(history, place) for place in places)
-        rows = [(html.link(links[run], run) if run in links else run, *rest) for run, *rest in found]
-        groups.append(Rows(rows, name))
-    return html.table(head, groups, caption="Intervals are from the trials inside a run")
+    for name, places in sides_of_change.items():
+        beside = (words.run_row(history, place) for place in places)
+        groups.append(
+            Rows([(html.link(links[run], run) if run in links else run, *rest) for run, *rest in beside], name)
+        )
+    columns = ("Run", "Date, UTC", "Kernel", "Trials", "Mean", "95 % interval")
+    return html.joined(
+        html.heading(words.change_title(history, change), level=1),
+        html.paragraph(meta, kind="meta"),
+        html.box("answer", *map(html.paragraph, lines)),
+        html.plot(plot),
+        html.heading("What else changed there", level=2),
+        turns,
+        html.heading("The runs on either side", level=2),
+        html.table(columns, groups, caption="Intervals are from the trials inside a run"),
+        html.heading("How sure that is", level=2),
+        *map(html.paragraph, _how_sure(history)),
+        html.heading("To go on", level=2),
+        html.paragraph("The two runs beside each other, every cell and everything that differs between them:"),
+        html.code_block(compare),
+    )
 
 
 def _how_sure(history: History) -> list[str]:
