@@ -10,8 +10,9 @@ from checks.test_checks import Evidence, build, found, make, the_only
 from mountlab.checks import foresee
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Sweep
-from mountlab.sweep.plan import MOUNT_S, make_plan
+from mountlab.sweep.plan import MOUNT_S
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from rows import every_row
 from sweep.test_plan import BOX, FACTS
 

@@ -14,8 +14,8 @@ from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Sweep, Until
 from mountlab.results import store
-from mountlab.sweep.plan import make_plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from rows import every_row
 from sweep.test_plan import BOX, FACTS
 

@@ -9,7 +9,7 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.core.model import Box
 from mountlab.results import paths
-from mountlab.sweep.plan import make_plan
+from mountlab.sweep.planner import make_plan
 from mountlab.tools.fio import Fio
 from sweep.test_plan import FACTS
 

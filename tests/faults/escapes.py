@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from faults import counting
 from mountlab.box import containment
-from mountlab.sweep import plan
+from mountlab.sweep import trial_head
 from mountlab.sweep.sweep_file import Resolved, resolve
 
 SCRIPT = r"""#!/bin/sh
@@ -54,7 +54,7 @@ def world(name: str, directory: Path) -> Iterator[None]:
             pytest.skip(f"this machine has no cgroup hierarchy {each}")
         (directory / each).symlink_to(f"/sys/fs/cgroup/{each}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "CGROUPS", str(directory))
+        patch.setattr(trial_head, "CGROUPS", str(directory))
         if name == "bare":
             patch.setattr(containment, "OFFERS", dict.fromkeys(containment.OFFERS, ()))
         yield

@@ -19,7 +19,8 @@ from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from mountlab.stats import histograms
-from mountlab.sweep.plan import PlannedTrial, make_plan
+from mountlab.sweep.plan import PlannedTrial
+from mountlab.sweep.planner import make_plan
 from mountlab.tools.fio_report import histograms_of
 from mountlab.tools.fio_series import read_series
 from ownbox import own_box

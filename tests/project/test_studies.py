@@ -19,7 +19,8 @@ from mountlab.core.errors import PlanError
 from mountlab.core.units import GIB
 from mountlab.results import paths
 from mountlab.results.paths import load_sweep
-from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.sweep.plan import Plan, PlannedTrial
+from mountlab.sweep.planner import make_plan
 from mountlab.tools.pg_test_fsync import measurements, read_report
 from project.test_sweep_files import BOX, facts
 from rows import every_row

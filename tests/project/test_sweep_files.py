@@ -16,7 +16,7 @@ from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.results.paths import load_published, load_sweep
-from mountlab.sweep.plan import make_plan
+from mountlab.sweep.planner import make_plan
 from rows import every_row
 from sweep.test_plan import FACTS
 

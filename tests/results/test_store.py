@@ -37,7 +37,8 @@ from mountlab.runner import workflow
 from mountlab.runner.trial_executor import as_trial
 from mountlab.stats import compare, estimate
 from mountlab.stats.histograms import merge
-from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.sweep.plan import Plan, PlannedTrial
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved
 from mountlab.tools.fio_report import decode, histograms_of
 from sweep.test_plan import BOX, FACTS

@@ -17,7 +17,8 @@ from mountlab.results.store import Run, load_run
 from mountlab.results.writer import RunWriter
 from mountlab.runner.progress import place_text
 from mountlab.runner.runner import run_sweep
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from runner.test_runner import FACTS, LOCAL, SUMMARY, Memory, ScriptedBox, archive, plan
 from runner.test_runner_until import RULE, TimedBox, calm

@@ -31,7 +31,7 @@ from mountlab.runner import ending, workflow
 from mountlab.runner import extend as extending
 from mountlab.runner.extend import extend
 from mountlab.runner.workflow import Session
-from mountlab.sweep.plan import make_plan
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from project.test_readme import commands
 from runner.test_runner import FACTS, LOCAL, ScriptedBox

@@ -21,7 +21,8 @@ from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.filesystems.making import COMMANDS, read_commands
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs
-from mountlab.sweep.plan import FILLS, Plan, make_plan
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.planner import FILLS, make_plan
 from rows import every_row
 from sweeps import DD_WRITE, EXT4, TMPFS, Silent, sweep
 

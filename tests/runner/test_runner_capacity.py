@@ -21,7 +21,8 @@ from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter
 from mountlab.runner.explain import explain
 from mountlab.runner.runner import run_sweep
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive
 from sweeps import TMPFS, Silent

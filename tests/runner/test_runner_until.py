@@ -31,8 +31,9 @@ from mountlab.runner import trial_executor
 from mountlab.runner.progress import Bar
 from mountlab.runner.runner import run_sweep
 from mountlab.stats import sequential
-from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from repetition import others_long
 from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive

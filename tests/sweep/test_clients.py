@@ -19,8 +19,9 @@ from mountlab.logs import fio_json
 from mountlab.runner.clients import Clients, with_reports
 from mountlab.stats.histograms import merge, percentile
 from mountlab.sweep.feasible import all_programs
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_report import decode, histograms_of

@@ -24,8 +24,9 @@ from mountlab.core.safe_yaml import parse_yaml
 from mountlab.results import paths
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.feasible import needed_programs
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved
 from sweep.test_plan import FACTS
 from waiting import no_hang

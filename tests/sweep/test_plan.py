@@ -15,7 +15,8 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import uuid_for
 from mountlab.sweep.clients import ClientMount, endpoints
 from mountlab.sweep.feasible import all_programs, check_feasible, needed_programs, without_rights
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.planner import make_plan
 from mountlab.tools import TOOLS
 from rows import every_row
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep

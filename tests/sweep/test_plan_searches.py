@@ -7,8 +7,9 @@ from mountlab.core.errors import ParameterError
 from mountlab.sweep.by_hand import HandSweep
 from mountlab.sweep.capacity_time import SearchTime, fewest_trials
 from mountlab.sweep.extension import extended
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from runner.test_runner import FACTS, LOCAL
 from sweeps import TMPFS

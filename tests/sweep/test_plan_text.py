@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from facts import known
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import devices, directories, plan_json, plan_text
+from mountlab.sweep.planner import make_plan
 from sweep.test_plan import BOX, FACTS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, TMPFS, sweep
 

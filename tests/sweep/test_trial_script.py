@@ -25,7 +25,8 @@ from mountlab.core.units import MIB
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.ownership import ownership_functions
-from mountlab.sweep.plan import Plan, PlannedTrial, make_plan
+from mountlab.sweep.plan import Plan, PlannedTrial
+from mountlab.sweep.planner import make_plan
 from mountlab.tools.parsing import parsed
 from programs import program
 from repetition import others_long

@@ -17,7 +17,7 @@ from mountlab.core.errors import MountlabError, ParameterError, ParseError, Plan
 from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Box, Measurement, Workload
 from mountlab.sweep.feasible import all_programs, check_feasible, needed_programs
-from mountlab.sweep.plan import make_plan
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS, wall_clock
 from mountlab.tools.base import ToolOutput

@@ -41,7 +41,8 @@ from mountlab.runner.trial_executor import MountUnfit, MountUses, TrialExecutor
 from mountlab.sweep.by_hand import HandSweep
 from mountlab.sweep.design import WholePlot
 from mountlab.sweep.feasible import check_feasible
-from mountlab.sweep.plan import PlannedMount, PlannedPlot, PlannedTrial, Planner
+from mountlab.sweep.plan import PlannedMount, PlannedPlot, PlannedTrial
+from mountlab.sweep.planner import Planner
 from mountlab.sweep.sweep_file import Resolved
 
 BY_HAND = "its trials were asked for one by one"

@@ -31,7 +31,8 @@ from mountlab.runner.live import watched
 from mountlab.runner.live_view import report_line, resume_line
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs, check_feasible
-from mountlab.sweep.plan import Plan, make_plan
+from mountlab.sweep.plan import Plan
+from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, on_box
 
 

@@ -1,0 +1,280 @@
+"""From a sweep and the facts of a box to the plan: each file system with its steps, and each trial with its command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mountlab.checks import stays_in_memory
+from mountlab.checks.asked import cache_state
+from mountlab.core.box_facts import BoxFacts
+from mountlab.core.model import Box, Cell, Filesystem, Lease, Place, Program, Step, StepRole, Sweep
+from mountlab.core.names import DIAGNOSTIC
+from mountlab.core.seeds import derived
+from mountlab.filesystems import FAMILIES, guarded_steps
+from mountlab.filesystems.base import evidence_step, script_step
+from mountlab.filesystems.evidence import split_options
+from mountlab.filesystems.guard import uuid_for
+from mountlab.filesystems.overlay import BELOW
+from mountlab.filesystems.read_back import control_ids, wants_second_control
+from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, endpoints, planned_client, refusal
+from mountlab.sweep.design import WholePlot, diagnostic_whole_plots, whole_plots
+from mountlab.sweep.feasible import check_feasible
+from mountlab.sweep.plan import Plan, PlannedMount, PlannedPlot, PlannedTrial
+from mountlab.sweep.run_directories import marked, open_run_step
+from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
+from mountlab.sweep.trial_head import TrialHead
+from mountlab.sweep.untrusted import check_plain
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Command
+from mountlab.tools.precondition import WINDOW
+
+FILLS = 2
+"""How often a file is read before warm reads of it are measured. On its second read Linux moves each page to its active
+list, which made a second read of tmpfs take 1.4 to 1.9 times as long as the first or the third."""
+
+
+def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int, owner: str) -> Plan:
+    """Return everything that a run of `sweep` on `box` will do. `owner` is the name that holds the box meanwhile.
+
+    Raises PlanError where the box cannot run it: rights, programs, kernel, sizes, scratch devices.
+    """
+    check_plain([run_id], "name of the run")  # directories of the box get it
+    check_feasible(sweep, box, facts)
+    planner = Planner(sweep, box, facts, run_id, owner, seed)
+    order, diagnostic = whole_plots(sweep, seed), diagnostic_whole_plots(sweep, seed)
+    once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
+    traced = bool(sweep.design.explain)
+    lasting = {
+        (number, fs.name): planner.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs, diagnostic=traced)
+        for number, stage in enumerate(sweep.stages)
+        for fs in (stage.sweep.filesystems if once else ())
+    }
+    plots = (*_planned_plots(planner, order, lasting), *_planned_plots(planner, diagnostic, lasting))
+    driven = tuple(endpoint for plot in plots for trial in plot.trials for endpoint in trial.endpoints)
+    check_sockets(driven, planner.clients)
+    controls = tuple(control for fs in sweep.filesystems for control in planner.controls(fs))
+    return planner.plan(controls=controls, lasting=tuple(lasting.values()), whole_plots=plots)
+
+
+def _planned_plots(
+    planner: Planner, order: tuple[WholePlot, ...], lasting: Mapping[tuple[int, str], PlannedMount]
+) -> Iterator[PlannedPlot]:
+    number = 0
+    for index, plot in enumerate(order, start=1):
+        name = f"{DIAGNOSTIC if plot.diagnostic else 'm'}{index:03d}-{plot.filesystem.name}"
+        fresh = None if lasting else planner.mount(name, plot.filesystem, diagnostic=plot.diagnostic)
+        mount = fresh or lasting[plot.stage, plot.filesystem.name]
+        trials = tuple(planner.trial(number + i, plot, cell, mount) for i, cell in enumerate(plot.cells, start=1))
+        number += len(trials)
+        yield PlannedPlot(mount=fresh, trials=trials)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """What every command of one run is made from."""
+
+    sweep: Sweep
+    box: Box
+    facts: BoxFacts
+    run_id: str
+    owner: str
+    seed: int
+
+    @property
+    def run_dir(self) -> str:
+        return f"{self.facts.storage.roots[0]}/{self.run_id}"
+
+    @property
+    def lease(self) -> Lease:
+        mount_root, output_root = self.facts.storage.roots
+        return Lease(run_id=self.run_id, owner=self.owner, mount_root=mount_root, output_root=output_root)
+
+    @property
+    def clients(self) -> tuple[PlannedClient, ...]:
+        facts = self.facts.clients
+        return tuple(planned_client(name, facts[name], self.box.name, self.lease) for name in self.sweep.clients)
+
+    def plan(
+        self,
+        *,
+        controls: tuple[PlannedMount, ...] = (),
+        lasting: tuple[PlannedMount, ...] = (),
+        whole_plots: tuple[PlannedPlot, ...] = (),
+    ) -> Plan:
+        """Return the plan of a run with these mounts and whole plots."""
+        return Plan(
+            sweep=self.sweep,
+            box=self.box,
+            run_id=self.run_id,
+            seed=self.seed,
+            privileged=self.facts.rights.privileged,
+            lease=self.lease,
+            opening=open_run_step(self.lease),
+            controls=controls,
+            lasting=lasting,
+            whole_plots=whole_plots,
+            user=str(self.facts.rights.user),
+            clients=self.clients,
+        )
+
+    def place(self, fs: Filesystem, mount_id: str) -> Place:
+        backed = fs.over or fs
+        scratch = {device.name: device.device for device in self.box.scratch}
+        identities = self.facts.surveyed.device_ids
+        device_id, journal_id = (identities.get(name or "", "") for name in (backed.device, backed.journal_device))
+        beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
+        return Place(
+            run_id=self.run_id,
+            run_dir=self.run_dir,
+            mountpoint=f"{self.run_dir}/mnt/{fs.name}",
+            image=f"{beside}/{fs.name}.img",
+            uuid=uuid_for(device_id, self.run_id, mount_id),
+            journal_uuid=uuid_for(journal_id, self.run_id, mount_id, "journal"),
+            device=scratch.get(backed.device or ""),
+            device_id=device_id,
+            journal=scratch.get(backed.journal_device or ""),
+            journal_id=journal_id,
+            peers=tuple(self.facts.surveyed.peers.get(fs.name, ())),
+        )
+
+    def mount(self, mount_id: str, fs: Filesystem, *, diagnostic: bool = False) -> PlannedMount:
+        """Return a making of a file system; for diagnostic trials with the step that keeps the kernel's symbols."""
+        place, family = self.place(fs, mount_id), FAMILIES[fs.type]
+        target = family.target_of(fs, place)
+        read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
+        symbols = (kernel_symbols_step(),) if diagnostic else ()
+        steps = (*guarded_steps(fs, place), read_back, *symbols)
+        return PlannedMount(
+            id=mount_id,
+            filesystem=fs,
+            place=place,
+            steps=tuple(marked(step, self.run_id) for step in steps),
+            root=family.root_of(fs, place),
+            skip=family.unavailable(fs, self.facts) or "",
+            clients=client_mounts(self.clients, fs, place),
+        )
+
+    def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
+        """Yield the control of a file system whose options can be distinguished from the kernel's defaults: it is made
+        without the options of the sweep. And a second making of it where only a difference can prove an option."""
+        family, plain = FAMILIES[fs.type], _without_options(fs)
+        if not family.controlled or family.unavailable(fs, self.facts) or fs == plain:
+            return
+        first, second = control_ids(fs.name)
+        control = replace(self.mount(first, plain), clients=())
+        yield replace(control, steps=tuple(self._with_questions(fs, control.steps)))
+        if wants_second_control(fs):
+            yield replace(self.mount(second, plain), clients=())
+
+    def _with_questions(self, fs: Filesystem, steps: tuple[Step, ...]) -> Iterator[Step]:
+        """Yield the steps of a control, and beside them what is asked of the kernel: before each mount whether it
+        refuses an unknown option, and after its evidence what each option shows alone."""
+        for step in steps:
+            mounts = [other for other in steps if other.role is StepRole.MOUNT and other.below == step.below]
+            if step.role not in (StepRole.MOUNT, StepRole.EVIDENCE) or not mounts:
+                yield step  # without a mount: below an overlay may lie a directory that was there before
+                continue
+            suffix = BELOW if step.below else ""
+            mount = mounts[0].argv[mounts[0].argv.index("timed.sh") + 1 :]
+            options_of = fs.over if step.below and fs.over else fs
+            words = [word for option in options_of.options for word in split_options(option)]
+            if step.role is StepRole.MOUNT:
+                why = "is an unknown option refused?"
+                yield marked(script_step("strict.sh", *mount, why=why, keep=f"strict{suffix}.txt"), self.run_id)
+                yield step
+                continue
+            yield step
+            # The two mounts judge one option; some options of an overlay leave its layers unfit for the next mount.
+            if len(words) > 1 and not options_of.over:
+                why = "what does each show alone?"
+                alone = script_step("alone.sh", "\n".join(words), *mount, why=why, keep=f"alone{suffix}.txt")
+                yield marked(alone, self.run_id)
+
+    def trial(
+        self, number: int, plot: WholePlot, cell: Cell, mount: PlannedMount, precondition: int = 0, rate: float = 0.0
+    ) -> PlannedTrial:
+        """Return a trial; or that round of those that precede it, which differs in its seed. `rate`: of a search, the
+        arrival rate that it has come to; the first one where it is 0."""
+        trial_id = f"{DIAGNOSTIC if plot.diagnostic else 't'}{number:04d}"
+        directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
+        tool, fs, design = TOOLS[cell.workload.tool], mount.filesystem, self.sweep.design
+        seed = self._seed(plot, cell, precondition)
+        driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
+        in_memory = stays_in_memory(fs, self.facts)
+        target = FAMILIES[fs.type].target_of(fs, mount.place)
+        target = replace(target, endpoints=driven, seed=seed, in_memory=in_memory, rate=rate)
+        cache = cache_state(cell.workload, design)
+        workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
+        programs = tool.programs_for(cell.workload)
+        command = self._as_installed(tool.command(workload, directory, output, target), programs)
+        command = replace(command, timeout_s=design.trial_timeout_s)
+        ready = _ready(command, cache, in_memory=in_memory)
+        head = TrialHead(
+            sweep=self.sweep,
+            facts=self.facts,
+            filesystem=fs,
+            place=mount.place,
+            workload=workload,
+            programs=programs,
+            command=command,
+            ready=ready,
+            directory=directory,
+            output=output,
+        ).text()
+        traced = plot.diagnostic and not precondition
+        expected_s = tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition))
+        return PlannedTrial(
+            trial_id=trial_id,
+            block=plot.block,
+            warmup=plot.warmup,
+            cell=cell,
+            mount=mount.id,
+            command=command,
+            run_id=self.run_id,
+            head=f"{head}\n{traced_head(cell.workload, command.timeout_s, self.facts)}" if traced else head,
+            # Preparation (laying out a file) may take as long as the measured part again.
+            timeout_s=2 * command.timeout_s + 60,
+            expected_s=expected_s + (TRACING_S if traced else 0.0),
+            ready=ready,
+            endpoints=driven,
+            skip=mount.skip or refusal(fs, cell.workload) or "",
+            diagnostic=traced,
+            redrawn=partial(self.trial, number, plot, cell, mount) if cell.workload.precondition else None,
+            at_rate=partial(self.trial, number, plot, cell, mount, 0) if cell.workload.search else None,
+        )
+
+    def _seed(self, plot: WholePlot, cell: Cell, precondition: int) -> int:
+        """Return the seed of a block, or of a round before a trial of it. Cells of a search have arrivals of their
+        own: the bets on two searches must be independent."""
+        names: tuple[str | int, ...] = ()
+        if cell.workload.search:
+            names = ("cell", cell.id)
+        elif precondition:
+            names = ("round", precondition)
+        return derived(self.seed, "explain" if plot.diagnostic else "block", plot.block, *names)
+
+    def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
+        """Return a command with the path of each program that does not lie on the box's PATH."""
+        paths = {program.name: self.facts.programs.path(program.name) for program in programs if program.places}
+
+        def full(argv: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(paths.get(word) or word for word in argv)
+
+        return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
+
+
+def _ready(command: Command, cache: str, *, in_memory: bool) -> tuple[tuple[str, ...], ...]:
+    """Return what is done between the dropping of the caches and the measured command. A file in memory cannot be cold:
+    its pages are not dropped, only moved to the inactive list. So it is read as often as for a warm read, and both are
+    measured in the same state."""
+    if cache == "as_is":
+        return ()
+    filled = cache == "warm" or in_memory
+    return (*command.drop, *(command.fill * FILLS if filled else ()))
+
+
+def _without_options(fs: Filesystem) -> Filesystem:
+    """Return a file system without what the sweep asks of its mkfs, its mount and its tunables."""
+    return replace(fs, options=(), mkfs=(), tunables={}, over=_without_options(fs.over) if fs.over else None)
