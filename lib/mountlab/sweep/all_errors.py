@@ -53,11 +53,11 @@ class _Search:
 
     def errors(self, first: ParameterError) -> list[ParameterError]:
         """Return the first error and those behind it, with their places, in the order of the file."""
-        found, error = list[tuple[tuple[int, int], ParameterError]](), first
+        errors, error = list[tuple[tuple[int, int], ParameterError]](), first
         for _ in range(MOST_ERRORS):
             path = self._path(error)
-            if not found or (path and self._is_its_own(error, path)):
-                found += [(self._placed(each, path), each) for each in all_of(error)]
+            if not errors or (path and self._is_its_own(error, path)):
+                errors += [(self._placed(part, path), part) for part in all_of(error)]
             if not path or not self._remove(self._gone_with(error, path)):
                 break
             try:
@@ -65,7 +65,7 @@ class _Search:
                 break
             except ParameterError as another:
                 error = another
-        return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+        return [error for _, error in sorted(errors, key=lambda pair: pair[0])]
 
     def _path(self, error: ParameterError) -> Path:
         """Return the keys that lead to an error in the file; () where it is not known."""
@@ -79,7 +79,7 @@ class _Search:
         has those of the preset."""
         outside = any(path[-len(key) :] == key for key in self.overridden)
         origins = [("presets", str(name), *path) for name in reversed(self.presets)]
-        line, column = next((self.places[each] for each in (*origins, path) if each in self.places), (0, 0))
+        line, column = next((self.places[place] for place in (*origins, path) if place in self.places), (0, 0))
         line = 0 if outside else line
         if line:
             rest = error.where.removeprefix(self.where)
@@ -88,11 +88,11 @@ class _Search:
 
     def _is_its_own(self, error: ParameterError, path: Path) -> bool:
         """Return whether an error is one without what was taken out, too."""
-        if any(path[: len(each)] == each or each[: len(path)] == path for each in self.removed):
+        if any(path[: len(gone)] == gone or gone[: len(path)] == path for gone in self.removed):
             return False
         if path[0] not in (*_WITH_ENTRIES, "design"):
-            return not any(each[0] in _WITH_ENTRIES for each in self.removed)
-        if not any(_entry(each) == _entry(path) for each in self.removed):
+            return not any(gone[0] in _WITH_ENTRIES for gone in self.removed)
+        if not any(_entry(gone) == _entry(path) for gone in self.removed):
             return True
         return error.what.startswith(_OF_A_VALUE)
 
@@ -136,13 +136,13 @@ def _matched(place: str, raw: Any) -> Path:
 
 def _places(text: str) -> dict[Path, tuple[int, int]]:
     """Return line and column of every key of a YAML text, counted from 1."""
-    found: dict[Path, tuple[int, int]] = {}
+    places: dict[Path, tuple[int, int]] = {}
 
     def visit(node: yaml.Node | None, path: Path) -> None:
         for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-            own = (*path, str(key.value))
-            found[own] = (key.start_mark.line + 1, key.start_mark.column + 1)
-            visit(value, own)
+            below = (*path, str(key.value))
+            places[below] = (key.start_mark.line + 1, key.start_mark.column + 1)
+            visit(value, below)
 
     visit(yaml.compose(text, Loader=yaml.SafeLoader), ())
-    return found
+    return places

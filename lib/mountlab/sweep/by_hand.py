@@ -74,7 +74,7 @@ class HandSweep:
     def empty(self) -> Sweep:
         """The sweep before anything was asked for. Raises ParameterError for a wrong question or design."""
         for key in self.design:
-            allowed = [each for each in DesignFile.model_fields if each not in NOT_BY_HAND]
+            allowed = [name for name in DesignFile.model_fields if name not in NOT_BY_HAND]
             if key not in allowed:
                 raise unknown_key(key, allowed, where=self.where, what="key")
         return replace(self._read(_ANY_FILESYSTEM, _ANY_WORKLOAD).sweep, filesystems=(), workloads=())
@@ -108,8 +108,8 @@ class HandSweep:
         """The file systems and the workloads that have a trial."""
         filesystems, workloads = ({pair[side] for pair in self.pairs} for side in (0, 1))
         return (
-            {name: each for name, each in self.filesystems.items() if name in filesystems},
-            {name: each for name, each in self.workloads.items() if name in workloads},
+            {name: entry for name, entry in self.filesystems.items() if name in filesystems},
+            {name: entry for name, entry in self.workloads.items() if name in workloads},
         )
 
     def _read(self, filesystems: Mapping[str, Raw], workloads: Mapping[str, Raw]) -> Resolved:
@@ -118,8 +118,8 @@ class HandSweep:
 
     def _has_baseline(self) -> bool:
         """Whether there is something to compare with the baseline by now."""
-        own = {workload for filesystem, workload in self.pairs if filesystem == self.baseline}
-        return any(filesystem != self.baseline and workload in own for filesystem, workload in self.pairs)
+        shared = {workload for filesystem, workload in self.pairs if filesystem == self.baseline}
+        return any(filesystem != self.baseline and workload in shared for filesystem, workload in self.pairs)
 
     def _check_entry(self, entry: Raw) -> None:
         if entry.get("capacity"):
@@ -140,21 +140,21 @@ class HandSweep:
             )
 
 
-def _name_for(entry: Raw, asked: str, described: str, known: Mapping[str, Raw], where: str) -> str:
+def _name_for(entry: Raw, wanted: str, described: str, present: Mapping[str, Raw], where: str) -> str:
     """The name of an entry: as asked; that of an equal one; or a description, numbered where another one has it."""
-    if asked:
-        if known.get(asked, entry) != entry:
+    if wanted:
+        if present.get(wanted, entry) != entry:
             raise ParameterError(
                 "one name for two things",
-                where=f"{where}.{asked}",
+                where=f"{where}.{wanted}",
                 got=str(entry),
-                allowed=str(known[asked]),
+                allowed=str(present[wanted]),
                 next_step="give it another name",
             )
-        return asked
-    equal = next((name for name, each in known.items() if each == entry), None)
-    names = (described if number == 1 else f"{described}-{number}" for number in range(1, len(known) + 2))
-    return equal or next(name for name in names if name not in known)
+        return wanted
+    equal = next((name for name, other in present.items() if other == entry), None)
+    names = (described if number == 1 else f"{described}-{number}" for number in range(1, len(present) + 2))
+    return equal or next(name for name in names if name not in present)
 
 
 def _described(entry: Raw) -> str:

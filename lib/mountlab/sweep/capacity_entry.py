@@ -84,17 +84,17 @@ def _objective(raw: Mapping[str, Any], directions: Sequence[str], where: str) ->
     of = raw.get("of", list(directions))
     if not limits:
         raise ParameterError("an objective needs a percentile", where=where, got=str(dict(raw)), allowed="{p99: 5ms}")
-    if not isinstance(of, list) or not of or not all(each in directions for each in of):
+    if not isinstance(of, list) or not of or not all(side in directions for side in of):
         allowed = f"what the workload does: [{', '.join(directions)}]"
         raise ParameterError("no such direction", where=f"{where}.of", got=repr(of)[:60], allowed=allowed)
-    return Objective(limits=limits, of=tuple(each for each in directions if each in of))
+    return Objective(limits=limits, of=tuple(side for side in directions if side in of))
 
 
 def check_searches(workloads: Sequence[Workload], design: Mapping[str, object], where: str) -> int:
     """Return how many blocks a sweep of searches has at most; 0 of a sweep without any. Raises ParameterError where
     other workloads stand beside them, or where the design asks for what a search decides by itself (`design`: each
     such key that it gives, and its value)."""
-    searches = [each.search for each in workloads if each.search]
+    searches = [workload.search for workload in workloads if workload.search]
     if not searches:
         return 0
     plain = [workload.name for workload in workloads if not workload.search]
@@ -114,4 +114,4 @@ def check_searches(workloads: Sequence[Workload], design: Mapping[str, object], 
             allowed=f"no {key}: capacity.half_width and capacity.max_trials say when a search ends",
             next_step=f"leave out {key}",
         )
-    return max(each.max_trials for each in searches)
+    return max(search.max_trials for search in searches)

@@ -67,7 +67,9 @@ def planned_client(name: str, facts: BoxFacts, box: str, main: Lease) -> Planned
 
 def client_mounts(clients: tuple[PlannedClient, ...], fs: Filesystem, place: Place) -> tuple[ClientMount, ...]:
     """Return how each client gets to see a file system; () for one that only its own box sees."""
-    return () if FAMILIES[fs.type].refuses_clients(fs) else tuple(_client_mount(each, fs, place) for each in clients)
+    return (
+        () if FAMILIES[fs.type].refuses_clients(fs) else tuple(_client_mount(client, fs, place) for client in clients)
+    )
 
 
 def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> ClientMount:
@@ -75,9 +77,9 @@ def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> Client
     if client.opening is None:  # it sees what it has made itself
         return ClientMount(client=client.name, steps=(), root=family.root_of(fs, place))
     run_dir = f"{run.mount_root}/{run.run_id}"
-    own = replace(place, run_id=run.run_id, run_dir=run_dir, mountpoint=f"{run_dir}/mnt/{fs.name}")
-    steps = tuple(marked(step, run.run_id) for step in family.client_steps(fs, place, own))
-    return ClientMount(client=client.name, steps=steps, root=family.client_root(fs, place, own))
+    on_client = replace(place, run_id=run.run_id, run_dir=run_dir, mountpoint=f"{run_dir}/mnt/{fs.name}")
+    steps = tuple(marked(step, run.run_id) for step in family.client_steps(fs, place, on_client))
+    return ClientMount(client=client.name, steps=steps, root=family.client_root(fs, place, on_client))
 
 
 def endpoints(
@@ -86,7 +88,7 @@ def endpoints(
     """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
     as the box sees it, `output` that of the trial's output, whose name is the trial's and beside which the box that
     asks has a directory with their sockets; `seed` is that of the block."""
-    roots, trial_id = {each.client: each.root for each in mounts}, output.rpartition("/")[2]
+    roots, trial_id = {mount.client: mount.root for mount in mounts}, output.rpartition("/")[2]
     return tuple(
         ClientEndpoint(
             client=name,
@@ -132,22 +134,22 @@ def _check_shared(sweep: Sweep, workload: Workload) -> None:
 def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: BoxFacts) -> None:
     """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
     different programs are not one sample."""
-    where, own = f"workloads.{workload.name}.clients: {name}", facts.clients.get(name)
-    if own is None:
+    where, client = f"workloads.{workload.name}.clients: {name}", facts.clients.get(name)
+    if client is None:
         raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
-    for each, rights in ((box, facts.rights.level), (name, own.rights.level)):
+    for machine, rights in ((box, facts.rights.level), (name, client.rights.level)):
         if rights == "helper":
             raise PlanError(
                 "the helper of a box does not serve clients",
                 where=where,
-                got=f"box {each}: become: helper",
+                got=f"box {machine}: become: helper",
                 allowed="root, sudo without a password, or none (for directories)",
             )
-    _check_sight(sweep, name, box, own)
+    _check_sight(sweep, name, box, client)
     for program in TOOLS[workload.tool].programs_for(workload):
         asks, serves = (
-            str(each.programs.version(program.name)) if program.name in each.programs.installed else None
-            for each in (facts, own)
+            str(machine.programs.version(program.name)) if program.name in machine.programs.installed else None
+            for machine in (facts, client)
         )
         if asks != serves:
             raise PlanError(
@@ -159,14 +161,14 @@ def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: 
             )
 
 
-def _check_sight(sweep: Sweep, name: str, box: str, own: BoxFacts) -> None:
+def _check_sight(sweep: Sweep, name: str, box: str, facts: BoxFacts) -> None:
     """Raise PlanError for a client that cannot mount what it is to see."""
     where = f"box {name}"
     for fs in sweep.filesystems:
         family = FAMILIES[fs.type]
-        if absent := own.kernel.lacks(family.client_kernel_types):
+        if absent := facts.kernel.lacks(family.client_kernel_types):
             raise PlanError(f"the kernel of client {name} has no {absent[0]}", where=where, got=fs.type)
-        missing = [program.name for program in family.client_programs if program.name not in own.programs.installed]
+        missing = [program.name for program in family.client_programs if program.name not in facts.programs.installed]
         if missing:
             raise PlanError(
                 f"client {name} lacks {', '.join(missing)}",
@@ -174,7 +176,7 @@ def _check_sight(sweep: Sweep, name: str, box: str, own: BoxFacts) -> None:
                 got=fs.type,
                 next_step="; ".join(program.hint for program in family.client_programs if program.name in missing),
             )
-        if family.client_programs and not own.rights.privileged:
+        if family.client_programs and not facts.rights.privileged:
             raise PlanError(f"client {name} does not let us mount {fs.name}", where=where, got="rights: none")
         if family.client_programs and fs.server is None and name != box:
             raise PlanError(

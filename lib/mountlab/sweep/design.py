@@ -59,9 +59,9 @@ def diagnostic_whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
 
 
 def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[WholePlot]:
-    sweep, own = stage.sweep, frozenset(stage.cells)
+    sweep, ids = stage.sweep, frozenset(stage.cells)
     for filesystem in _shuffled(sweep.filesystems, rng):
-        waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in own]
+        waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in ids]
         cells = _shuffled(waiting, rng)
         if sweep.design.fresh_filesystem == "cell":
             yield from (WholePlot(block, block < 1, filesystem, (cell,)) for cell in cells)

@@ -67,5 +67,5 @@ def check_excludable(trial_id: str, known: Mapping[str, str], *, where: str) -> 
 
 def as_mapping(excluded: Mapping[str, ExclusionFile]) -> Raw:
     """Return exclusions as exclude.yml holds them."""
-    rows = {trial: each.model_dump(exclude_defaults=True) for trial, each in excluded.items()}
+    rows = {trial: entry.model_dump(exclude_defaults=True) for trial, entry in excluded.items()}
     return {"exclude": {trial: row if len(row) > 1 else row["reason"] for trial, row in rows.items()}}

@@ -56,7 +56,7 @@ def _claims(value: object, compared: Mapping[str, Filesystem], where: str) -> Ma
 
 
 def _claim(value: object, where: str) -> Claim:
-    found = next((claim for claim in _CLAIMS if claim == value), None)
-    if found is None:
+    known_claim = next((claim for claim in _CLAIMS if claim == value), None)
+    if known_claim is None:
         raise ParameterError("this is no claim", where=where, got=repr(value), allowed=", ".join(_CLAIMS))
-    return found
+    return known_claim

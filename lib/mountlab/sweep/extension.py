@@ -20,22 +20,24 @@ _MAY_DIFFER = ("repeats", "seed", "explain")
 _NOTHING = "nothing"
 
 
-def extended(before: Resolved, asked: Resolved, *, at: str, only_new: bool, where: str) -> Resolved:
-    """Return the sweep of a run with the blocks and the cells that `asked` has beyond it.
+def extended(before: Resolved, requested: Resolved, *, at: str, only_new: bool, where: str) -> Resolved:
+    """Return the sweep of a run with the blocks and the cells that `requested` has beyond it.
 
     Without more `repeats`, new cells get as many blocks as the run was begun with. Raises ParameterError for anything
     else that differs, with the key and both values, and where nothing is added.
     """
     _check_rule(before.sweep, where)
-    changed = list(_changed(before.sweep, asked.sweep))
+    changed = list(_changed(before.sweep, requested.sweep))
     if changed:
-        raise _refusal(before.parameters, asked.parameters, changed, where)
-    new = [cell.id for cell in asked.sweep.cells if cell.id not in {each.id for each in before.sweep.cells}]
-    blocks = _blocks(before.sweep, asked.sweep, new, only_new=only_new, where=where)
-    design = {**(asked.parameters.get("design") or {}), "repeats": blocks}
-    design = {**design, "explain": before.sweep.design.explain} if before.sweep.design.explain else design
+        raise _refusal(before.parameters, requested.parameters, changed, where)
+    measured = {cell.id for cell in before.sweep.cells}
+    new = [cell.id for cell in requested.sweep.cells if cell.id not in measured]
+    blocks = _blocks(before.sweep, requested.sweep, new, only_new=only_new, where=where)
+    design = {**(requested.parameters.get("design") or {}), "repeats": blocks}
+    if before.sweep.design.explain:
+        design["explain"] = before.sweep.design.explain
     kept: Raw = {key: before.parameters[key] for key in ("name", "box") if key in before.parameters}
-    made = resolve({**asked.parameters, **kept, "design": design}, where=where, kept=True)
+    made = resolve({**requested.parameters, **kept, "design": design}, where=where, kept=True)
     return Resolved(continued(before.sweep, made.sweep, at=at, only_new=only_new), made.parameters)
 
 
@@ -63,9 +65,9 @@ def _check_rule(before: Sweep, where: str) -> None:
         )
 
 
-def _blocks(before: Sweep, asked: Sweep, new: list[str], *, only_new: bool, where: str) -> int:
+def _blocks(before: Sweep, after: Sweep, new: list[str], *, only_new: bool, where: str) -> int:
     """Return how many counted blocks the run is to have in all."""
-    has, wanted = before.design.repeats, asked.design.repeats
+    has, wanted = before.design.repeats, after.design.repeats
     if only_new and not new:
         raise ParameterError("only new cells are asked for, and there are none", where=where, got="no new cell")
     if wanted > has:
@@ -81,28 +83,28 @@ def _blocks(before: Sweep, asked: Sweep, new: list[str], *, only_new: bool, wher
     )
 
 
-def _changed(before: Sweep, asked: Sweep) -> Iterator[str]:
-    """Yield the places of the parameters where the sweep asked for is another one, apart from what it adds."""
-    for field in fields(Sweep):
-        same = getattr(before, field.name) == getattr(asked, field.name)
-        if field.name not in (*_MAY_GROW, *_OF_THE_RUN) and not same:
-            yield "expectation" if field.name == "expected" else field.name
-    for field in fields(before.design):
-        same = getattr(before.design, field.name) == getattr(asked.design, field.name)
-        if field.name not in _MAY_DIFFER and not same:
-            yield f"design.{field.name.removesuffix('_s')}"
-    filesystems = {fs.name: fs for fs in asked.filesystems}
+def _changed(before: Sweep, after: Sweep) -> Iterator[str]:
+    """Yield the places of the parameters where the sweep that is asked for differs, apart from what it adds."""
+    for name in (field.name for field in fields(Sweep) if field.name not in (*_MAY_GROW, *_OF_THE_RUN)):
+        if getattr(before, name) != getattr(after, name):
+            yield "expectation" if name == "expected" else name
+    for name in (field.name for field in fields(before.design) if field.name not in _MAY_DIFFER):
+        if getattr(before.design, name) != getattr(after.design, name):
+            yield f"design.{name.removesuffix('_s')}"
+    filesystems = {fs.name: fs for fs in after.filesystems}
     yield from (f"filesystems.{fs.name}" for fs in before.filesystems if filesystems.get(fs.name) != fs)
-    workloads = {each.label: each for each in asked.workloads}
-    yield from (f"workloads.{each.name}" for each in before.workloads if workloads.get(each.label) != each)
-    known = [cell.id for cell in before.cells]
-    if known != [cell.id for cell in asked.cells if cell.id in set(known)]:
+    workloads = {workload.label: workload for workload in after.workloads}
+    for workload in before.workloads:
+        if workloads.get(workload.label) != workload:
+            yield f"workloads.{workload.name}"
+    measured = [cell.id for cell in before.cells]
+    if measured != [cell.id for cell in after.cells if cell.id in set(measured)]:
         yield "exclude"
 
 
-def _refusal(before: Raw, asked: Raw, changed: list[str], where: str) -> ParameterError:
+def _refusal(before: Raw, after: Raw, changed: list[str], where: str) -> ParameterError:
     places = tuple(dict.fromkeys(changed))
-    old, new = _flat(before), _flat(asked)
+    old, new = _flat(before), _flat(after)
     differing = [key for key in {**old, **new} if old.get(key, _NOTHING) != new.get(key, _NOTHING)]
     keys = [key for key in differing if key.startswith(places)] or list(places)
     return ParameterError(
@@ -116,8 +118,8 @@ def _refusal(before: Raw, asked: Raw, changed: list[str], where: str) -> Paramet
 
 def _flat(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """'workloads.r.bs' to its value."""
-    found: dict[str, Any] = {}
+    places: dict[str, Any] = {}
     for key, value in parameters.items():
         place = f"{above}{key}"
-        found |= _flat(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
-    return found
+        places |= _flat(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
+    return places

@@ -65,13 +65,13 @@ def import_text(
     engines that use no file system."""
     lines = [_printable(line) for line in with_included(text, PurePosixPath(where).name, lambda name, _: include(name))]
     whole = "\n".join(lines)
-    own = [(line, why) for _, line, why in filled_lines(whole, variables)]
-    given = (line.value or "" for line, _ in own if line.key in ("size", "filesize"))
+    read_lines = [(line, why) for _, line, why in filled_lines(whole, variables)]
+    given = (line.value or "" for line, _ in read_lines if line.key in ("size", "filesize"))
     largest = max((fio_bytes(value) or 0 for value in given), default=0)
     mended, changes = [*lines], list[JobChange]()
-    others = bool(engine) and any(_is_other_engine(line) for line, _ in own)
-    schedulers = {line.value for line, _ in own if line.key == "ioscheduler"}
-    for line, why in own:
+    others = bool(engine) and any(_is_other_engine(line) for line, _ in read_lines)
+    schedulers = {line.value for line, _ in read_lines if line.key == "ioscheduler"}
+    for line, why in read_lines:
         change = _without_other_engine(line, engine) if others else None
         change = change or _mended(line, size / largest if size and largest else None)
         if line.key == "ioscheduler" and len(schedulers) == 1:
@@ -93,8 +93,8 @@ def import_text(
 
 def _is_other_engine(line: JobLine) -> bool:
     """Return whether a line chooses an engine whose I/Os those of another one can stand for."""
-    known = (*ENGINES, *ENGINE_ALIASES, *WITHOUT_DATA)
-    return line.key == "ioengine" and "$" not in (line.value or "") and line.value not in known
+    engines = (*ENGINES, *ENGINE_ALIASES, *WITHOUT_DATA)
+    return line.key == "ioengine" and "$" not in (line.value or "") and line.value not in engines
 
 
 def _without_other_engine(line: JobLine, engine: str | None) -> JobChange | None:
@@ -165,9 +165,9 @@ def _commented(lines: list[str], changes: list[JobChange], problems: list[Parame
     for number, line in enumerate(lines, start=1):
         if number in refused:
             written.append(f"# refused: {refused[number].what}; allowed: {refused[number].allowed}")
-        own = by_line.get(number, [])
-        replaced = [change for change in own if change.was]
-        added = [change for change in own if not change.was]
+        of_line = by_line.get(number, [])
+        replaced = [change for change in of_line if change.was]
+        added = [change for change in of_line if not change.was]
         if not replaced:
             written.append(line)
         elif replaced[-1].now:

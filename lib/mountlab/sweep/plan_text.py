@@ -40,14 +40,12 @@ def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, Any]:
         "trials": len(plan.trials) - len(_diagnostic(plan)),
         "warmup_trials": _warm(plan),
         "diagnostic_trials": len(_diagnostic(plan)),
-        "expected_s": round(plan.expected_s, 1),
-        **_until_json(plan),
-        **_search_json(plan),
+        **_times_json(plan),
         "data": data_lines(plan.sweep.workloads),
         "fresh_more_s": round(plan.fresh_more_s, 1),
         "skipped": plan.skipped,
         "foreseen": foreseen(plan, facts),
-        "caveats": [asdict(each) for each in checks.foresee(plan.sweep, facts)],
+        "caveats": [asdict(caveat) for caveat in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan),
         "devices": devices(plan, facts),
         "left_out": dict(plan.sweep.left_out),
@@ -59,18 +57,16 @@ def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, Any]:
     }
 
 
-def _until_json(plan: Plan) -> dict[str, Any]:
-    """Return the stopping rule, and the time that the fewest blocks take; nothing where there is none."""
-    until = plan.sweep.design.until
-    return {"until": asdict(until), "expected_least_s": round(plan.expected_until_s(until.min), 1)} if until else {}
-
-
-def _search_json(plan: Plan) -> dict[str, Any]:
-    """Return how long searches take at least and at most; nothing where there is none."""
-    if not plan.sweep.searches:
-        return {}
-    time = SearchTime.of(plan)
-    return {"expected_s": round(time.most_s, 1), "expected_least_s": round(time.least_s, 1)}
+def _times_json(plan: Plan) -> dict[str, Any]:
+    """Return how long the run takes at most, and where cells may end earlier how long at least."""
+    until, expected_s = plan.sweep.design.until, round(plan.expected_s, 1)
+    if plan.sweep.searches:
+        time = SearchTime.of(plan)
+        return {"expected_s": round(time.most_s, 1), "expected_least_s": round(time.least_s, 1)}
+    if until is None:
+        return {"expected_s": expected_s}
+    least_s = round(plan.expected_until_s(until.min), 1)
+    return {"expected_s": expected_s, "until": asdict(until), "expected_least_s": least_s}
 
 
 def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
@@ -143,7 +139,7 @@ def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     if any(trial.command.seed is not None for trial in plan.trials):
         yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
     yield from _labelled("data", data_lines(plan.sweep.workloads))
-    yield from _labelled("plug-ins", [each.words for each in plugins.used_by(plan.sweep)])
+    yield from _labelled("plug-ins", [plugin.words for plugin in plugins.used_by(plan.sweep)])
     yield from _labelled("directories", directories(plan) or ["nothing"])
     yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
     yield from _labelled("left out", plan.sweep.left_out.values())
@@ -179,7 +175,9 @@ def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
     yield sweep.question
     yield ""
     yield from _labelled("sweep", [sweep.name])
-    yield from _labelled("box", (_box_line(name, known_boxes) for name in dict.fromkeys((*boxes, *sweep.clients))))
+    for name in dict.fromkeys((*boxes, *sweep.clients)):
+        missing = "" if name in known_boxes else f" (there is no params/boxes/{name}.yml)"
+        yield f"{'box' if name == boxes[0] else '':12} {name}{missing}"
     yield from _labelled("baseline", [sweep.baseline or "none: nothing is compared"])
     yield from _labelled("design", thinned(sweep))
     most = f"{atmost}{cells * (design.repeats + design.warmup)}"
@@ -190,16 +188,8 @@ def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
     yield from _labelled("data", data_lines(sweep.workloads))
     yield from _labelled("changed", remark_lines(sweep.workloads))
     yield "\ncells (each workload on these file systems):"
-    for label, on in _filesystems_by_workload(sweep).items():
-        yield f"  {label}: {', '.join(on)}"
-
-
-def _box_line(name: str, known_boxes: frozenset[str]) -> str:
-    return name if name in known_boxes else f"{name} (there is no params/boxes/{name}.yml)"
-
-
-def _filesystems_by_workload(sweep: Sweep) -> dict[str, list[str]]:
-    return by_key((cell.workload.label, cell.filesystem.name) for cell in sweep.cells)
+    for label, names_of in by_key((cell.workload.label, cell.filesystem.name) for cell in sweep.cells).items():
+        yield f"  {label}: {', '.join(names_of)}"
 
 
 def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
@@ -210,32 +200,24 @@ def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
 def _time(plan: Plan) -> Iterator[str]:
     """Yield how long it will take; with a stopping rule between its fewest and its most blocks, or the budget. What
     file systems would cost that are made in each block, where they are made once."""
-    yield from _duration(plan)
+    until, most = plan.sweep.design.until, float(round(plan.expected_s))
+    if plan.sweep.searches:
+        time = SearchTime.of(plan)
+        yield f"about {rough_duration(float(round(time.least_s)))} to {rough_duration(float(round(time.most_s)))}"
+        lengths = f"{rough_duration(time.shortest_s)} to {rough_duration(time.longest_s)}"
+        times = f"{time.fewest} to {time.most} trials for each capacity"
+        yield f"{times}, each of {lengths}: the lower its rate, the longer"
+    elif until is None:
+        yield f"about {rough_duration(most)}"
+    else:
+        least = float(round(plan.expected_until_s(until.min)))
+        budget = until.budget_s if until.budget_s is not None else most
+        yield f"about {rough_duration(least)} to {rough_duration(max(least, min(most, budget)))}"
+        if least > budget:
+            limit = f"the budget of {format_seconds(budget)}"
+            yield f"{until.min} blocks will take longer than {limit}: they are run all the same"
     if plan.fresh_more_s:
         yield fresh_cost(plan.fresh_more_s, plan.expected_s)
-
-
-def _duration(plan: Plan) -> Iterator[str]:
-    if plan.sweep.searches:
-        yield from _search_duration(SearchTime.of(plan))
-        return
-    until, most = plan.sweep.design.until, float(round(plan.expected_s))
-    if until is None:
-        yield f"about {rough_duration(most)}"
-        return
-    least = float(round(plan.expected_until_s(until.min)))
-    budget = until.budget_s if until.budget_s is not None else most
-    yield f"about {rough_duration(least)} to {rough_duration(max(least, min(most, budget)))}"
-    if least > budget:
-        asked = f"the budget of {format_seconds(budget)}"
-        yield f"{until.min} blocks will take longer than {asked}: they are run all the same"
-
-
-def _search_duration(time: SearchTime) -> Iterator[str]:
-    """'about 3 min to 8 min', and what that depends on."""
-    yield f"about {rough_duration(float(round(time.least_s)))} to {rough_duration(float(round(time.most_s)))}"
-    lengths = f"{rough_duration(time.shortest_s)} to {rough_duration(time.longest_s)}"
-    yield f"{time.fewest} to {time.most} trials for each capacity, each of {lengths}: the lower its rate, the longer"
 
 
 def thinned(sweep: Sweep) -> list[str]:
@@ -244,8 +226,8 @@ def thinned(sweep: Sweep) -> list[str]:
     by_name = by_key((workload.name, workload) for workload in sweep.workloads)
     lines = [line for name, group in by_name.items() if (line := _of_factorial(name, group))]
     for fs in sweep.filesystems:
-        own = (sweep.combinations.get(cell) for cell in sweep.excluded)
-        gone = [cell.workload.label for cell in own if cell and cell.filesystem.name == fs.name]
+        cells = (sweep.combinations.get(cell) for cell in sweep.excluded)
+        gone = [cell.workload.label for cell in cells if cell and cell.filesystem.name == fs.name]
         lines += [f"{fs.name}: without {numbers.first_few(gone, _MOST_NAMED)}"] if gone else []
     return lines
 
@@ -254,21 +236,21 @@ def _of_factorial(name: str, workloads: list[Workload]) -> str:
     """'fio: 6 of the 12 combinations of rw (4) and bs (3)'; '' where it has them all."""
     keys = dict.fromkeys(key for workload in workloads for key in workload.factors)
     levels = {key: len({workload.factors.get(key) for workload in workloads}) for key in keys}
-    every = math.prod(levels.values())
+    whole = math.prod(levels.values())
     factors = numbers.listed([f"{key} ({count})" for key, count in levels.items()])
-    return f"{name}: {len(workloads)} of the {every} combinations of {factors}" if len(workloads) < every else ""
+    return f"{name}: {len(workloads)} of the {whole} combinations of {factors}" if len(workloads) < whole else ""
 
 
 def foreseen(plan: Plan, facts: BoxFacts) -> list[str]:
     """Return options that are known beforehand not to be in effect as asked."""
-    known = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
-    return [f"{name}: {option}: {text}" for name, each in known.items() for option, text in each.items()]
+    by_name = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
+    return [f"{name}: {option}: {text}" for name, options in by_name.items() for option, text in options.items()]
 
 
 def _caveats(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     """Return the caveats that are known before the run, worst first; those of several cells once."""
     subjects = by_key(
-        ((each.severity, each.code, each.message), each.subject) for each in checks.foresee(plan.sweep, facts)
+        ((caveat.severity, caveat.code, caveat.message), caveat.subject) for caveat in checks.foresee(plan.sweep, facts)
     )
     for (severity, code, message), of in subjects.items():
         more = f" and {len(of) - 1} more" if len(of) > 1 else ""
@@ -286,7 +268,8 @@ def _commands(plan: Plan) -> Iterator[str]:
         yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
-    for label, trials in _by_workload(plan).items():
+    by_workload = by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip)
+    for label, trials in by_workload.items():
         trial = trials[0]
         yield f"  {label}"
         yield from (f"    prepare  {shlex.join(argv)}" for argv in trial.command.prepare)
@@ -304,17 +287,13 @@ def _commands(plan: Plan) -> Iterator[str]:
     yield "\nEvery command of every trial, in order: add --json."
 
 
-def _by_workload(plan: Plan) -> dict[str, list[PlannedTrial]]:
-    return by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip)
-
-
 def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:
     """Yield what is done after the caches were dropped, once for each different command; where that is done on some
     file systems only, their names."""
-    own = [trial for trial in trials if trial.ready]
-    every, done = (dict.fromkeys(each.cell.filesystem.name for each in group) for group in (trials, own))
-    where = f"   (on {numbers.listed(list(done))} only)" if len(done) < len(every) else ""
-    for argv, times in Counter(own[0].ready if own else ()).items():
+    prepared = [trial for trial in trials if trial.ready]
+    everywhere, done = (dict.fromkeys(trial.cell.filesystem.name for trial in group) for group in (trials, prepared))
+    where = f"   (on {numbers.listed(list(done))} only)" if len(done) < len(everywhere) else ""
+    for argv, times in Counter(prepared[0].ready if prepared else ()).items():
         yield f"{shlex.join(argv)}{f'   ({times} times)' if times > 1 else ''}{where}"
 
 
@@ -322,10 +301,12 @@ def _mount_lines(mount: PlannedMount) -> Iterator[str]:
     for step in mount.steps:
         command = _short(step.argv)
         yield command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
-    for each in mount.clients:
-        for step in each.steps:
-            yield f"{each.client}: {_short(step.argv)}"
-        yield from (f"{each.client}: {_short(step.undo)}   # afterwards" for step in reversed(each.steps) if step.undo)
+    for client in mount.clients:
+        for step in client.steps:
+            yield f"{client.client}: {_short(step.argv)}"
+        yield from (
+            f"{client.client}: {_short(step.undo)}   # afterwards" for step in reversed(client.steps) if step.undo
+        )
     yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
 
 

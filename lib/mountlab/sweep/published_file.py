@@ -78,8 +78,8 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
 
 def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
     """Return the published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
-    known = {key: value for key, value in row.items() if key not in ("study", "source")}
-    checked = validated(PublishedRow, known, where, kept=True).model_dump(exclude_none=True)
+    figures = {key: value for key, value in row.items() if key not in ("study", "source")}
+    checked = validated(PublishedRow, figures, where, kept=True).model_dump(exclude_none=True)
     return PublishedFigure(study=str(row["study"]), source=str(row["source"]), **checked)
 
 

@@ -261,15 +261,18 @@ def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
     """With the text of each file that the workload names in the place of its name."""
     tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
     keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
-    texts = {keys[each]: _text_of(entry[each], read, entry, keys[each], f"{where}.{each}") for each in keys}
-    whole = {**{key: value for key, value in entry.items() if key not in keys}, **texts} if keys else entry
+    whole = entry
+    if keys:
+        whole = {key: value for key, value in entry.items() if key not in keys}
+        for file_key, key in keys.items():
+            whole[key] = _text_of(entry[file_key], read, entry, key, f"{where}.{file_key}")
     if read is None or tool is not TOOLS["fio"] or not isinstance(whole.get("jobs"), str):
         return whole
     # Only what is read here is in the record of a run, which must be readable without the files.
-    name, own = str(entry.get("job_file", "jobs")), str(whole["jobs"])
-    if not any(line.key == "include" for line in read_lines(own)):
+    name, text = str(entry.get("job_file", "jobs")), str(whole["jobs"])
+    if not any(line.key == "include" for line in read_lines(text)):
         return whole
-    lines = with_included(own, name, lambda path, place: read(path, f"{where}: {place}"))
+    lines = with_included(text, name, lambda path, place: read(path, f"{where}: {place}"))
     return {**whole, "jobs": "\n".join(lines)}
 
 
@@ -301,8 +304,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
     )
-    own = same_definitions(workloads, f"{where}: workloads")
-    check_choices(file.metrics or [], {**METRICS, **own}, f"{where}: metrics", "metric")
+    defined = same_definitions(workloads, f"{where}: workloads")
+    check_choices(file.metrics or [], {**METRICS, **defined}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
     design = _searching(file.design, workloads, read_design(file.design, file.baseline, where), where)
     blocks = design.repeats + design.warmup + design.explain
@@ -391,10 +394,13 @@ def read_design(file: DesignFile, baseline: str | None, where: str) -> Design:
             got=file.shortest_trial,
             allowed=f"at most the trial_timeout, {file.trial_timeout}; 0s for no limit",
         )
-    every = _sample_every(file, f"{where}: design.sample_every")
-    times = {"shortest_trial_s": shortest, "trial_timeout_s": timeout, "sample_every_s": every}
-    own = {**times, "explain": diagnostic_blocks(file.explain, f"{where}: design.explain")}
-    read = {**file.model_dump(exclude={"shortest_trial", "trial_timeout", "sample_every", "until", "explain"}), **own}
+    read = {
+        **file.model_dump(exclude={"shortest_trial", "trial_timeout", "sample_every", "until", "explain"}),
+        "shortest_trial_s": shortest,
+        "trial_timeout_s": timeout,
+        "sample_every_s": _sample_every(file, f"{where}: design.sample_every"),
+        "explain": diagnostic_blocks(file.explain, f"{where}: design.explain"),
+    }
     if file.until is None:
         return Design(**read)
     if "repeats" in file.model_fields_set:
@@ -425,32 +431,32 @@ def read_design(file: DesignFile, baseline: str | None, where: str) -> Design:
     return Design(**{**read, "repeats": until.max, "level": until.confidence}, until=until)
 
 
-def diagnostic_blocks(asked: bool | int, where: str) -> int:
-    """Return how many diagnostic blocks are asked for. Raises ParameterError."""
-    if isinstance(asked, bool):
-        return USUAL_DIAGNOSTIC if asked else 0
-    if asked and not LEAST_DIAGNOSTIC <= asked <= MOST_DIAGNOSTIC:
+def diagnostic_blocks(explain: bool | int, where: str) -> int:
+    """Return how many diagnostic blocks `explain` asks for. Raises ParameterError."""
+    if isinstance(explain, bool):
+        return USUAL_DIAGNOSTIC if explain else 0
+    if explain and not LEAST_DIAGNOSTIC <= explain <= MOST_DIAGNOSTIC:
         raise ParameterError(
             "so many diagnostic blocks explain nothing with an interval",
             where=where,
-            got=str(asked),
+            got=str(explain),
             allowed=f"true for {USUAL_DIAGNOSTIC}, {LEAST_DIAGNOSTIC} to {MOST_DIAGNOSTIC}; false or 0 for none",
         )
-    return asked
+    return explain
 
 
 def _sample_every(file: DesignFile, where: str) -> float:
     """Return seconds between two looks at the counters; 0 for none. Raises ParameterError for more than ten a
     second."""
-    every = parse_seconds(file.sample_every, where=where) if file.sample_every else 0.0
-    if file.sample_every and every < LEAST_SAMPLE_S:
+    seconds = parse_seconds(file.sample_every, where=where) if file.sample_every else 0.0
+    if file.sample_every and seconds < LEAST_SAMPLE_S:
         raise ParameterError(
             "the box's counters are read ten times a second at most",
             where=where,
             got=str(file.sample_every),
             allowed="100ms or more; false for never",
         )
-    return every
+    return seconds
 
 
 def unknown_names(names: list[str], extra: tuple[str, ...] = ()) -> None:

@@ -33,7 +33,7 @@ def check_record(record: Mapping[str, Any], where: str) -> None:
                 "not a run of Mountlab's",
                 where=f"{where}: {key}",
                 got=type(record[key]).__name__,
-                allowed=" or ".join("null" if each is type(None) else each.__name__ for each in types),
+                allowed=" or ".join("null" if kind is type(None) else kind.__name__ for kind in types),
             )
     name = record["box"].get("name")
     if not isinstance(name, str):
@@ -43,21 +43,27 @@ def check_record(record: Mapping[str, Any], where: str) -> None:
 def check_extension(entry: object, where: str) -> None:
     """Raise StoreError for an extension whose values are of other types than ours."""
     types: Mapping[str, type] = {"at": str, "finished_at": str, "only_new": bool, "parameters": dict, "programs": dict}
-    said = entry if isinstance(entry, dict) else {}
-    wrong = [key for key, expected in types.items() if not isinstance(said.get(key), expected)]
-    if wrong:
-        raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
+    _check_entry(entry, types, where)
 
 
 def check_explained(entry: object, where: str) -> None:
     """Raise StoreError for an explanation whose values are of other types than ours."""
     types: Mapping[str, type] = {"at": str, "finished_at": str, "blocks": int, "events": list, "programs": dict}
-    said = entry if isinstance(entry, dict) else {}
-    wrong = [key for key, expected in types.items() if not isinstance(said.get(key), expected)]
-    wrong += [] if wrong or 1 < said["blocks"] <= MOST_DIAGNOSTIC else ["blocks"]
-    wrong += [] if wrong or all(isinstance(event, str) for event in said["events"]) else ["events"]
+    explained = _check_entry(entry, types, where)
+    wrong = "blocks" if not 1 < explained["blocks"] <= MOST_DIAGNOSTIC else ""
+    if not wrong and not all(isinstance(event, str) for event in explained["events"]):
+        wrong = "events"
+    if wrong:
+        raise StoreError("not a run of Mountlab's", where=f"{where}: {wrong}", got=repr(entry)[:200])
+
+
+def _check_entry(entry: object, types: Mapping[str, type], where: str) -> dict[str, Any]:
+    """Raise StoreError for an entry that lacks one of these keys, or has a value of another type."""
+    values = entry if isinstance(entry, dict) else {}
+    wrong = [key for key, expected in types.items() if not isinstance(values.get(key), expected)]
     if wrong:
         raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
+    return values
 
 
 def check_trials(trials: Iterable[Trial], where: str) -> None:
@@ -82,8 +88,9 @@ def check_plain(names: Iterable[object], where: str) -> None:
 def check_imported(sweep: Sweep, where: str) -> None:
     """Raise StoreError for a name in a sweep of imported logs that would lead elsewhere, ParameterError for a level out
     of range."""
-    named = (sweep.name, sweep.box, *(fs.name for fs in sweep.filesystems), *(each.name for each in sweep.workloads))
-    check_plain([*named, *sweep.published], where)
+    names = [sweep.name, sweep.box, *(fs.name for fs in sweep.filesystems)]
+    names += [workload.name for workload in sweep.workloads]
+    check_plain([*names, *sweep.published], where)
     check_level(sweep.design.level, where=f"{where}.sweep.design.level")
 
 
@@ -99,13 +106,13 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def kept_box(kept: Mapping[str, Any], where: str) -> Box:
     """Return the box of a run.json, held against the same rules as a box file. Raises StoreError."""
-    own = ("name", "scratch", "grace_s")
-    said = {key: value for key, value in kept.items() if value is not None and key not in own}
+    converted = ("name", "scratch", "grace_s")
+    given = {key: value for key, value in kept.items() if value is not None and key not in converted}
     try:
         if "grace_s" in kept:
-            said["grace"] = f"{float(kept['grace_s']):g}s"
-        scratch = {str(each["name"]): each["device"] for each in kept.get("scratch") or ()}
-        raw = {**said, **({"scratch": scratch} if scratch else {})}
+            given["grace"] = f"{float(kept['grace_s']):g}s"
+        scratch = {str(device["name"]): device["device"] for device in kept.get("scratch") or ()}
+        raw = {**given, **({"scratch": scratch} if scratch else {})}
         return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(kept["name"]), where=where)
     except (MountlabError, LookupError, TypeError, ValueError) as error:
         got = f"{error.what}: {error.where} {error.got}" if isinstance(error, MountlabError) else repr(error)

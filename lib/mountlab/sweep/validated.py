@@ -82,8 +82,8 @@ _QUANTITIES: dict[Any, Callable[..., object]] = {
 
 def _quantity_error(model: type[BaseModel], path: list[str], got: object, where: str) -> ParameterError | None:
     """Return the error that a size, a time or a share has wherever it stands; None for a value of another kind."""
-    known = _notes(model, path)
-    parse = next((_QUANTITIES[each] for each in known if isinstance(each, str) and each in _QUANTITIES), None)
+    notes = _notes(model, path)
+    parse = next((_QUANTITIES[note] for note in notes if isinstance(note, str) and note in _QUANTITIES), None)
     if parse is None:
         return None
     try:
@@ -98,8 +98,8 @@ def _notes(model: type[BaseModel], path: list[str]) -> list[Any]:
     field = _model_at(model, path[:-1]).model_fields.get(path[-1]) if path else None
     if field is None:
         return []
-    notes = [note for each in get_args(field.annotation) for note in getattr(each, "__metadata__", ())]
-    return [part for each in (*field.metadata, *notes) for part in (each, *getattr(each, "metadata", ()))]
+    notes = [note for member in get_args(field.annotation) for note in getattr(member, "__metadata__", ())]
+    return [part for note in (*field.metadata, *notes) for part in (note, *getattr(note, "metadata", ()))]
 
 
 _KINDS = {
@@ -139,7 +139,7 @@ _ENDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "le
 def _range(model: type[BaseModel], path: list[str]) -> str:
     """Return both ends of the range of a number, where pydantic names only the one that was missed; '' where none is
     known."""
-    ends = [(text, getattr(each, name, None)) for each in _notes(model, path) for name, text in _ENDS.items()]
+    ends = [(text, getattr(note, name, None)) for note in _notes(model, path) for name, text in _ENDS.items()]
     return ", ".join(text.format(value) for text, value in ends if value is not None)
 
 

@@ -75,7 +75,7 @@ class _Level:
         return self.read.value == other.read.value or self.read.label == other.read.label
 
 
-Said = frozenset[tuple[str, Any]]
+Settings = frozenset[tuple[str, Any]]
 Levels = dict[str, list[_Level]]
 Combination = dict[str, _Level]
 
@@ -107,19 +107,19 @@ def _check_plugin(tool: Tool, workload: Workload, entry: plugins.Entry) -> None:
 
 def same_definitions(workloads: Sequence[Workload], where: str) -> dict[str, Metric]:
     """Return the metrics that workloads define. Raises ParameterError where two of them define one differently."""
-    found: dict[str, tuple[Workload, Metric]] = {}
+    definitions: dict[str, tuple[Workload, Metric]] = {}
     for workload in workloads:
         for name, metric in workload.own_metrics.items():
-            first, known = found.setdefault(name, (workload, metric))
-            if metric != known:
+            first, before = definitions.setdefault(name, (workload, metric))
+            if metric != before:
                 raise ParameterError(
                     "one metric is defined in two ways",
                     where=f"{where}.{workload.name}.metrics.{name}",
                     got=f"unit {metric.unit}, better {metric.better}",
-                    allowed=f"as in {first.name}: unit {known.unit}, better {known.better}",
+                    allowed=f"as in {first.name}: unit {before.unit}, better {before.better}",
                     next_step="give one of the two another name",
                 )
-    return {name: metric for name, (_, metric) in found.items()}
+    return {name: metric for name, (_, metric) in definitions.items()}
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,13 @@ class _WorkloadEntry:
         _check_count(1 if alone else math.prod(map(len, factors.values())), self.where)
         designed = one_at_a_time(factors) if alone else all_combinations(factors)
         left = self.without_excluded(designed, factors)
-        found = {_said(each): each for each in (self.workload(each, self.where) for each in left)}
+        made = [self.workload(combination, self.where) for combination in left]
+        workloads = {_settings(workload): workload for workload in made}
         for number, addition in enumerate(_entries(self.raw.get("also"), f"{self.where}.also")):
-            for each in self.added(addition, factors, alone, found, f"{self.where}.also[{number}]"):
-                found[_said(each)] = each
-            _check_count(len(found), f"{self.where}.also")
-        if not found:
+            for workload in self.added(addition, factors, alone, workloads, f"{self.where}.also[{number}]"):
+                workloads[_settings(workload)] = workload
+            _check_count(len(workloads), f"{self.where}.also")
+        if not workloads:
             raise ParameterError(
                 "no combination is left",
                 where=f"{self.where}.exclude",
@@ -155,7 +156,7 @@ class _WorkloadEntry:
                 allowed="at least one",
                 next_step="remove the workload, or an exclusion",
             )
-        return list(found.values())
+        return list(workloads.values())
 
     def levels(self, key: str, raw: Any, where: str) -> list[_Level]:
         option = option_of(self.tool, key, where)
@@ -183,12 +184,12 @@ class _WorkloadEntry:
         for number, entry in enumerate(entries):
             where = f"{self.where}.exclude[{number}]"
             pattern = {key: self.pattern(key, raw, factors, where) for key, raw in entry.items()}
-            matched = {place for place, each in enumerate(designed) if _matches(each, pattern)}
+            matched = {place for place, combination in enumerate(designed) if _matches(combination, pattern)}
             if not matched:
                 why = "with vary: one-at-a-time one factor at most leaves its first level"
                 raise _matches_nothing(entry, where, why)
             gone |= matched
-        return [each for place, each in enumerate(designed) if place not in gone]
+        return [combination for place, combination in enumerate(designed) if place not in gone]
 
     def pattern(self, key: str, raw: Any, factors: Levels, where: str) -> list[_Level]:
         """Return the levels of a factor that an exclusion names."""
@@ -203,7 +204,7 @@ class _WorkloadEntry:
         return named
 
     def added(
-        self, entry: Raw, factors: Levels, alone: bool, present: Mapping[Said, Workload], where: str
+        self, entry: Raw, factors: Levels, alone: bool, present: Mapping[Settings, Workload], where: str
     ) -> list[Workload]:
         """Return the combinations of an addition: what it does not name has all its levels, or one at a time the
         first."""
@@ -211,9 +212,9 @@ class _WorkloadEntry:
         others = {key: levels[:1] if alone else levels for key, levels in factors.items() if key not in named}
         levels = {key: {**others, **named}[key] for key in dict.fromkeys([*factors, *named])}
         _check_count(math.prod(map(len, levels.values())), where)
-        found = [self.workload(each, where) for each in all_combinations(levels)]
-        for workload in found:
-            twin = present.get(_said(workload))
+        additions = [self.workload(combination, where) for combination in all_combinations(levels)]
+        for workload in additions:
+            twin = present.get(_settings(workload))
             if twin:
                 raise ParameterError(
                     "an addition is there already",
@@ -222,7 +223,7 @@ class _WorkloadEntry:
                     allowed="what the levels do not give",
                     next_step=f"it is the cell {twin.label}",
                 )
-        return found
+        return additions
 
     def workload(self, combination: Combination, where: str) -> Workload:
         read = {key: level.read for key, level in combination.items()}
@@ -253,12 +254,12 @@ class _WorkloadEntry:
     def search(self, options: Mapping[str, Any]) -> Search | None:
         """Return what is searched for with these options; None where nothing is."""
         place = f"{self.where}.capacity"
-        found = read_capacity(self.raw.get("capacity"), self.tool, options, place)
-        for key in ("clients", "precondition") if found else ():
+        search = read_capacity(self.raw.get("capacity"), self.tool, options, place)
+        for key in ("clients", "precondition") if search else ():
             if self.raw.get(key):
                 what = f"a search for a capacity has no {key}"
                 raise ParameterError(what, where=place, got=f"{key}: {self.raw[key]}", allowed=f"no {key}")
-        return found
+        return search
 
     def precondition(self) -> int:
         """Return the most rounds that are run first, until they are steady; 0 where none are asked for."""
@@ -286,7 +287,7 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
             allowed=f"a list of names of params/boxes/*.yml, such as [alpha, beta]; {MOST_CLIENTS} at most",
         )
     if raw and not tool.drives_clients:
-        able = ", ".join(name for name, each in TOOLS.items() if each.drives_clients)
+        able = ", ".join(name for name, other in TOOLS.items() if other.drives_clients)
         what = f"{tool.name} cannot be driven from several clients"
         raise ParameterError(what, where=place, got=", ".join(raw), allowed=able)
     if raw:
@@ -294,7 +295,7 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
     return tuple(raw)
 
 
-def _said(workload: Workload) -> Said:
+def _settings(workload: Workload) -> Settings:
     """Return what tells a workload from its neighbours."""
     return frozenset(workload.options.items())
 
@@ -434,8 +435,8 @@ def read_exclusions(
     left = [cell for cell in cells if cell.id not in gone]
     names = {"file system": [fs.name for fs in filesystems], "workload": [w.label for w in workloads]}
     kept = {"file system": {cell.filesystem.name for cell in left}, "workload": {cell.workload.label for cell in left}}
-    for what, each in names.items():
-        empty = [name for name in each if name not in kept[what]]
+    for what, names_of in names.items():
+        empty = [name for name in names_of if name not in kept[what]]
         if empty:
             raise ParameterError(
                 f"no cell of a {what} is left",
@@ -498,21 +499,21 @@ def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set
 
 def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
     """Return labels of the workloads in which an option, swept or not, has this value, or one of these."""
-    having = {label: each for label, each in workloads.items() if key in each.options}
+    having = {label: workload for label, workload in workloads.items() if key in workload.options}
     if not having:
-        given = dict.fromkeys(option for each in workloads.values() for option in each.factors)
+        given = dict.fromkeys(option for workload in workloads.values() for option in workload.factors)
         raise unknown_key(key, ["filesystem", "workload", *given], where=f"{where}.{key}", what="factor of these cells")
-    found: set[str] = set()
+    labels: set[str] = set()
     present: dict[str, _Level] = {}
     for label, workload in having.items():
         option = option_of(TOOLS[workload.tool], key, where)
         named = read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
-        own = _level_of(workload, key, option)
-        present[own.read.label] = own
-        found |= {label} if any(own.same(level) for level in named) else set()
+        level_here = _level_of(workload, key, option)
+        present[level_here.read.label] = level_here
+        labels |= {label} if any(level_here.same(level) for level in named) else set()
     for level in named:
         check_level(level, present.values(), f"{where}.{key}")
-    return found
+    return labels
 
 
 def _level_of(workload: Workload, key: str, option: Option) -> _Level:
