@@ -49,7 +49,7 @@ def guarded_steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     """Return the steps of a file system. Raises UnsafeError for a plug-in's that writes to a scratch device without the
     guard: this catches mistakes, and a plug-in has to be trusted all the same."""
     steps, types = FAMILIES[fs.type].steps(fs, place), (fs.type, *((fs.over.type,) if fs.over else ()))
-    entry = next((found for kind in types if (found := FAMILIES.entry(kind))), None)
+    entry = next((entry for kind in types if (entry := FAMILIES.entry(kind))), None)
     for step in unguarded(steps, place) if entry else ():
         raise UnsafeError(
             "a plug-in would write to a scratch device without the guard",

@@ -114,7 +114,7 @@ def _journal(fs: Filesystem, place: Place) -> tuple[Step, ...]:
 
 
 def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: str) -> tuple[Step, ...]:
-    own = (made_directory(image.rpartition("/")[0], place, fs.image_dir),) if fs.image_dir else ()
+    directory = (made_directory(image.rpartition("/")[0], place, fs.image_dir),) if fs.image_dir else ()
     blocks = "full" if fs.preallocate else "sparse"
     make = script_step(
         "image.sh",
@@ -130,7 +130,7 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
         undo=("sh", "-c", ownership_functions() + script_text(DETACH), DETACH, f"{{{binds}}}", image),
         binds=binds,
     )
-    return (*own, make, attach)
+    return (*directory, make, attach)
 
 
 def _scratch(device: str | None, identity: str, binds: str) -> Step:

@@ -152,9 +152,9 @@ def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
 
 
 def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
-    """Return the same from snapshots, which earlier versions took some delays of the scheduler away from the wall
-    clock."""
-    words = [each.get("/proc/uptime", "").split(" ")[0] for each in (before, after)]
+    """Return the seconds between two snapshots, by /proc/uptime. Earlier versions took them some delays of the
+    scheduler away from the wall clock."""
+    words = [snapshot.get("/proc/uptime", "").split(" ")[0] for snapshot in (before, after)]
     numbers = [number for word in words if (number := _number(word)) is not None]
     return numbers[1] - numbers[0] if len(numbers) == 2 else None
 
@@ -225,13 +225,13 @@ def _children(snapshot: Mapping[str, str]) -> tuple[float, float] | None:
 
 def _pressures(before: Mapping[str, str], after: Mapping[str, str], seconds: float | None) -> dict[str, float]:
     """Pressure stall information (kernel: accounting/psi.rst): microseconds in which some task waited, by resource."""
-    found = {}
+    shares = {}
     for resource in ("cpu", "io", "memory"):
         texts = [snapshot.get(f"/proc/pressure/{resource}", "") for snapshot in (before, after)]
         totals = [match for text in texts if (match := _PRESSURE.search(text))]
         if seconds and len(totals) == 2:
-            found[resource] = (int(totals[1][1]) - int(totals[0][1])) / _MICROSECONDS / seconds
-    return found
+            shares[resource] = (int(totals[1][1]) - int(totals[0][1])) / _MICROSECONDS / seconds
+    return shares
 
 
 def _throttled(before: Mapping[str, str], after: Mapping[str, str]) -> int | None:
@@ -241,17 +241,16 @@ def _throttled(before: Mapping[str, str], after: Mapping[str, str]) -> int | Non
 
 def _temperatures(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float]:
     """The kernel's sensors tell thousandths of a degree (kernel: hwmon/sysfs-interface.rst)."""
-    named = [(name, each[name].strip()) for each in (before, after) for name in each if _SENSOR.fullmatch(name)]
-    found: dict[str, float] = {}
-    for name, text in named:
-        if text.lstrip("-").isdecimal():
-            found[name] = max(found.get(name, -math.inf), int(text) / 1000)
-    return found
+    celsius: dict[str, float] = {}
+    for name, text in (*before.items(), *after.items()):
+        if _SENSOR.fullmatch(name) and text.strip().lstrip("-").isdecimal():
+            celsius[name] = max(celsius.get(name, -math.inf), int(text) / 1000)
+    return celsius
 
 
 def _drive_alarms(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, int]:
     """By the log of health of NVMe drives, as nvme-cli and smartctl print it in JSON."""
-    earlier, later = (_alarm_counts(each.get("drives", "")) for each in (before, after))
+    earlier, later = (_alarm_counts(snapshot.get("drives", "")) for snapshot in (before, after))
     return {
         drive: sum(count - earlier[drive][name] for name, count in counts.items() if name in earlier[drive])
         for drive, counts in later.items()
@@ -265,7 +264,7 @@ _ALARM = re.compile(r'"(warning_temp_time|critical_comp_time|thm_temp[12]_trans_
 def _alarm_counts(text: str) -> dict[str, dict[str, int]]:
     parts = re.split(r"^drive (\S+)$", text, flags=re.MULTILINE)[1:]
     counts = {name: dict(_ALARM.findall(log)) for name, log in zip(parts[::2], parts[1::2], strict=True)}
-    return {name: {key: int(value) for key, value in own.items()} for name, own in counts.items() if own}
+    return {name: {key: int(value) for key, value in numbers.items()} for name, numbers in counts.items() if numbers}
 
 
 # --- memory and devices -----------------------------------------------------------------------------------------------
@@ -274,8 +273,8 @@ def _alarm_counts(text: str) -> dict[str, dict[str, int]]:
 def _grown(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> int | None:
     """By how much counters of /proc/vmstat grew together; None where one of them is not there."""
     pairs = [(_counter(before, name), _counter(after, name)) for name in names]
-    known = [(early, late) for early, late in pairs if early is not None and late is not None]
-    return sum(late - early for early, late in known) if len(known) == len(names) else None
+    grown = [(early, late) for early, late in pairs if early is not None and late is not None]
+    return sum(late - early for early, late in grown) if len(grown) == len(names) else None
 
 
 def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
@@ -302,14 +301,14 @@ def _numbers(text: str) -> dict[str, int]:
 def _calls(before: Mapping[str, str], after: Mapping[str, str], name: str) -> int | None:
     """Return by how much a counter of /proc/PID/io grew (proc(5)): of the shell around the tool and of all programs
     that it waited for."""
-    counts = [_numbers(each.get("io", "")).get(name) for each in (before, after)]
+    counts = [_numbers(snapshot.get("io", "")).get(name) for snapshot in (before, after)]
     return None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
 
 
 def _extents(after: Mapping[str, str]) -> Extents | None:
-    said = _numbers(after.get("extents", ""))
-    said.pop("written", None)
-    return Extents(**said) if said.get("size") else None
+    sizes = _numbers(after.get("extents", ""))
+    sizes.pop("written", None)
+    return Extents(**sizes) if sizes.get("size") else None
 
 
 def _discarded(before: Mapping[str, str], after: Mapping[str, str]) -> dict[Device, int]:

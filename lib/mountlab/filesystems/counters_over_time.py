@@ -147,11 +147,11 @@ def _inside(looks: Sequence[tuple[float, _Reading]], length: float | None) -> It
 
 def _apart(looks: Iterator[tuple[float, _Reading]]) -> list[tuple[float, _Reading]]:
     """Without looks right before another one, as there are at the end: the window before them goes on to the last."""
-    found = list(looks)
-    widths = [late[0] - early[0] for early, late in pairwise(found)]
+    taken = list(looks)
+    widths = [late[0] - early[0] for early, late in pairwise(taken)]
     least = _SHORT * median(widths) if widths else 0.0
-    kept = found[:1]
-    for look in found[1:]:
+    kept = taken[:1]
+    for look in taken[1:]:
         if look[0] - kept[-1][0] < least and len(kept) > 1:
             kept.pop()
         if look[0] - kept[-1][0] >= least > 0:
@@ -164,12 +164,12 @@ def _apart(looks: Iterator[tuple[float, _Reading]]) -> list[tuple[float, _Readin
 
 def _rates(looks: Sequence[tuple[float, _Reading]], of: Callable[[_Reading], int | None], factor: float) -> Points:
     """By how much a counter grew per second, in each window that knows it at both ends."""
-    found = []
+    points = []
     for (began, early), (ended, late) in pairwise(looks):
         first, last = of(early), of(late)
         if first is not None and last is not None and ended > began:
-            found.append((ended, max(0, last - first) * factor / (ended - began)))
-    return found
+            points.append((ended, max(0, last - first) * factor / (ended - began)))
+    return points
 
 
 def _device(number: Device, looks: Sequence[tuple[float, _Reading]]) -> DeviceOverTime:
@@ -196,6 +196,6 @@ def _processors(looks: Sequence[tuple[float, _Reading]]) -> Iterator[tuple[str, 
         for (_, early), (at, look) in pairwise(looks)
         if len(early.ticks) == len(look.ticks) == 8
     ]
-    known = [(at, passed, sum(passed)) for at, passed in windows if sum(passed) > 0]
+    shares = [(at, passed, sum(passed)) for at, passed in windows if sum(passed) > 0]
     for name, places in _PARTS.items():
-        yield name, [(at, sum(passed[place] for place in places) / total) for at, passed, total in known]
+        yield name, [(at, sum(passed[place] for place in places) / total) for at, passed, total in shares]

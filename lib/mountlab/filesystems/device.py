@@ -52,7 +52,7 @@ class DeviceFamily(Family):
         words = iter(fs.mkfs)
         for word in words:
             argument = next(words, None) if word in self.mkfs_with_argument else ""
-            named = argument is not None and [each for each in self.mkfs_reserved if each in f",{argument}"]
+            named = argument is not None and [word for word in self.mkfs_reserved if word in f",{argument}"]
             if word not in self.mkfs_with_argument | self.mkfs_alone or argument is None or named or "/" in argument:
                 allowed = " ".join(sorted(self.mkfs_with_argument))
                 alone = f" (and {' '.join(sorted(self.mkfs_alone))} without one)" if self.mkfs_alone else ""
@@ -95,13 +95,12 @@ class DeviceFamily(Family):
 
     def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
         """DAX needs a device that the processor addresses like memory: elsewhere it is refused, or turned off."""
-        asked = [
-            each for each in fs.options if each.partition("=")[0] == "dax" and each not in ("dax=never", "dax=inode")
-        ]
+        named = [option for option in fs.options if option.partition("=")[0] == "dax"]
+        requested = [option for option in named if option not in ("dax=never", "dax=inode")]
         has_dax = fs.device is not None and facts.surveyed.device_dax.get(fs.device, True)
         lies_on = "a loop image" if fs.image_bytes else "a zram device" if fs.zram_bytes else f"{fs.device}"
         why = f"{lies_on} has no DAX (queue/dax is 0): ext4 refuses to mount, xfs turns it off"
-        return super().foreseen(fs, facts) | ({} if has_dax or fs.pmbd else dict.fromkeys(asked, why))
+        return super().foreseen(fs, facts) | ({} if has_dax or fs.pmbd else dict.fromkeys(requested, why))
 
     def sysfs_name(self, place: Place) -> str:
         """Return the directory of this file system below /sys/fs, as borrow.sh takes it."""
@@ -129,6 +128,6 @@ def merged(words: tuple[str, ...], option: str, *ours: str) -> tuple[str, ...]:
             theirs += next(pending).split(",")
         else:
             rest.append(word)
-    named = {each.partition("=")[0].removeprefix("no") for each in theirs}
-    kept = [each for each in ours if each.partition("=")[0].removeprefix("no") not in named]
+    named = {setting.partition("=")[0].removeprefix("no") for setting in theirs}
+    kept = [setting for setting in ours if setting.partition("=")[0].removeprefix("no") not in named]
     return (*rest, *((option, ",".join([*theirs, *kept])) if theirs or kept else ()))

@@ -90,8 +90,8 @@ class Bind(Directory):
             )
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        own = own_directory(fs, place)
-        argv = ("mount", "--bind", *(("-o", ",".join(fs.options)) if fs.options else ()), own, place.mountpoint)
+        directory = own_directory(fs, place)
+        argv = ("mount", "--bind", *(("-o", ",".join(fs.options)) if fs.options else ()), directory, place.mountpoint)
         mount = timed_step(
             argv, StepRole.MOUNT, why=f"mount {fs.name}", keep="mount.txt", undo=("umount", place.mountpoint)
         )

@@ -27,7 +27,7 @@ from mountlab.filesystems.evidence import (
     split_options,
 )
 from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
-from mountlab.filesystems.superblock import NOTHING, Found, journal_features, read_back
+from mountlab.filesystems.superblock import NOTHING, Judgement, journal_features, read_back
 from mountlab.filesystems.without_effect import MountState, kernel_version, undone, without_effect
 
 Files = Mapping[str, str]
@@ -49,12 +49,12 @@ def effects(
     `extra`: mount options of ours, judged before the user's.
     """
     now, plain = _seen(evidence), _seen(control) if control else None
-    asked = list(_requested([word for text in (*extra, *fs.options) for word in split_options(text)]))
-    mount, added = _mount(fs, asked, now, plain)
+    requested = list(_requested([word for text in (*extra, *fs.options) for word in split_options(text)]))
+    mount, added = _mount(fs, requested, now, plain)
     again = parts_by_heading((control or {}).get(AGAIN, ""))
     made = read_back(fs.type, fs.mkfs, now.parts, plain.parts if plain else {}, again)
     rows = [
-        *_rows(fs, "mount", ((each.text, found) for each, found in mount)),
+        *_rows(fs, "mount", ((option.text, effect) for option, effect in mount)),
         *_rows(fs, "mkfs", made),
         *_rows(fs, "tunable", _tunables(fs, now)),
         *_rows(fs, "backing", _backing(fs, evidence, now)),
@@ -62,8 +62,8 @@ def effects(
     return [*rows, *_rows(fs, "mount", (("", ("added", word)) for word in added))]
 
 
-def _rows(fs: Filesystem, kind: str, found: Iterator[tuple[str, Found]]) -> Iterator[OptionEvidence]:
-    for option, (state, says) in found:
+def _rows(fs: Filesystem, kind: str, judgements: Iterator[tuple[str, Judgement]]) -> Iterator[OptionEvidence]:
+    for option, (state, says) in judgements:
         yield OptionEvidence(filesystem=fs.name, option=option, kind=kind, state=state, kernel_says=says)  # type: ignore[arg-type]
 
 
@@ -156,167 +156,172 @@ _OPPOSITE_FLAGS = {"async": "sync"}
 
 
 def _mount(
-    fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None
-) -> tuple[list[tuple[_RequestedOption, Found]], list[str]]:
+    fs: Filesystem, requested: list[_RequestedOption], now: _Seen, plain: _Seen | None
+) -> tuple[list[tuple[_RequestedOption, Judgement]], list[str]]:
     """Return each option with its state, and what is shown beyond them."""
-    found = {each: _first_of(each, now, plain) for each in asked}
-    new = _news(fs, asked, now, plain)
-    open_ones = [each for each, state in found.items() if state is None]
+    by_rule = {option: _first_of(option, now, plain) for option in requested}
+    new = _news(fs, requested, now, plain)
+    open_ones = [option for option, state in by_rule.items() if state is None]
     movers = [
-        each
-        for each, state in found.items()
-        if state and each.key not in _OF_THE_MOUNT | _ATIME and not _as_in(plain, now, each)
+        option
+        for option, state in by_rule.items()
+        if state and option.key not in _OF_THE_MOUNT | _ATIME and not _as_in(plain, now, option)
     ]
     only = len(open_ones) == 1 and not (movers or fs.mkfs or fs.tunables)
-    states = [(each, _idle(each, found[each] or _unnamed(each, now, plain, new, only), now)) for each in asked]
+    states = []
+    for option in requested:
+        effect = by_rule[option] or _unnamed(option, now, plain, new, only)
+        states.append((option, _idle(option, effect, now)))
     explained = {word for _, (_, says) in states for word in says.removeprefix(_ELSEWHERE).split(", ")}
     return _contradictions(states), [word for word in new if word not in explained]
 
 
-def _idle(asked: _RequestedOption, found: Found, now: _Seen) -> Found:
+def _idle(option: _RequestedOption, effect: Judgement, now: _Seen) -> Judgement:
     """Return the state of an option that the kernel shows and that does nothing here; else as it was found."""
-    state, says = found
-    if (state not in _SHOWN and asked.key not in now.shown) or _means_absence(asked, now):
-        return found
-    why = without_effect(now.fstype, asked.key, asked.value, MountState(now.shown, now.parts), now.kernel)
-    return ("without effect", f"{says}, but without effect here: {why}") if why else found
+    state, says = effect
+    if (state not in _SHOWN and option.key not in now.shown) or _means_absence(option, now):
+        return effect
+    why = without_effect(now.fstype, option.key, option.value, MountState(now.shown, now.parts), now.kernel)
+    return ("without effect", f"{says}, but without effect here: {why}") if why else effect
 
 
 _SHOWN = ("in effect", "changed")
 
 
-def _first_of(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _first_of(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return the first rule that can tell; None where the kernel shows nothing under the option's name."""
     rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
-    return next((found for rule in rules if (found := rule(asked, now, plain))), None)
+    return next((effect for rule in rules if (effect := rule(option, now, plain))), None)
 
 
-def _by_family(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_family(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return what the kernel does for every file system alike, and therefore always shows."""
     shown = now.shown
-    if (asked.key in _USER_SPACE or asked.key.lower().startswith("x-")) and not asked.brings:
+    if (option.key in _USER_SPACE or option.key.lower().startswith("x-")) and not option.brings:
         return ("in effect", "asks nothing of the kernel")
     if not shown:
         return ("not visible", "no such mount")
-    if asked.brings:
-        absent = [flag for flag in asked.brings if flag not in shown]
-        return ("ignored", f"{', '.join(absent)}: absent") if absent else ("in effect", ", ".join(asked.brings))
-    if asked.key in ("rw", "ro"):
+    if option.brings:
+        absent = [flag for flag in option.brings if flag not in shown]
+        return ("ignored", f"{', '.join(absent)}: absent") if absent else ("in effect", ", ".join(option.brings))
+    if option.key in ("rw", "ro"):
         actual = "ro" if "ro" in shown else "rw"
-        return ("in effect" if asked.key == actual else "ignored", actual)
-    if asked.key in _ATIME:
+        return ("in effect" if option.key == actual else "ignored", actual)
+    if option.key in _ATIME:
         actual = next((word for word in ("noatime", "relatime") if word in shown), "strictatime")
-        wanted = actual != f"no{asked.key}" if asked.key == "atime" else asked.key == actual
-        if asked.key in ("norelatime", "nostrictatime"):
-            wanted = asked.key != f"no{actual}"
+        wanted = actual != f"no{option.key}" if option.key == "atime" else option.key == actual
+        if option.key in ("norelatime", "nostrictatime"):
+            wanted = option.key != f"no{actual}"
         return ("in effect" if wanted else "ignored", actual)
-    if asked.key in _FLAGS and asked.key not in shown:
-        return ("ignored", f"{asked.key} is absent")
-    opposite = asked.opposites[0]
+    if option.key in _FLAGS and option.key not in shown:
+        return ("ignored", f"{option.key} is absent")
+    opposite = option.opposites[0]
     if opposite not in _FLAGS:
         return None
     return ("ignored", opposite) if opposite in shown else ("in effect", f"{opposite} is absent")
 
 
-def _by_journal(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_journal(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """ext3, ext4: what the journal's own super block says. /proc shows a bit that two options share only where both
     are set."""
     features = journal_features(now.parts)
-    if features is None or asked.key not in _OF_THE_JOURNAL:
+    if features is None or option.key not in _OF_THE_JOURNAL:
         return None
-    name = asked.key.removeprefix("no")
+    name = option.key.removeprefix("no")
     there = any(feature.startswith(name) for feature in features)
     says = f"journal features: {' '.join(features) or 'none'}"
-    if there == (name == asked.key):
+    if there == (name == option.key):
         return ("in effect", says)
-    return ("without effect", f"{asked.key}, but {says}") if asked.key in now.shown else ("ignored", says)
+    return ("without effect", f"{option.key}, but {says}") if option.key in now.shown else ("ignored", says)
 
 
 _OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checksum"}
 
 
-def _by_negation(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_negation(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return an option whose opposite the kernel shows wherever that is on."""
-    other = NEGATIONS.get(now.fstype, {}).get(asked.key) if not asked.value else None
-    if other is None or asked.key in now.shown:
+    other = NEGATIONS.get(now.fstype, {}).get(option.key) if not option.value else None
+    if other is None or option.key in now.shown:
         return None
     return ("ignored", _shows(other, now.shown[other])) if other in now.shown else ("in effect", f"{other} is absent")
 
 
-def _by_name(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_name(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return the option under its own name, under that of another one which sets the same thing, or its opposite."""
-    if asked.key in now.shown:
-        return _by_value(asked, now, plain)
-    rival = RIVALS.get((now.fstype, asked.key), "")
-    if rival in now.shown and not _means_absence(asked, now):
+    if option.key in now.shown:
+        return _by_value(option, now, plain)
+    rival = RIVALS.get((now.fstype, option.key), "")
+    if rival in now.shown and not _means_absence(option, now):
         return ("changed", _shows(rival, now.shown[rival]))
-    opposite = next((other for other in asked.opposites if other in now.shown), None)
+    opposite = next((other for other in option.opposites if other in now.shown), None)
     if opposite is None:
         return None
     says = _shows(opposite, now.shown[opposite])
-    return ("in effect" if asked.value.lower() in _FALSE else "ignored", says)
+    return ("in effect" if option.value.lower() in _FALSE else "ignored", says)
 
 
-def _by_value(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found:
+def _by_value(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement:
     """Judge an option that shows under its own name. The log may still say that it is ignored: discard, on a device
     without it. An option that the control shows too is in effect, whatever the log states."""
-    fresh = plain is not None and plain.shown.get(asked.key) != now.shown[asked.key]
-    logged = [line for line in _naming(asked, now, plain) if _IGNORES.search(line)] if fresh else []
-    says = "; ".join([_with_size(asked.value, _shows(asked.key, now.shown[asked.key])), *logged])
-    if not _fits(asked, now, fresh=fresh):
+    fresh = plain is not None and plain.shown.get(option.key) != now.shown[option.key]
+    logged = [line for line in _naming(option, now, plain) if _IGNORES.search(line)] if fresh else []
+    says = "; ".join([_with_size(option.value, _shows(option.key, now.shown[option.key])), *logged])
+    if not _fits(option, now, fresh=fresh):
         return ("changed", says)
     return ("ignored" if logged else "in effect", says)
 
 
-def _by_absence(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_absence(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Judge by absence: the opposite shows in the control and not here, or the kernel shows this value by nothing."""
-    if _means_absence(asked, now):
-        rival = RIVALS.get((now.fstype, asked.key), "")
+    if _means_absence(option, now):
+        rival = RIVALS.get((now.fstype, option.key), "")
         shows = _shows(rival, now.shown[rival]) if rival in now.shown else ""
-        return ("ignored", shows) if shows else ("in effect", f"{asked.key} is absent, which means {asked.value}")
-    gone = next((other for other in asked.opposites if plain and other in plain.shown and other not in now.shown), None)
-    return ("in effect", f"{_shows(gone, plain.shown[gone])} is gone") if plain and gone and not asked.value else None
+        return ("ignored", shows) if shows else ("in effect", f"{option.key} is absent, which means {option.value}")
+    gone = next(
+        (other for other in option.opposites if plain and other in plain.shown and other not in now.shown), None
+    )
+    return ("in effect", f"{_shows(gone, plain.shown[gone])} is gone") if plain and gone and not option.value else None
 
 
-def _means_absence(asked: _RequestedOption, now: _Seen) -> bool:
+def _means_absence(option: _RequestedOption, now: _Seen) -> bool:
     """Return whether the kernel shows the value that was asked for by showing nothing."""
-    return asked.value in SHOWN_BY_ABSENCE.get((now.fstype, asked.key), ())
+    return option.value in SHOWN_BY_ABSENCE.get((now.fstype, option.key), ())
 
 
-def _by_order(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_order(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Judge by order: a later option may turn this one off."""
-    why = undone(now.fstype, asked.key, asked.later)
+    why = undone(now.fstype, option.key, option.later)
     return ("ignored", f"nothing: {why}") if why else None
 
 
-def _by_root(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_root(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Mode and owner of the root directory, which stat shows where the mount options do not."""
     stated = dict(zip(("mode", "uid", "gid", "user", "group"), now.parts.get("root", "").split(), strict=False))
-    if asked.key not in ("mode", "uid", "gid") or "group" not in stated:
+    if option.key not in ("mode", "uid", "gid") or "group" not in stated:
         return None
-    names = {stated[asked.key], stated.get({"uid": "user", "gid": "group"}.get(asked.key, ""), "")}
-    state: OptionState = "in effect" if asked.value.lstrip("0") in {name.lstrip("0") for name in names} else "ignored"
-    return (state, f"the root directory has {asked.key} {stated[asked.key]}")
+    names = {stated[option.key], stated.get({"uid": "user", "gid": "group"}.get(option.key, ""), "")}
+    state: OptionState = "in effect" if option.value.lstrip("0") in {name.lstrip("0") for name in names} else "ignored"
+    return (state, f"the root directory has {option.key} {stated[option.key]}")
 
 
-def _by_setting(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_setting(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return a file of that name in the file system's own directory below /sys."""
-    return _in_sysfs(now, asked.key, asked.value) if asked.value else None
+    return _in_sysfs(now, option.key, option.value) if option.value else None
 
 
-def _by_log(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> Found | None:
+def _by_log(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> Judgement | None:
     """Return a line of the kernel's log that names the option and says that it was ignored."""
-    lines = [line for line in _naming(asked, now, plain) if _IGNORES.search(line) or "disabled" in line]
+    lines = [line for line in _naming(option, now, plain) if _IGNORES.search(line) or "disabled" in line]
     return ("ignored", "; ".join(lines)) if lines else None
 
 
-def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list[str], only: bool) -> Found:
+def _unnamed(option: _RequestedOption, now: _Seen, plain: _Seen | None, new: list[str], only: bool) -> Judgement:
     """Return an option that shows nowhere under its own name. `only`: nothing else made a difference to the control."""
-    if plain and asked.text in plain.alone:
-        if known := _as_alone(plain.alone[asked.text], now, plain):
-            return known
+    if plain and option.text in plain.alone:
+        if effect := _as_alone(plain.alone[option.text], now, plain):
+            return effect
         new = []
-    alike = [word for word in new if asked.key.lower() in re.split(r"[^a-z0-9_]+", word.lower())]
+    alike = [word for word in new if option.key.lower() in re.split(r"[^a-z0-9_]+", word.lower())]
     if alike or (only and new):
         return ("in effect", _ELSEWHERE + ", ".join(alike or new))
     logged = [line for line in _new_lines(now, plain) if _IGNORES.search(line) and _about(line, now)]
@@ -324,12 +329,12 @@ def _unnamed(asked: _RequestedOption, now: _Seen, plain: _Seen | None, new: list
         return ("ignored", "; ".join(logged))
     if plain is not None and plain.accepts_anything:
         return ("ignored", f"nothing, and {now.fstype} accepts unknown options")
-    if named := _naming(asked, now, plain):
+    if named := _naming(option, now, plain):
         return ("not visible", "nothing, but logged: " + "; ".join(named))
     return ("not visible", f"nothing of that name; one of these may be it: {', '.join(new)}") if new else NOTHING
 
 
-def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | None:
+def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Judgement | None:
     """Judge by the mount with this option alone: what it shows must show here too. None where it shows nothing."""
     brings = {key: value for key, value in alone.items() if plain.shown.get(key) != value}
     if not brings:
@@ -340,17 +345,17 @@ def _as_alone(alone: Mapping[str, str], now: _Seen, plain: _Seen) -> Found | Non
     return ("ignored", f"nothing; alone it is shown as {words}")
 
 
-def _as_in(plain: _Seen | None, now: _Seen, asked: _RequestedOption) -> bool:
+def _as_in(plain: _Seen | None, now: _Seen, option: _RequestedOption) -> bool:
     """Return whether the kernel shows this option as it does without it being asked for."""
-    names = (asked.key, *asked.opposites)
+    names = (option.key, *option.opposites)
     return plain is not None and all(plain.shown.get(name) == now.shown.get(name) for name in names)
 
 
-def _news(fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _Seen | None) -> list[str]:
+def _news(fs: Filesystem, requested: list[_RequestedOption], now: _Seen, plain: _Seen | None) -> list[str]:
     """Return what shows, is not in the control, and bears the name of nothing that was asked for."""
     if plain is None:
         return []
-    claimed = {name for each in asked for name in (each.key, *each.opposites, *each.brings)}
+    claimed = {name for option in requested for name in (option.key, *option.opposites, *option.brings)}
     claimed |= {name.rpartition("/")[2] for name in fs.tunables} | {"rw", "ro"}
     if claimed & _ATIME:
         claimed |= _ATIME
@@ -361,19 +366,20 @@ def _news(fs: Filesystem, asked: list[_RequestedOption], now: _Seen, plain: _See
     ]
 
 
-def _contradictions(states: list[tuple[_RequestedOption, Found]]) -> list[tuple[_RequestedOption, Found]]:
-    """Of an option that another one overruled the words say so."""
-    effective = {name: each for each, (state, _) in states if state == "in effect" for name in (each.key, *each.brings)}
+def _contradictions(states: list[tuple[_RequestedOption, Judgement]]) -> list[tuple[_RequestedOption, Judgement]]:
+    """Return the states with words for each option that another one overruled."""
+    in_effect = [option for option, (state, _) in states if state == "in effect"]
+    effective = {name: option for option in in_effect for name in (option.key, *option.brings)}
 
-    def winner(each: _RequestedOption, says: str) -> str:
-        names = [name for name in (each.key, *each.opposites, says) if name in effective]
-        others = [name for name in names if effective[name].text != each.text]
+    def winner(option: _RequestedOption, says: str) -> str:
+        names = [name for name in (option.key, *option.opposites, says) if name in effective]
+        others = [name for name in names if effective[name].text != option.text]
         brought = [effective[name].text for name in others if name in effective[name].brings]
         return f", which {brought[0]} brings" if brought else ", which was asked for too" if others else ""
 
     return [
-        (each, (state, f"{says}{winner(each, says)}" if state in ("ignored", "changed") else says))
-        for each, (state, says) in states
+        (option, (state, f"{says}{winner(option, says)}" if state in ("ignored", "changed") else says))
+        for option, (state, says) in states
     ]
 
 
@@ -386,36 +392,36 @@ _PAGE = 4096
 _ROUNDING = 0.01
 
 
-def _fits(asked: _RequestedOption, now: _Seen, *, fresh: bool) -> bool:
+def _fits(option: _RequestedOption, now: _Seen, *, fresh: bool) -> bool:
     """Return whether the value that is shown is the one that was asked for. `fresh`: it is not what the control
     shows."""
-    stated = now.shown[asked.key]
-    compare = COMPARE.get((now.fstype, asked.key))
-    if compare and compare(asked.value, stated):
+    stated = now.shown[option.key]
+    compare = COMPARE.get((now.fstype, option.key))
+    if compare and compare(option.value, stated):
         return True
-    if (now.fstype, asked.key) in RIVALS:
+    if (now.fstype, option.key) in RIVALS:
         return False
-    if not asked.value:  # a default was filled in
+    if not option.value:  # a default was filled in
         return stated.lower() not in _WITHOUT
     if not stated:  # a value that the kernel does not spell out
-        return asked.value.lower() in _TRUE or (fresh and asked.value.lower() not in _WITHOUT)
-    if asked.value.endswith("%"):  # the kernel shows what the share comes to
-        return fresh or asked.value == stated
-    return _same(asked.value, stated) or stated in _ids(asked, now)
+        return option.value.lower() in _TRUE or (fresh and option.value.lower() not in _WITHOUT)
+    if option.value.endswith("%"):  # the kernel shows what the share comes to
+        return fresh or option.value == stated
+    return _same(option.value, stated) or stated in _ids(option, now)
 
 
-def _ids(asked: _RequestedOption, now: _Seen) -> set[str]:
+def _ids(option: _RequestedOption, now: _Seen) -> set[str]:
     """uid=daemon is shown as a number: that of the root directory, if it bears this name."""
     root = now.parts.get("root", "").split()
     named = {"uid": (root[1], root[3]), "gid": (root[2], root[4])} if len(root) == 5 else {}
-    number, name = named.get(asked.key, ("", ""))
-    return {number} if name == asked.value else set()
+    number, name = named.get(option.key, ("", ""))
+    return {number} if name == option.value else set()
 
 
-def _same(asked: str, stated: str) -> bool:
+def _same(requested: str, stated: str) -> bool:
     """Equal as text, number, size or set; or what is stated only adds a default after a colon. A size may be rounded up
     to whole pages."""
-    ours, theirs = asked.lower(), stated.lower()
+    ours, theirs = requested.lower(), stated.lower()
     if ours == theirs or theirs.startswith(f"{ours}:") or ours.lstrip("0") == theirs.lstrip("0"):
         return True
     if ":" in theirs and "/" not in theirs and (ours == "all" or set(ours.split(":")) == set(theirs.split(":"))):
@@ -429,8 +435,8 @@ def _rounded(wanted: int, actual: int, stated: str) -> bool:
     return stated[-1:].isalpha() and 0 < up < _PAGE and up < _ROUNDING * wanted
 
 
-def _with_size(asked: str, says: str) -> str:
-    wanted, actual = kernel_bytes(asked), kernel_bytes(says.partition("=")[2].lower())
+def _with_size(requested: str, says: str) -> str:
+    wanted, actual = kernel_bytes(requested), kernel_bytes(says.partition("=")[2].lower())
     rounded = wanted is not None and actual is not None and _rounded(wanted, actual, says)
     return f"{says} (rounded up to whole pages)" if rounded else says
 
@@ -452,10 +458,10 @@ def _new_lines(now: _Seen, plain: _Seen | None) -> list[str]:
     return [line for line in now.log if _CHANGING.sub("#", line) not in usual]
 
 
-def _naming(asked: _RequestedOption, now: _Seen, plain: _Seen | None) -> list[str]:
+def _naming(option: _RequestedOption, now: _Seen, plain: _Seen | None) -> list[str]:
     """Return the new lines that name the option: DAX, compress, compression."""
-    key = re.escape(asked.key)
-    longer = "[a-z]*" if len(asked.key) > _SHORT else ""
+    key = re.escape(option.key)
+    longer = "[a-z]*" if len(option.key) > _SHORT else ""
     name = re.compile(rf"(?<![\w-]){key}{longer}(?![\w-])", re.IGNORECASE)
     return [line for line in _new_lines(now, plain) if name.search(line)]
 
@@ -469,12 +475,12 @@ def _about(line: str, now: _Seen) -> bool:
 # --- tunables and what lies below -------------------------------------------------------------------------------------
 
 
-def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Found]]:
+def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Judgement]]:
     for name, value in fs.tunables.items():
         yield (f"{name}={value}", _in_sysfs(now, name, value) or NOTHING)
 
 
-def _in_sysfs(now: _Seen, name: str, value: str) -> Found | None:
+def _in_sysfs(now: _Seen, name: str, value: str) -> Judgement | None:
     """Return what the file below /sys that holds a setting says: queue/X of the device, any other name of the file
     system itself. None where there is none."""
     start = "/sys/class/block/" if name.startswith("queue/") else "/sys/fs/"
@@ -492,7 +498,7 @@ def _chosen(text: str) -> str:
     return chosen[1] if chosen else text
 
 
-def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str, Found]]:
+def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str, Judgement]]:
     """Yield what the file system lies on: blocks of its image, compression of its device."""
     image = images(evidence).get(file_system_device(evidence))
     if fs.image_bytes and fs.preallocate and image:
@@ -502,8 +508,8 @@ def _backing(fs: Filesystem, evidence: Files, now: _Seen) -> Iterator[tuple[str,
     if fs.zram_algorithm:
         stated = next((text for path, text in now.settings.items() if path.endswith("/comp_algorithm")), "")
         state = "in effect" if _chosen(stated) == fs.zram_algorithm else "changed"
-        found: Found = (state, f"comp_algorithm says {_chosen(stated)}") if stated else NOTHING
-        yield (f"zram_algorithm: {fs.zram_algorithm}", found)
+        effect: Judgement = (state, f"comp_algorithm says {_chosen(stated)}") if stated else NOTHING
+        yield (f"zram_algorithm: {fs.zram_algorithm}", effect)
     if fs.journal_device or fs.journal_image_bytes:
         yield ("external journal", _journal(now))
 
@@ -512,11 +518,11 @@ def _zeroed_late(fs: Filesystem, now: _Seen) -> int:
     """Return how many bytes the kernel may have given back meanwhile: where a sweep leaves the inode tables to its
     thread (lazy_itable_init), this zeroes them by punching holes into the image."""
     counts = re.findall(r"^Inode (?:count|size):\s+(\d+)$", now.parts.get("dumpe2fs", ""), re.MULTILINE)
-    asked = any(re.search(r"lazy_itable_init(=1)?(,|$)", word) for word in fs.mkfs)
-    return math.prod(map(int, counts)) if asked and len(counts) == 2 else 0
+    lazy = any(re.search(r"lazy_itable_init(=1)?(,|$)", word) for word in fs.mkfs)
+    return math.prod(map(int, counts)) if lazy and len(counts) == 2 else 0
 
 
-def _journal(now: _Seen) -> Found:
+def _journal(now: _Seen) -> Judgement:
     """That the journal lies outside: dumpe2fs names its device, xfs_info says where the log is."""
     dump, info = now.parts.get("dumpe2fs", ""), now.parts.get("xfs_info", "")
     line = re.search(r"^Journal device:.*|^Journal UUID:.*|^log\s*=\S+", f"{dump}\n{info}", re.MULTILINE)

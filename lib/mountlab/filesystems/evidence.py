@@ -82,12 +82,12 @@ def _options(words: list[str]) -> dict[str, str]:
 
 def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return each option that alone.sh mounted with, and what the kernel showed then."""
-    found = {}
+    shown = {}
     for option, text in parts_by_heading(evidence.get("alone.txt", "")).items():
         first, *rest = text.splitlines() or [""]
         of_mount = split_options(mount_lines(first)[0].options) if first else []
-        found[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
-    return found
+        shown[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
+    return shown
 
 
 def settings(evidence: Mapping[str, str]) -> dict[str, str]:
@@ -140,8 +140,8 @@ def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
     if not upper:
         return None
     mounts = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
-    holding = [each for each in mounts if f"{upper}/".startswith(f"{each.mountpoint.rstrip('/')}/")]
-    return max(holding, key=lambda each: len(each.mountpoint), default=None)
+    holding = [mount for mount in mounts if f"{upper}/".startswith(f"{mount.mountpoint.rstrip('/')}/")]
+    return max(holding, key=lambda mount: len(mount.mountpoint), default=None)
 
 
 def device_chain(evidence: Mapping[str, str]) -> list[Device]:
@@ -151,10 +151,10 @@ def device_chain(evidence: Mapping[str, str]) -> list[Device]:
     """
     chain: list[Device] = []
     number: Device | None = file_system_device(evidence)
-    known = loops(evidence)
+    loop_devices = loops(evidence)
     while number and not number.startswith("0:") and number not in chain:
         chain.append(number)
-        number = known[number].backing_device if number in known else None
+        number = loop_devices[number].backing_device if number in loop_devices else None
     return chain
 
 

@@ -33,10 +33,10 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
             got=fs.type,
             allowed="a file system that the run mounted",
         )
-    source, own = _source(fs, box)
+    source, options_of_ours = _source(fs, box)
     # A zram device is rebuilt at every boot, after fstab was read: it must not stop the boot.
     late = ("noauto", "nofail") if fs.zram_bytes else ()
-    options = ",".join((*own, *fs.options, *late)) or "defaults"
+    options = ",".join((*options_of_ours, *fs.options, *late)) or "defaults"
     kind = "none" if kind == ANYTHING else kind
     order = 0 if kind in (*WITHOUT_FSCK, "none") or late else 2
     fstab = f"{_escaped(source)}  {_escaped(at)}  {kind}  {_escaped(options)}  0 {order}"
@@ -47,15 +47,15 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
             *permanent_lines(fs.over, box, at=f"{at}.below").splitlines()[:-12],
             "",
         ]
-    said = [f"# beware: {doubt}" for doubt in doubts]
-    lines = [*below, *said, *_once(fs, box, source), "# /etc/fstab", fstab, ""]
+    warnings = [f"# beware: {doubt}" for doubt in doubts]
+    lines = [*below, *warnings, *_once(fs, box, source), "# /etc/fstab", fstab, ""]
     return "\n".join([*lines, *_unit(fs.name, source, at, kind, options)])
 
 
 def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
     """Return what is mounted, and the options that Mountlab set by itself."""
-    scratch = {each.name: each.device for each in box.scratch}
-    own = tuple(option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option)
+    scratch = {device.name: device.device for device in box.scratch}
+    options = tuple(option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option)
     if fs.type == "pmfs":
         address = scratch.get(fs.device or "", "memory:ADDRESS").removeprefix("memory:")
         return "none", (f"physaddr={address}",)  # without init=, which formats
@@ -65,19 +65,19 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
         return fs.path or "DIRECTORY", ("bind",)
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     if fs.type == "xfs" and (fs.journal_device or fs.journal_image_bytes):
-        own = (f"logdev={journal}", *own)
+        options = (f"logdev={journal}", *options)
     if fs.image_bytes is not None:
-        return "IMAGE-FILE", ("loop", *own)
+        return "IMAGE-FILE", ("loop", *options)
     if fs.zram_bytes is not None:
-        return "/dev/zram0", own
+        return "/dev/zram0", options
     if fs.device is not None:
-        return scratch.get(fs.device, "DEVICE"), own
-    return fs.type if fs.pmbd is None else "/dev/pma", own
+        return scratch.get(fs.device, "DEVICE"), options
+    return fs.type if fs.pmbd is None else "/dev/pma", options
 
 
 def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
     """Return comments: what the mount alone does not do. A command that destroys what is there says so."""
-    scratch = {each.name: each.device for each in box.scratch}
+    scratch = {device.name: device.device for device in box.scratch}
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal=journal)
     steps = FAMILIES[fs.type].steps(fs, place) if fs.over is None else ()

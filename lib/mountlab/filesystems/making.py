@@ -70,19 +70,19 @@ def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
 
 def commands_text(commands: Sequence[RanCommand]) -> str:
     """Return commands as COMMANDS holds them."""
-    return json.dumps([asdict(each) for each in commands], indent=1)
+    return json.dumps([asdict(command) for command in commands], indent=1)
 
 
 def read_commands(text: str) -> tuple[RanCommand, ...]:
     """Return the commands in a file COMMANDS. Raises ParseError for what is none."""
     try:
         rows = json.loads(text)
-        found = tuple(RanCommand(row["why"], tuple(row["argv"]), row["keep"]) for row in rows)
+        commands = tuple(RanCommand(row["why"], tuple(row["argv"]), row["keep"]) for row in rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="a list of commands") from error
-    if not all(isinstance(word, str) for each in found for word in (each.why, each.keep, *each.argv)):
+    if not all(isinstance(word, str) for command in commands for word in (command.why, command.keep, *command.argv)):
         raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="commands as lists of text")
-    return found
+    return commands
 
 
 def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
@@ -94,18 +94,20 @@ def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
 
 def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
     """Return the devices of `device_chain`, each with the settings of its queue where they were recorded."""
-    own = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
-    parts, known = parts_by_heading(own["evidence.txt"]), _below(own)
+    files = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
+    parts, below = parts_by_heading(files["evidence.txt"]), _below(files)
     mounted = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
-    chain = device_chain(own)
-    first = [BlockDevice(each, parts.get("name", "").strip() or each, *_queue(settings(own))) for each in chain[:1]]
-    return first + [known.get(each, BlockDevice(each, mounted.get(each, each))) for each in chain[1:]]
+    chain = device_chain(files)
+    if not chain:
+        return []
+    first = BlockDevice(chain[0], parts.get("name", "").strip() or chain[0], *_queue(settings(files)))
+    return [first, *(below.get(number, BlockDevice(number, mounted.get(number, number))) for number in chain[1:])]
 
 
-def _queue(known: Mapping[str, str]) -> tuple[str | None, int | None]:
+def _queue(settings_of: Mapping[str, str]) -> tuple[str | None, int | None]:
     """Scheduler and read-ahead (kernel: ABI/stable/sysfs-block) of the device whose settings were read. One without
     requests to order (zram, device mapper) shows no scheduler."""
-    by_name = {path.rpartition("/queue/")[2]: text for path, text in known.items() if "/queue/" in path}
+    by_name = {path.rpartition("/queue/")[2]: text for path, text in settings_of.items() if "/queue/" in path}
     ahead = _bytes(by_name.get("read_ahead_kb", ""))
     return _active(by_name.get("scheduler", "" if ahead is None else "none")), ahead
 

@@ -116,8 +116,8 @@ class Ramfs(_Memory):
 
 def _page_size(fs: Filesystem) -> str:
     """Return bytes of the page size that the options ask for; '' for the usual one."""
-    asked = [option.partition("=")[2] for option in fs.options if option.startswith("pagesize=")]
-    size = kernel_bytes(asked[-1]) if asked else None
+    sizes = [option.partition("=")[2] for option in fs.options if option.startswith("pagesize=")]
+    size = kernel_bytes(sizes[-1]) if sizes else None
     return str(size or "")
 
 

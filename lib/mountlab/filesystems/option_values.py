@@ -17,11 +17,11 @@ _OVER_ALL_NODES = ("interleave", "weighted interleave")
 """Modes that take every node with memory where no node is named."""
 
 
-def same_policy(asked: str, shown: str) -> bool:
+def same_policy(requested: str, shown: str) -> bool:
     """Return whether two memory policies are one (mm/mempolicy.c: mpol_parse_str): modes, flags and sets of nodes."""
-    ours, theirs = _POLICY.match(asked.strip("\"'")), _POLICY.match(shown)
+    ours, theirs = _POLICY.match(requested.strip("\"'")), _POLICY.match(shown)
     if not ours or not theirs:
-        return asked == shown
+        return requested == shown
     if ours["mode"] == "prefer" and ours["nodes"] is None:
         return theirs["mode"] in ("local", "prefer") and theirs["nodes"] is None
     if (ours["mode"], ours["flag"]) != (theirs["mode"], theirs["flag"]):
@@ -31,9 +31,9 @@ def same_policy(asked: str, shown: str) -> bool:
     return same_nodes(ours["nodes"], theirs["nodes"] or "")
 
 
-def same_nodes(asked: str, shown: str) -> bool:
+def same_nodes(requested: str, shown: str) -> bool:
     """Return whether two lists of nodes name the same ones."""
-    ours = nodes(asked)
+    ours = nodes(requested)
     return ours is not None and ours == nodes(shown)
 
 
@@ -44,7 +44,7 @@ _MOST_NODES = 1 << 16
 
 def nodes(text: str) -> frozenset[int] | None:
     """Return the nodes of a list such as 0-3,5 or 0-7:1/2 (of every two the first); None where it cannot be read."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for region in filter(None, text.split(",")):
         match = _REGION.match(region)
         if not match or int(match[2] or match[1]) >= _MOST_NODES:
@@ -53,16 +53,16 @@ def nodes(text: str) -> frozenset[int] | None:
         used, group = int(match[3] or 1), int(match[4] or 1)
         if not group:
             return None
-        found |= {node for node in range(first, last + 1) if (node - first) % group < used}
-    return frozenset(found)
+        numbers |= {node for node in range(first, last + 1) if (node - first) % group < used}
+    return frozenset(numbers)
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
 
 
-def same_compression(asked: str, shown: str) -> bool:
+def same_compression(requested: str, shown: str) -> bool:
     """Return whether two values of btrfs's compress= are one. Level 0 is the default level of zlib and zstd, 3."""
-    return _level(asked) == _level(shown)
+    return _level(requested) == _level(shown)
 
 
 def _level(value: str) -> tuple[str, str]:
@@ -72,7 +72,11 @@ def _level(value: str) -> tuple[str, str]:
 
 def with_default(default: str) -> Compare:
     """Return a comparison for an option whose 0 means the default."""
-    return lambda asked, shown: int(shown or default) == (int(asked) or int(default)) if asked.isdecimal() else False
+
+    def same(requested: str, shown: str) -> bool:
+        return requested.isdecimal() and int(shown or default) == (int(requested) or int(default))
+
+    return same
 
 
 COMPARE: dict[tuple[str, str], Compare] = {

@@ -37,11 +37,11 @@ class Pmfs(Family):
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         """Return the steps. The driver reads its options in order: physaddr must come first, and init= formats."""
         address = (place.device or f"{PREFIX}ADDRESS").removeprefix(PREFIX)
-        own = (f"physaddr={address}", *self.own_options(fs))
+        options = (f"physaddr={address}", *self.own_options(fs))
         return (
             script_step("guard_memory.sh", address, str(fs.size_bytes), guard=True, why="memory that is not used"),
             directory_step(place.mountpoint),
-            mount_step(fs, "pmfs", "none", place, own=own),
+            mount_step(fs, "pmfs", "none", place, own=options),
         )
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:

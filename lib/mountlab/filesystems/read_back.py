@@ -19,16 +19,13 @@ def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> li
     `control`: the files of the same file system made without options, where there is one.
     """
     ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
-    return [*effects(fs, files, control, extra=ours), *_direct_io(fs, files), *_below(fs, files, control)]
+    rows = [*effects(fs, files, control, extra=ours), *_direct_io(fs, files)]
+    if fs.over is not None and f"evidence{BELOW}.txt" in files:
+        rows += options_in_effect(fs.over, _files_below(files), _files_below(control) if control else None)
+    return rows
 
 
-def _below(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
-    if fs.over is None or f"evidence{BELOW}.txt" not in files:
-        return []
-    return options_in_effect(fs.over, _apart(files), _apart(control) if control else None)
-
-
-def _apart(files: Files) -> dict[str, str]:
+def _files_below(files: Files) -> dict[str, str]:
     """Return the files of the file system below an overlay, by the names that they would have without one."""
     return {name.replace(f"{BELOW}.txt", ".txt"): text for name, text in files.items() if name.endswith(f"{BELOW}.txt")}
 

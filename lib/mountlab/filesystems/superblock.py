@@ -1,6 +1,6 @@
 """What mkfs was asked for against what the file system's own tools read back from the device.
 
-A family of tools is one function: `ext` reads the header of dumpe2fs, `xfs` the table of xfs_info, `btrfs` the super
+A family of tools is one entry of READERS: ext reads the header of dumpe2fs, xfs the table of xfs_info, btrfs the super
 block and the profiles of its block groups. What none of them knows by name is looked for in the differences from a
 file system that was made without the user's options (the control). That was made twice: what differs between these two
 proves nothing.
@@ -17,10 +17,10 @@ from mountlab.core.units import MIB, SECTOR_BYTES, kernel_bytes
 
 Parts = Mapping[str, str]
 """The sections of evidence.txt (mountlab.filesystems.evidence.parts_by_heading)."""
-Found = tuple[OptionState, str]
+Judgement = tuple[OptionState, str]
 """The state of one option, and the words of the tool that tell it."""
 
-NOTHING: Found = ("not visible", "nothing")
+NOTHING: Judgement = ("not visible", "nothing")
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class MkfsSetting:
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 
 
-def asked_of(words: tuple[str, ...], *, lists: str) -> list[MkfsSetting]:
+def settings_of(words: tuple[str, ...], *, lists: str) -> list[MkfsSetting]:
     """Return the words of a mkfs, taken apart. `lists`: the letters whose argument is a list of settings."""
-    found: list[MkfsSetting] = []
+    settings: list[MkfsSetting] = []
     rest = list(words)
     while rest:
         letter, equals, value = rest.pop(0).partition("=")
@@ -51,24 +51,24 @@ def asked_of(words: tuple[str, ...], *, lists: str) -> list[MkfsSetting]:
             value = rest.pop(0)
         if letter.removeprefix("-") in tuple(lists):
             parts = (part.partition("=") for part in value.split(",") if part)
-            found += [MkfsSetting(letter, key, its) for key, _, its in parts]
+            settings += [MkfsSetting(letter, key, value_of) for key, _, value_of in parts]
         else:
-            found.append(MkfsSetting(letter, "", value))
-    return found
+            settings.append(MkfsSetting(letter, "", value))
+    return settings
 
 
-def same(asked: str, stated: str) -> bool:
+def same(requested: str, stated: str) -> bool:
     """Equal as text, as numbers or as sizes; or all that is stated beyond what was asked for stands after a blank."""
-    ours, theirs = asked.strip().lower(), stated.strip().lower()
+    ours, theirs = requested.strip().lower(), stated.strip().lower()
     if ours == theirs or (ours and theirs.split()[:1] == [ours]):
         return True
     number = kernel_bytes(ours)
     return number is not None and number == kernel_bytes(theirs)
 
 
-def judged(asked: str, stated: str, *, says: str) -> Found:
+def judged(requested: str, stated: str, *, says: str) -> Judgement:
     """In effect where both are the same, else changed."""
-    return ("in effect" if same(asked, stated) else "changed", says)
+    return ("in effect" if same(requested, stated) else "changed", says)
 
 
 # --- dumpe2fs ---------------------------------------------------------------------------------------------------------
@@ -84,35 +84,27 @@ _INODES_OF_ROUNDING = 2
 """mke2fs fills up the last block of inodes of each group, and rounds to eights."""
 
 
-def ext(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
-    """mke2fs: block size and its like by their letters, lists by what dumpe2fs calls them."""
-    header, plain, second = (_header(each.get("dumpe2fs", "")) for each in (parts, control, again))
-    everything = asked_of(words, lists=_LISTS["ext4"])
-    changes = differences(header, plain, second)
-    return [(each, _ext_one(each, header, parts) or differs(each, changes, everything)) for each in everything]
-
-
 def journal_features(parts: Parts) -> list[str] | None:
     """Return the features of the journal of an ext3 or ext4; None where dumpe2fs names none."""
-    stated = _header(parts.get("dumpe2fs", "")).get("journal features")
+    stated = _header(parts).get("journal features")
     return None if stated is None else stated.replace("(none)", "").split()
 
 
-def _header(dump: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in dump.splitlines() if ":" in line)
+def _header(parts: Parts) -> dict[str, str]:
+    pairs = (line.partition(":") for line in parts.get("dumpe2fs", "").splitlines() if ":" in line)
     return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
 
-def _ext_one(asked: MkfsSetting, header: Mapping[str, str], parts: Parts) -> Found | None:
+def _ext_one(setting: MkfsSetting, header: Mapping[str, str], parts: Parts) -> Judgement | None:
     if not header:
         return NOTHING
-    special = _EXT_SPECIAL.get(asked.key or asked.letter)
-    if asked.letter == "-O":
-        return _feature(asked.key, _EXT_FEATURES, header.get("filesystem features", "").split())
+    special = _EXT_SPECIAL.get(setting.key or setting.letter)
+    if setting.letter == "-O":
+        return _feature(setting.key, _EXT_FEATURES, header.get("filesystem features", "").split())
     if special:
-        return special(asked.value, header, parts)
-    key = _EXT_KEYS.get(asked.key or asked.letter) or _named(asked.key, header)
-    return judged(asked.value, header[key], says=f"{key}: {header[key]}") if key in header else None
+        return special(setting.value, header, parts)
+    key = _EXT_KEYS.get(setting.key or setting.letter) or _named(setting.key, header)
+    return judged(setting.value, header[key], says=f"{key}: {header[key]}") if key in header else None
 
 
 def _named(key: str, header: Mapping[str, str]) -> str:
@@ -121,14 +113,14 @@ def _named(key: str, header: Mapping[str, str]) -> str:
     return next((name for name in header if words <= set(name.split())), "")
 
 
-def _feature(asked: str, aliases: Mapping[str, str], features: list[str]) -> Found:
+def _feature(requested: str, aliases: Mapping[str, str], features: list[str]) -> Judgement:
     """Return a feature that is set, or with ^ one that is not."""
-    plain = asked.removeprefix("^")
+    plain = requested.removeprefix("^")
     if plain == "none":
         return NOTHING
     name = _plain(aliases.get(plain, plain))
     there = name in map(_plain, features)
-    wanted = not asked.startswith("^")
+    wanted = not requested.startswith("^")
     return ("in effect" if there == wanted else "ignored", f"{plain} is {'a feature' if there else 'not a feature'}")
 
 
@@ -141,18 +133,18 @@ def _number(header: Mapping[str, str], key: str) -> int:
     return int(match[0]) if match else 0
 
 
-def _inodes(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _inodes(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     wanted = kernel_bytes(value) or 0
     return _as_many_inodes(wanted, header, f"inode count: {header.get('inode count')}")
 
 
-def _bytes_an_inode(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _bytes_an_inode(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     room = _number(header, "block count") * _number(header, "block size")
     ratio, count = kernel_bytes(value) or 1, _number(header, "inode count") or 1
     return _as_many_inodes(room // ratio, header, f"one inode for {room // count} bytes")
 
 
-def _as_many_inodes(wanted: int, header: Mapping[str, str], says: str) -> Found:
+def _as_many_inodes(wanted: int, header: Mapping[str, str], says: str) -> Judgement:
     per_group = _number(header, "inodes per group") or 1
     in_a_block = _number(header, "block size") // (_number(header, "inode size") or 1)
     groups = _number(header, "inode count") / per_group
@@ -160,7 +152,7 @@ def _as_many_inodes(wanted: int, header: Mapping[str, str], says: str) -> Found:
     return ("in effect" if off <= groups * in_a_block * _INODES_OF_ROUNDING else "changed", says)
 
 
-def _reserved(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _reserved(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     if not re.fullmatch(r"\d+(\.\d*)?", value):
         return NOTHING
     blocks, reserved = _number(header, "block count"), _number(header, "reserved block count")
@@ -169,23 +161,23 @@ def _reserved(value: str, header: Mapping[str, str], parts: Parts) -> Found:
     return ("in effect" if off <= cluster else "changed", f"reserved block count: {reserved} of {blocks}")
 
 
-def _on_error(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _on_error(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     stated = header.get("errors behavior", "")
     return judged(value.partition("-")[0], stated, says=f"errors behavior: {stated}")
 
 
-def _journal_size(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _journal_size(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     stated = header.get("total journal size") or header.get("journal size", "")
     wanted = kernel_bytes(value if value[-1:].isalpha() else f"{value}m")
     return ("in effect" if wanted == kernel_bytes(stated) else "changed", f"total journal size: {stated}")
 
 
-def _external(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _external(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     stated = header.get("journal device", "")
     return ("in effect", f"journal device: {stated}") if stated else ("ignored", "no journal device")
 
 
-def _lazy_tables(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _lazy_tables(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     """Return whether inode tables are still to be zeroed, by the flags of the groups. A file system without flags has
     none."""
     match = re.match(r"(\d+) (\d+)", parts.get("itable", ""))
@@ -200,12 +192,12 @@ def _lazy_tables(value: str, header: Mapping[str, str], parts: Parts) -> Found:
     return ("in effect" if not flagged or zeroed == groups else "ignored", says)
 
 
-def _root_owner(value: str, header: Mapping[str, str], parts: Parts) -> Found:
+def _root_owner(value: str, header: Mapping[str, str], parts: Parts) -> Judgement:
     stated = ":".join(parts.get("root", "").split()[1:3])
     return judged(value or "0:0", stated, says=f"the root directory is of {stated}")
 
 
-_EXT_SPECIAL: dict[str, Callable[[str, Mapping[str, str], Parts], Found]] = {
+_EXT_SPECIAL: dict[str, Callable[[str, Mapping[str, str], Parts], Judgement]] = {
     "-N": _inodes,
     "-i": _bytes_an_inode,
     "-m": _reserved,
@@ -237,42 +229,34 @@ _XFS_SECTORS = {"d.sunit": "data.sunit", "d.swidth": "data.swidth", "l.sunit": "
 """Asked for in sectors of 512 bytes, shown in blocks of the file system."""
 
 
-def xfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
-    """mkfs.xfs: every setting by the part of xfs_info that its letter names, units converted."""
-    info, plain, second = (_xfs_info(each.get("xfs_info", "")) for each in (parts, control, again))
-    everything = asked_of(words, lists=_LISTS["xfs"])
-    changes = differences(info, plain, second)
-    return [(each, _xfs_one(each, info) or differs(each, changes, everything)) for each in everything]
-
-
-def _xfs_info(text: str) -> dict[str, str]:
+def _xfs_info(parts: Parts) -> dict[str, str]:
     """'data.bsize': '4096', ... A line whose first column is empty belongs to the part above it."""
-    found: dict[str, str] = {}
+    info: dict[str, str] = {}
     part = ""
-    for line in text.splitlines():
+    for line in parts.get("xfs_info", "").splitlines():
         head, _, rest = line.partition("=")
         part = head.split()[0] if head.strip() else part
         about = re.match(r"\s*(\S.*?)\s{2,}", rest)
         if part and about and "=" not in about[1]:
-            found[f"{part}.is"] = about[1]
+            info[f"{part}.is"] = about[1]
         version = re.search(r"version\s*=?\s*(\w+)", rest)
         if version:
-            found[f"{part}.version"] = version[1]
-        found |= {f"{part}.{key}": value for key, value in re.findall(r"([\w-]+)=\s*(\w+)", rest)}
-    return found
+            info[f"{part}.version"] = version[1]
+        info |= {f"{part}.{key}": value for key, value in re.findall(r"([\w-]+)=\s*(\w+)", rest)}
+    return info
 
 
-def _xfs_one(asked: MkfsSetting, info: Mapping[str, str]) -> Found | None:
+def _xfs_one(setting: MkfsSetting, info: Mapping[str, str], parts: Parts) -> Judgement | None:
     if not info:
         return NOTHING
-    letter = asked.letter.removeprefix("-")
-    name = f"{letter}.{asked.key}"
-    special = _xfs_special(name, asked.value, info)
+    letter = setting.letter.removeprefix("-")
+    name = f"{letter}.{setting.key}"
+    special = _xfs_special(name, setting.value, info)
     if special:
         return special
-    likely = (f"{_XFS_SECTION.get(letter, 'meta-data')}.{asked.key}", f"meta-data.{asked.key}")
+    likely = (f"{_XFS_SECTION.get(letter, 'meta-data')}.{setting.key}", f"meta-data.{setting.key}")
     key = _XFS_KEYS.get(name) or next((key for key in likely if key in info), "")
-    return judged(asked.value or "1", info[key], says=_says(key, info[key])) if key in info else None
+    return judged(setting.value or "1", info[key], says=_says(key, info[key])) if key in info else None
 
 
 def _says(key: str, value: str) -> str:
@@ -280,7 +264,7 @@ def _says(key: str, value: str) -> str:
     return f"{part}: {name}={value}"
 
 
-def _xfs_special(name: str, value: str, info: Mapping[str, str]) -> Found | None:
+def _xfs_special(name: str, value: str, info: Mapping[str, str]) -> Judgement | None:
     if name in _XFS_BYTES:
         return _xfs_length(name, _XFS_BYTES[name], value, 1, info)
     if name in _XFS_SECTORS:
@@ -296,7 +280,7 @@ def _xfs_special(name: str, value: str, info: Mapping[str, str]) -> Found | None
     return judged(plain[1], info.get(plain[0], ""), says=_says(plain[0], info.get(plain[0], ""))) if plain else None
 
 
-def _xfs_length(name: str, key: str, value: str, unit: int, info: Mapping[str, str]) -> Found:
+def _xfs_length(name: str, key: str, value: str, unit: int, info: Mapping[str, str]) -> Judgement:
     """Return a length, shown in blocks. mkfs.xfs rounds the sizes of its parts down to whole stripes."""
     block = int(info.get("data.bsize", "0"))
     wanted, shown = _xfs_bytes(value, block, unit), int(info.get(key, "0")) * block
@@ -326,69 +310,60 @@ _SET_BY_KERNEL = ("BIG_METADATA", "COMPRESS_LZO", "COMPRESS_ZSTD", "MIXED_BACKRE
 _BTRFS_FEATURES = {"extref": "extended_iref", "mixed-bg": "mixed_groups", "squota": "simple_quota"}
 
 
-def btrfs(words: tuple[str, ...], parts: Parts, control: Parts, again: Parts) -> list[tuple[MkfsSetting, Found]]:
-    """mkfs.btrfs: profiles from `btrfs filesystem df`, quota from /sys, everything else from the super block."""
-    dump, plain, second = (_super(each.get("dump-super", "")) for each in (parts, control, again))
-    profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
-    everything = asked_of(words, lists=_LISTS["btrfs"])
-    changes = differences(_of_mkfs(dump), _of_mkfs(plain), _of_mkfs(second))
-    return [
-        (each, _btrfs_quota(each, parts) or _btrfs_one(each, dump, profiles) or differs(each, changes, everything))
-        for each in everything
-    ]
-
-
-def _btrfs_quota(asked: MkfsSetting, parts: Parts) -> Found | None:
+def _btrfs_quota(setting: MkfsSetting, parts: Parts) -> Judgement | None:
     """Return whether quotas are on: then, and only then, the kernel makes a directory for them (5.9 and later)."""
-    if asked.key not in ("quota", "^quota") or asked.letter not in _BTRFS_FEATURE_LISTS:
+    if setting.key not in ("quota", "^quota") or setting.letter not in _BTRFS_FEATURE_LISTS:
         return None
     stated = next((text.strip() for path, text in parts.items() if path.endswith("/qgroups/enabled")), None)
-    if stated is None and asked.key == "quota":
+    if stated is None and setting.key == "quota":
         return NOTHING
     on = stated == "1"
-    return ("in effect" if on == (asked.key == "quota") else "ignored", f"qgroups/enabled: {stated or 'absent'}")
+    return ("in effect" if on == (setting.key == "quota") else "ignored", f"qgroups/enabled: {stated or 'absent'}")
 
 
 def _of_mkfs(dump: Mapping[str, str]) -> Mapping[str, str]:
     """Return a super block without the flags that the kernel sets when it mounts."""
-    features = [each for each in dump.get("features", "").split() if each not in _SET_BY_KERNEL]
+    features = [feature for feature in dump.get("features", "").split() if feature not in _SET_BY_KERNEL]
     return dump and {**dump, "incompat_flags": "", "features": " ".join(features)}
 
 
-def _super(dump: str) -> dict[str, str]:
+def _super(parts: Parts) -> dict[str, str]:
+    dump = parts.get("dump-super", "")
     pairs = (line.split(None, 1) for line in dump.splitlines() if re.match(r"[a-z]\w*(\.\w+)?\s", line))
-    found = {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
-    return found and {**found, "features": " ".join(re.findall(r"^\s+\(? ?([A-Z][A-Z0-9_]+)", dump, re.MULTILINE))}
+    values = {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+    return values and {**values, "features": " ".join(re.findall(r"^\s+\(? ?([A-Z][A-Z0-9_]+)", dump, re.MULTILINE))}
 
 
-def _btrfs_one(asked: MkfsSetting, dump: Mapping[str, str], profiles: Mapping[str, str]) -> Found | None:
-    if asked.letter in _BTRFS_PROFILES and profiles:
-        name = _BTRFS_PROFILES[asked.letter]
+def _btrfs_one(setting: MkfsSetting, dump: Mapping[str, str], parts: Parts) -> Judgement | None:
+    """Judge profiles by `btrfs filesystem df`, quota by /sys, everything else by the super block."""
+    if quota := _btrfs_quota(setting, parts):
+        return quota
+    profiles = dict(re.findall(r"^([\w+]+), ?(\w+):", parts.get("btrfs-df", "").lower(), re.MULTILINE))
+    if setting.letter in _BTRFS_PROFILES and profiles:
+        name = _BTRFS_PROFILES[setting.letter]
         stated = profiles.get(name) or profiles.get("data+metadata", "")
-        return judged(asked.value, stated, says=f"{name}, {stated.upper() if stated != 'single' else stated}")
+        return judged(setting.value, stated, says=f"{name}, {stated.upper() if stated != 'single' else stated}")
     if "fsid" not in dump:
         return NOTHING
-    if asked.letter in _BTRFS_FEATURE_LISTS:
-        return _btrfs_feature(asked.key, dump["features"].split())
-    if asked.letter in ("--csum", "--checksum"):
+    if setting.letter in _BTRFS_FEATURE_LISTS:
+        return _btrfs_feature(setting.key, dump["features"].split())
+    if setting.letter in ("--csum", "--checksum"):
         stated = dump.get("csum_type", "")
-        fits = f"({asked.value.lower()}" in stated.lower()
+        fits = f"({setting.value.lower()}" in stated.lower()
         return ("in effect" if fits else "changed", f"csum_type: {stated}")
-    key = _BTRFS_KEYS.get(asked.letter, "")
-    return judged(asked.value, dump[key], says=f"{key}: {dump[key]}") if key in dump else None
+    key = _BTRFS_KEYS.get(setting.letter, "")
+    return judged(setting.value, dump[key], says=f"{key}: {dump[key]}") if key in dump else None
 
 
-def _btrfs_feature(asked: str, features: list[str]) -> Found | None:
+def _btrfs_feature(requested: str, features: list[str]) -> Judgement | None:
     """Judge a feature by the super block's flags. A feature without a flag (quota) has its own tree instead."""
-    name = asked.removeprefix("^")
-    found = _feature(asked, _BTRFS_FEATURES, features)
-    return found if found[0] == "in effect" or name not in ("quota", "list-all") else None
+    name = requested.removeprefix("^")
+    effect = _feature(requested, _BTRFS_FEATURES, features)
+    return effect if effect[0] == "in effect" or name not in ("quota", "list-all") else None
 
 
 # --- proof by difference ----------------------------------------------------------------------------------------------
 
-_LISTS = {**dict.fromkeys(("ext2", "ext3", "ext4"), "EOJ"), "xfs": "bdilmnrs", "btrfs": "OR"}
-"""The letters of each mkfs whose argument is a list of settings."""
 _EACH_TIME = re.compile(
     r"uuid|fsid|seed|time|created|written|checked|checksum|csum$|^csum|last|mount count|lifetime|free|generation|"
     r"sequence|root$|bytes_used|_lsn|state|cache|is$"
@@ -420,10 +395,10 @@ def differences(made: Mapping[str, str], plain: Mapping[str, str], second: Mappi
     return Differences(lines, known=bool(second))
 
 
-def differs(asked: MkfsSetting, changes: Differences, everything: list[MkfsSetting]) -> Found:
+def differs(setting: MkfsSetting, changes: Differences, everything: list[MkfsSetting]) -> Judgement:
     """Return an option that no line names: in effect where a line differs from the control and states the value that
     was asked for, or where nothing else was asked for that could have made the difference."""
-    exact = [f"{key}: {value}" for key, value in changes.lines if asked.value and same(asked.value, value)]
+    exact = [f"{key}: {value}" for key, value in changes.lines if setting.value and same(setting.value, value)]
     alone = [f"{key}: {value}" for key, value in changes.lines] if len(everything) == 1 else []
     says = exact[0] if exact else "shown as " + ", ".join(alone[:_PROOFS])
     if not (exact or alone):
@@ -433,21 +408,7 @@ def differs(asked: MkfsSetting, changes: Differences, everything: list[MkfsSetti
     return ("in effect", says)
 
 
-def proved_by_difference(fstype: str, words: tuple[str, ...]) -> bool:
-    """Return whether a mkfs option may need the proof by difference, and so a control that is made twice."""
-    return fstype in READERS and any(not _named_line(fstype, each) for each in asked_of(words, lists=_LISTS[fstype]))
-
-
-def _named_line(fstype: str, asked: MkfsSetting) -> bool:
-    """Return whether a reader knows the line that tells this option, before it has seen the dump."""
-    if fstype == "xfs":
-        name = f"{asked.letter.removeprefix('-')}.{asked.key}"
-        return name in {**_XFS_KEYS, **_XFS_BYTES, **_XFS_SECTORS, **_XFS_WORDS} or asked.key in _XFS_LINES
-    if fstype == "btrfs":
-        known = {*_BTRFS_KEYS, *_BTRFS_PROFILES, *_BTRFS_FEATURE_LISTS, "--csum", "--checksum"}
-        return asked.letter in known
-    return asked.letter == "-O" or (asked.key or asked.letter) in {**_EXT_KEYS, **_EXT_SPECIAL}
-
+# --- which reader for which file system -------------------------------------------------------------------------------
 
 _XFS_LINES = {
     "agcount", "crc", "finobt", "sparse", "rmapbt", "reflink", "bigtime", "inobtcount", "nrext64", "lazy-count", "sw",
@@ -456,17 +417,52 @@ _XFS_LINES = {
 """Settings that xfs_info shows under their own names, or that have a rule."""
 
 
-READERS: dict[str, Callable[[tuple[str, ...], Parts, Parts, Parts], list[tuple[MkfsSetting, Found]]]] = {
-    **dict.fromkeys(("ext2", "ext3", "ext4"), ext),
-    "xfs": xfs,
-    "btrfs": btrfs,
+@dataclass(frozen=True)
+class Reader:
+    """How the settings of one mkfs are read back."""
+
+    lists: str
+    """The letters whose argument is a list of settings."""
+    dump: Callable[[Parts], Mapping[str, str]]
+    """What its tool read back, line by line; {} where it read nothing."""
+    judge: Callable[[MkfsSetting, Mapping[str, str], Parts], Judgement | None]
+    """Whether a setting is in effect; None where no line bears its name."""
+    names_line: Callable[[MkfsSetting], bool]
+    """Whether the line that tells a setting is known before the dump is seen."""
+    made: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    """A dump without what is no work of mkfs."""
+
+
+def _ext_names_line(setting: MkfsSetting) -> bool:
+    return setting.letter == "-O" or (setting.key or setting.letter) in {**_EXT_KEYS, **_EXT_SPECIAL}
+
+
+def _xfs_names_line(setting: MkfsSetting) -> bool:
+    name = f"{setting.letter.removeprefix('-')}.{setting.key}"
+    return name in {**_XFS_KEYS, **_XFS_BYTES, **_XFS_SECTORS, **_XFS_WORDS} or setting.key in _XFS_LINES
+
+
+def _btrfs_names_line(setting: MkfsSetting) -> bool:
+    return setting.letter in {*_BTRFS_KEYS, *_BTRFS_PROFILES, *_BTRFS_FEATURE_LISTS, "--csum", "--checksum"}
+
+
+READERS = {
+    **dict.fromkeys(("ext2", "ext3", "ext4"), Reader("EOJ", _header, _ext_one, _ext_names_line)),
+    "xfs": Reader("bdilmnrs", _xfs_info, _xfs_one, _xfs_names_line),
+    "btrfs": Reader("OR", _super, _btrfs_one, _btrfs_names_line, _of_mkfs),
 }
 """File system type to the reader of its dumps."""
 
 
+def proved_by_difference(fstype: str, words: tuple[str, ...]) -> bool:
+    """Return whether a mkfs option may need the proof by difference, and so a control that is made twice."""
+    reader = READERS.get(fstype)
+    return reader is not None and not all(map(reader.names_line, settings_of(words, lists=reader.lists)))
+
+
 def read_back(
     fstype: str, words: tuple[str, ...], parts: Parts, control: Parts, again: Parts
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, Judgement]]:
     """Yield each option of a mkfs as people write it, its state, and the words that tell it.
 
     `control` and `again`: the sections of two makings without options; {} for one that there is not.
@@ -474,6 +470,11 @@ def read_back(
     `fstype` may be what lies on another device (zram, pmem): any type that has no reader gives 'not visible'.
     """
     reader = READERS.get(fstype)
-    found = reader(words, parts, control, again) if reader else [(each, NOTHING) for each in asked_of(words, lists="")]
-    for asked, state in found:
-        yield asked.text, state
+    settings = settings_of(words, lists=reader.lists if reader else "")
+    if reader is None:
+        yield from ((setting.text, NOTHING) for setting in settings)
+        return
+    dump = reader.dump(parts)
+    changes = differences(*(reader.made(reader.dump(sections)) for sections in (parts, control, again)))
+    for setting in settings:
+        yield setting.text, reader.judge(setting, dump, parts) or differs(setting, changes, settings)

@@ -67,65 +67,60 @@ class Rule(_About):
     since: Version = ()
     """The first kernel for which this holds; () for every kernel, and for one whose version is unknown."""
 
-    def holds(self, known: MountState, kernel: Version) -> bool:
+    def holds(self, mount: MountState, kernel: Version) -> bool:
         """Return whether the condition is met on this kernel; False where the evidence for it is missing."""
-        beside = not self.beside or any(name in known.options for name in self.beside)
-        return beside and kernel >= self.since and (self.where is None or self.where(known))
+        beside = not self.beside or any(name in mount.options for name in self.beside)
+        return beside and kernel >= self.since and (self.where is None or self.where(mount))
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _features(known: MountState) -> list[str] | None:
-    line = re.search(r"^Filesystem features:(.*)", known.parts.get("dumpe2fs", ""), re.MULTILINE)
-    return line[1].split() if line else None
+def _lacks(feature: str) -> Callable[[MountState], bool]:
+    """Return the condition that an ext file system lacks a feature, by dumpe2fs."""
+
+    def lacks(mount: MountState) -> bool:
+        line = re.search(r"^Filesystem features:(.*)", mount.parts.get("dumpe2fs", ""), re.MULTILINE)
+        return line is not None and feature not in line[1].split()
+
+    return lacks
 
 
-def _no_quota_feature(known: MountState) -> bool:
-    features = _features(known)
-    return features is not None and "quota" not in features
-
-
-def _no_journal(known: MountState) -> bool:
-    features = _features(known)
-    return features is not None and "has_journal" not in features
-
-
-def _all_zeroed(known: MountState) -> bool:
-    groups = known.parts.get("itable", "").split()
+def _all_zeroed(mount: MountState) -> bool:
+    groups = mount.parts.get("itable", "").split()
     return len(groups) == 2 and groups[0] == groups[1] != "0"
 
 
-def _no_discard(known: MountState) -> bool:
-    return known.setting("/queue/discard_max_bytes") == "0"
+def _no_discard(mount: MountState) -> bool:
+    return mount.setting("/queue/discard_max_bytes") == "0"
 
 
-def _no_dax(known: MountState) -> bool:
-    return known.setting("/queue/dax") == "0"
+def _no_dax(mount: MountState) -> bool:
+    return mount.setting("/queue/dax") == "0"
 
 
-def _huge_pages_denied(known: MountState) -> bool:
-    return "[deny]" in (known.setting("/transparent_hugepage/shmem_enabled") or "")
+def _huge_pages_denied(mount: MountState) -> bool:
+    return "[deny]" in (mount.setting("/transparent_hugepage/shmem_enabled") or "")
 
 
-def _geometry(known: MountState, name: str) -> int | None:
+def _geometry(mount: MountState, name: str) -> int | None:
     """Return a number of xfs_info, such as sunit of the data section; None where it is missing."""
-    lines = [line for line in known.parts.get("xfs_info", "").splitlines() if not line.startswith(("log", "realtime"))]
-    found = re.search(rf"\b{name}=\s*(\d+)", "\n".join(lines))
-    return int(found[1]) if found else None
+    lines = [line for line in mount.parts.get("xfs_info", "").splitlines() if not line.startswith(("log", "realtime"))]
+    number = re.search(rf"\b{name}=\s*(\d+)", "\n".join(lines))
+    return int(number[1]) if number else None
 
 
-def _no_stripe(known: MountState) -> bool:
-    return _geometry(known, "sunit") == 0 and _geometry(known, "swidth") == 0
+def _no_stripe(mount: MountState) -> bool:
+    return _geometry(mount, "sunit") == 0 and _geometry(mount, "swidth") == 0
 
 
-def _no_large_io(known: MountState) -> bool:
-    return _no_stripe(known) and "allocsize" not in known.options
+def _no_large_io(mount: MountState) -> bool:
+    return _no_stripe(mount) and "allocsize" not in mount.options
 
 
-def _small_inode_numbers(known: MountState) -> bool:
+def _small_inode_numbers(mount: MountState) -> bool:
     """Return whether every inode number fits into 32 bits: group number, block in the group, inode in the block."""
-    count, blocks, block, inode = (_geometry(known, name) for name in ("agcount", "agsize", "bsize", "isize"))
+    count, blocks, block, inode = (_geometry(mount, name) for name in ("agcount", "agsize", "bsize", "isize"))
     if not (count and blocks and block and inode):
         return False
     return count << (blocks - 1).bit_length() + (block // inode - 1).bit_length() < 1 << 32
@@ -147,9 +142,9 @@ RULES = (
     Rule(("tmpfs",), ("huge",), "transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
         "Documentation/admin-guide/mm/transhuge.rst", where=_huge_pages_denied),
     Rule(EXT, ("quota", "usrquota", "grpquota"), "without the quota feature only the quota tools read it",
-        "Documentation/admin-guide/ext4.rst", where=_no_quota_feature),
+        "Documentation/admin-guide/ext4.rst", where=_lacks("quota")),
     Rule(EXT, ("max_batch_time", "min_batch_time", "noload", "norecovery"), "the file system has no journal",
-        "fs/ext4/super.c: ext4_init_journal_params", where=_no_journal),
+        "fs/ext4/super.c: ext4_init_journal_params", where=_lacks("has_journal")),
     Rule(EXT, ("auto_da_alloc", "noauto_da_alloc"), "without delayed allocation no block waits to be allocated",
         "fs/ext4/inode.c: ext4_alloc_da_blocks", beside=("nodelalloc",)),
     Rule(EXT, ("dioread_nolock",), "ext4 uses it with delayed allocation only",
@@ -192,9 +187,9 @@ NOT_COMPRESSED = ("no", "none")
 """Values of compress= that ask for no compression."""
 
 
-def without_effect(kind: str, name: str, value: str, known: MountState, kernel: Version = ()) -> str | None:
+def without_effect(kind: str, name: str, value: str, mount: MountState, kernel: Version = ()) -> str | None:
     """Return why an option that the kernel shows does nothing here; None where no rule says so."""
-    rules = (rule for rule in RULES if rule.about(kind, name, value) and rule.holds(known, kernel))
+    rules = (rule for rule in RULES if rule.about(kind, name, value) and rule.holds(mount, kernel))
     return next((rule.says for rule in rules), None)
 
 
@@ -216,17 +211,17 @@ def _is_one_of(word: str, names: tuple[str, ...]) -> bool:
 def foreseen(kind: str, words: Sequence[str], kernel: str) -> dict[str, str]:
     """Return options of a sweep that will do nothing, each with the reason, as far as it is known before the mount."""
     last = [word for at, word in enumerate(words) if not undone(kind, word.partition("=")[0], words[at + 1 :])]
-    known = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
-    found: dict[str, str] = {}
+    mount = MountState({name: value for name, _, value in (word.partition("=") for word in last)})
+    idle_options: dict[str, str] = {}
     for at, word in enumerate(words):
         name, _, value = word.partition("=")
         if value in NOT_COMPRESSED:
             continue
         why = undone(kind, name, words[at + 1 :])
-        idle = None if why else without_effect(kind, name, value, known, kernel_version(kernel))
+        idle = None if why else without_effect(kind, name, value, mount, kernel_version(kernel))
         if why or idle:
-            found[word] = f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
-    return found
+            idle_options[word] = f"is turned off: {why}" if why else f"will be shown, but without effect: {idle}"
+    return idle_options
 
 
 def kernel_version(release: str) -> Version:
