@@ -157,9 +157,9 @@ def find_caveats(evidence: Evidence) -> Findings:
         code = entry.name if entry.name not in looked else f"{entry.name} ({entry.distribution})"
         looked[code] = _look_of_plugin(entry, part, evidence)
     return Findings(
-        _sorted([each for found, _ in looked.values() for each in found], strict=evidence.sweep.design.strict),
-        [code for code, (found, why) in looked.items() if not found and not why],
-        {code: why for code, (found, why) in looked.items() if not found and why},
+        _sorted([caveat for caveats, _ in looked.values() for caveat in caveats], strict=evidence.sweep.design.strict),
+        [code for code, (caveats, why) in looked.items() if not caveats and not why],
+        {code: why for code, (caveats, why) in looked.items() if not caveats and why},
     )
 
 
@@ -173,7 +173,7 @@ def _look(check: Check, evidence: Evidence) -> tuple[list[Caveat], str | None]:
 def _look_of_plugin(
     entry: plugins.Entry, part: Check | PluginError, evidence: Evidence
 ) -> tuple[list[Caveat], str | None]:
-    """Return the same of a check of a plug-in: one that cannot be used, or that fails, could not look."""
+    """Return what a check of a plug-in found, and why it could not look: it cannot be used, or it fails."""
     if isinstance(part, PluginError):
         return [], part.in_short
     try:
@@ -188,26 +188,28 @@ def _look_of_plugin(
 
 def foresee(sweep: Sweep, facts: BoxFacts) -> list[Caveat]:
     """Return the caveats that the sweep and the facts of the box alone tell, before anything runs, worst first."""
-    found = [caveat for check in CHECKS.own.values() for caveat in check.foreseen(sweep, facts)]
+    caveats = [caveat for check in CHECKS.own.values() for caveat in check.foreseen(sweep, facts)]
     for entry, part in CHECKS.usable():
         try:
             with plugins.calling(entry):
                 foreseen = list(part.foreseen(sweep, facts))
             plugins.check_answer(entry, foreseen, list[Caveat], "foresee()")
-            found += foreseen
+            caveats += foreseen
         except PluginError as error:
             warnings.warn(error.in_short, MountlabWarning, stacklevel=2)
-    return _sorted(found, strict=sweep.design.strict)
+    return _sorted(caveats, strict=sweep.design.strict)
 
 
 def _sorted(caveats: list[Caveat], *, strict: bool) -> list[Caveat]:
-    judged = [replace(each, severity="error") if strict and each.severity == "warning" else each for each in caveats]
-    return sorted(judged, key=lambda each: _WORST_FIRST[each.severity])
+    """Return caveats, worst first; where the design is strict a warning is an error."""
+    if strict:
+        caveats = [replace(caveat, severity="error") if caveat.severity == "warning" else caveat for caveat in caveats]
+    return sorted(caveats, key=lambda caveat: _WORST_FIRST[caveat.severity])
 
 
 def refuse_foreseen(sweep: Sweep, facts: BoxFacts) -> None:
     """Raise PlanError where a strict design is certain to end in an error."""
-    errors = [each for each in foresee(sweep, facts) if each.severity == "error"] if sweep.design.strict else []
+    errors = [caveat for caveat in foresee(sweep, facts) if caveat.severity == "error"] if sweep.design.strict else []
     if errors:
         raise PlanError(
             "what is planned cannot be trusted",
@@ -221,7 +223,7 @@ def refuse_foreseen(sweep: Sweep, facts: BoxFacts) -> None:
 
 def named(caveats: Sequence[Caveat]) -> str:
     """'too-few; not-flushed (ext4/w, xfs/w)': each code once, with what it is about."""
-    subjects: dict[str, list[str]] = {}
-    for each in caveats:
-        subjects.setdefault(each.code, []).extend([each.subject] if each.subject else [])
-    return "; ".join(f"{code} ({', '.join(dict.fromkeys(own))})" if own else code for code, own in subjects.items())
+    subjects: dict[str, dict[str, None]] = {}
+    for caveat in caveats:
+        subjects.setdefault(caveat.code, {}).update({caveat.subject: None} if caveat.subject else {})
+    return "; ".join(f"{code} ({', '.join(about)})" if about else code for code, about in subjects.items())

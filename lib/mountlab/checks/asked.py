@@ -3,7 +3,7 @@ that, which part of a question its figures answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.core.metrics import METRICS
@@ -36,10 +36,28 @@ def streams(workload: Workload) -> list[Stream]:
     return list(reader(workload.options)) if reader else []
 
 
+def reads_of(workload: Workload) -> list[Stream]:
+    """Return what it is known to read."""
+    return [stream for stream in streams(workload) if not stream.writes]
+
+
+def writes_of(workload: Workload) -> list[Stream]:
+    """Return what it is known to write."""
+    return [stream for stream in streams(workload) if stream.writes]
+
+
 def asks_direct(workload: Workload) -> bool:
     """Return whether all that it reads and writes is to go past the page cache."""
-    known = streams(workload)
-    return bool(known) and all(each.direct for each in known)
+    return _all_direct(streams(workload))
+
+
+def _all_direct(some: Sequence[Stream]) -> bool:
+    return bool(some) and all(stream.direct for stream in some)
+
+
+def reads_directly(workload: Workload) -> bool:
+    """Return whether all that it reads is to go past the page cache."""
+    return _all_direct(reads_of(workload))
 
 
 BY_CALLS = "calls"
@@ -48,11 +66,10 @@ BY_CALLS = "calls"
 def device_reads(workload: Workload, cache: str) -> str:
     """Return the most bytes that it reads in different places and that a device should deliver: past the page cache, or
     from a cold one. '' where it reads nothing so, BY_CALLS where only its read calls can tell."""
-    known = streams(workload)
-    reads = [each for each in known if not each.writes]
-    if not known and cache != "warm":
+    if not streams(workload) and cache != "warm":
         return BY_CALLS
-    return str(holds_bytes(workload)) if reads and (cache == "cold" or all(each.direct for each in reads)) else ""
+    reads = reads_of(workload)
+    return str(holds_bytes(workload)) if _all_direct(reads) or (reads and cache == "cold") else ""
 
 
 def cache_state(workload: Workload, design: Design) -> str:
@@ -83,20 +100,17 @@ def part_of(workload: Workload, metric: str, design: Design, *, known: bool = Tr
 
 
 def _kind_of_reads(workload: Workload, design: Design) -> str:
-    own = [each for each in streams(workload) if not each.writes]
-    if own and all(each.direct for each in own):
+    if reads_directly(workload):
         return "direct"
     return {"cold": "cold", "warm": "warm"}.get(cache_state(workload, design), "")
 
 
 def _kind_of_writes(workload: Workload) -> str:
     """'' where it is not known, or where some jobs flush and others do not."""
-    kinds = {_kind_of_write(each) for each in streams(workload) if each.writes}
+    kinds = {
+        "direct" if stream.direct else "flushed" if stream.flushed else "unflushed" for stream in writes_of(workload)
+    }
     return kinds.pop() if len(kinds) == 1 else ""
-
-
-def _kind_of_write(each: Stream) -> str:
-    return "direct" if each.direct else "flushed" if each.flushed else "unflushed"
 
 
 def holds_bytes(workload: Workload) -> int:
@@ -117,14 +131,14 @@ def _fio(options: Mapping[str, Scalar]) -> Iterator[Stream]:
     """fio drops its file from the page cache before each pass over it (`invalidate`), and in one pass a random reader
     comes to each block once: so a job that runs for a time, or loops, does not read from memory by itself."""
     for job in jobs_of(options):
-        own = job.options
-        direct = _on(own, "direct") or str(own.get("buffered", "1")) == "0"
-        repeats = _on(own, "norandommap") or str(own.get("random_distribution", "random")) != "random"
-        again = repeats or str(own.get("invalidate", "1")) == "0"
-        flushed = direct or any(_on(own, name) for name in ("end_fsync", "fsync", "fdatasync", "sync"))
-        if own["rw"] in READS:
+        options = job.options
+        direct = _on(options, "direct") or str(options.get("buffered", "1")) == "0"
+        repeats = _on(options, "norandommap") or str(options.get("random_distribution", "random")) != "random"
+        again = repeats or str(options.get("invalidate", "1")) == "0"
+        flushed = direct or any(_on(options, name) for name in ("end_fsync", "fsync", "fdatasync", "sync"))
+        if options["rw"] in READS:
             yield Stream(writes=False, direct=direct, again=again, flushed=True)
-        if own["rw"] in WRITES:
+        if options["rw"] in WRITES:
             yield Stream(writes=True, direct=direct, again=again, flushed=flushed)
 
 

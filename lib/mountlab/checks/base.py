@@ -95,8 +95,8 @@ class Evidence:
         """Return what a function makes of this evidence, made the first time only: several checks need it."""
         if make not in self._made:
             self._made[make] = make(self)
-        found: T = self._made[make]
-        return found
+        made: T = self._made[make]
+        return made
 
     @cached_property
     def counted(self) -> Mapping[str, list[str]]:
@@ -125,7 +125,7 @@ class Evidence:
     @cached_property
     def device_names(self) -> Mapping[Device, str]:
         """'8:0' to 'sda'."""
-        return {number: name for each in self.around.values() for number, name in each.names.items()}
+        return {number: name for around in self.around.values() for number, name in around.names.items()}
 
     @cached_property
     def samples(self) -> list[Sample]:
@@ -137,32 +137,28 @@ class Evidence:
             for cell, metric, label, block, trial_id, value in zip(*columns, strict=True)
         )
         labels = by_key(((cell, metric), label) for cell, metric, label in values)
-        return [
-            _sample(cell, metric, label, sorted(values[cell.id, metric, label]))
-            for cell in self.sweep.cells
-            for metric in self.answer_metrics[cell.workload.label]
-            for own in [labels.get((cell.id, metric), [])]
-            for label in ([""] if "" in own else own)
-        ]
-
-    def seen(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
-        """Return each cell with the trials that count and whose counters were kept."""
-        return self.known_of(self.around)
-
-    def known_of(self, known: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
-        """Yield each cell with those of its counted trials that are in `known`, and what is known of them."""
+        samples = []
         for cell in self.sweep.cells:
-            own = [(each, known[each]) for each in self.counted.get(cell.id, ()) if each in known]
-            if own:
-                yield cell, own
+            for metric in self.answer_metrics[cell.workload.label]:
+                named = labels.get((cell.id, metric), [])
+                for label in [""] if "" in named else named:
+                    blocks, trials, figures = zip(*sorted(values[cell.id, metric, label]), strict=True)
+                    samples.append(Sample(cell, metric, label, trials, blocks, figures))
+        return samples
+
+    def trials_with_counters(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
+        """Yield each cell with its counted trials whose counters were kept."""
+        return self.trials_with(self.around)
+
+    def trials_with(self, values: Mapping[str, T]) -> Iterator[tuple[Cell, list[tuple[str, T]]]]:
+        """Yield each cell that has counted trials in `values`, with these trials and their values."""
+        for cell in self.sweep.cells:
+            trials = [(trial_id, values[trial_id]) for trial_id in self.counted.get(cell.id, ()) if trial_id in values]
+            if trials:
+                yield cell, trials
 
     def chain_of(self, trial_id: str) -> list[Device]:
         return self.chains.get(self.mounts[trial_id], [])
-
-
-def _sample(cell: Cell, metric: str, label: str, rows: Sequence[tuple[int, str, float]]) -> Sample:
-    blocks, trials, values = zip(*rows, strict=True)
-    return Sample(cell, metric, label, trials, blocks, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +213,7 @@ class Check:
     blind: Blind = _never
     """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
     foresee: Foresee | None = None
-    """The same from the sweep and the facts of the box alone, before anything runs."""
+    """What can be told from the sweep and the facts of the box alone, before anything runs."""
 
     def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
         return map(self._caveat, self.find(evidence))
@@ -271,8 +267,8 @@ def from_counters(name: str, why: str = _OLDER) -> Blind:
     """Blind where no trial knows this attribute of Around."""
 
     def blind(evidence: Evidence) -> str | None:
-        known = any(getattr(each, name) not in (None, {}) for each in evidence.around.values())
-        return None if known else why
+        counted = any(getattr(around, name) not in (None, {}) for around in evidence.around.values())
+        return None if counted else why
 
     return blind
 
@@ -288,7 +284,7 @@ def in_memory(fs: Filesystem) -> bool:
 
 
 def stays_in_memory(fs: Filesystem, facts: BoxFacts) -> bool:
-    """Return the same, or whether it is a directory of such a file system: what is read of it cannot be cold."""
+    """Return whether it lives in memory, or is a directory of such a file system: what is read of it cannot be cold."""
     lower = fs.over or fs
     directory = (lower.path or ".") if lower.type in ("dir", "bind") else None
     return in_memory(fs) or directory in facts.surveyed.memory_directories

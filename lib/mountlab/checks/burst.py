@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import fmean, median
 from typing import Literal
 
-from mountlab.checks.asked import streams
+from mountlab.checks.asked import writes_of
 from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Sample, of_trials
 from mountlab.checks.traffic import CACHED_BELOW, moved
 from mountlab.core.model import Cell, Workload
@@ -64,7 +64,7 @@ class Fall:
 
     def off(self, before: Sequence[float], after: Sequence[float]) -> float:
         """Return how far values lie from their levels in sum."""
-        return sum(abs(each - self.before) for each in before) + sum(abs(each - self.after) for each in after)
+        return sum(abs(value - self.before) for value in before) + sum(abs(value - self.after) for value in after)
 
 
 def fall(values: Sequence[float], *, least: int, between: int = 0, odd: float = 0.0) -> Fall | None:
@@ -76,12 +76,13 @@ def fall(values: Sequence[float], *, least: int, between: int = 0, odd: float = 
     splits: list[tuple[float, int, Fall]] = []
     for at in range(least, len(values) - between - least + 1):
         before, after = values[:at], values[at + between :]
-        found = Fall(at, median(before), median(after))
-        strays = sum(found.state(each) != "high" for each in before), sum(found.state(each) != "low" for each in after)
-        lower = found.after <= LOWER * found.before
-        if lower and strays[0] <= odd * len(before) and strays[1] <= odd * len(after):
-            splits.append((found.off(before, after), -at, found))
-    return min(splits, key=lambda each: each[:2])[2] if splits else None
+        step = Fall(at, median(before), median(after))
+        early_strays = sum(step.state(value) != "high" for value in before)
+        late_strays = sum(step.state(value) != "low" for value in after)
+        lower = step.after <= LOWER * step.before
+        if lower and early_strays <= odd * len(before) and late_strays <= odd * len(after):
+            splits.append((step.off(before, after), -at, step))
+    return min(splits, key=lambda split: split[:2])[2] if splits else None
 
 
 # --- inside of trials -------------------------------------------------------------------------------------------------
@@ -109,9 +110,9 @@ def stepped_down(evidence: Evidence) -> Mapping[str, str]:
 def _on_a_device(evidence: Evidence) -> list[Cell]:
     """Return the cells whose bytes the device moved, by its counters: the page cache has cliffs of its own."""
     least: dict[str, tuple[float, Cell]] = {}
-    for each in moved(evidence):
-        share, _ = least.get(each.cell.id, (math.inf, each.cell))
-        least[each.cell.id] = min(share, each.device_bytes / each.tool_bytes), each.cell
+    for trial in moved(evidence):
+        share, _ = least.get(trial.cell.id, (math.inf, trial.cell))
+        least[trial.cell.id] = min(share, trial.device_bytes / trial.tool_bytes), trial.cell
     return [cell for share, cell in least.values() if share >= CACHED_BELOW]
 
 
@@ -120,8 +121,7 @@ def _logs_the_device(workload: Workload) -> bool:
     different things have steps."""
     if workload.tool != "fio" or "jobs" in workload.options:
         return False
-    writes = any(each.writes for each in streams(workload))
-    return not writes or all(waits(job.options) for job in jobs_of(workload.options))
+    return not writes_of(workload) or all(waits(job.options) for job in jobs_of(workload.options))
 
 
 def _inside(evidence: Evidence, cell: Cell) -> str:
@@ -130,7 +130,7 @@ def _inside(evidence: Evidence, cell: Cell) -> str:
         return ""
     logs = {trial: _points(evidence.series.get(trial, ())) for trial in evidence.counted[cell.id]}
     levels = {trial: fmean(value for _, value in points) for trial, points in logs.items() if points}
-    fallen = {trial: found for trial in levels if (found := _fallen(trial, logs[trial]))}
+    fallen = {trial: step for trial in levels if (step := _fallen(trial, logs[trial]))}
     if not fallen or not _of_two_levels(levels, fallen):
         return ""
     return _inside_words(evidence, list(levels), fallen)
@@ -144,30 +144,30 @@ def _points(series: Sequence[Series]) -> list[tuple[float, float]]:
 
 def _fallen(trial_id: str, points: Sequence[tuple[float, float]]) -> _Fallen | None:
     values = [value for _, value in points]
-    found = fall(values, least=LEAST_WINDOWS, between=1, odd=ODD)
-    if not found:
+    step = fall(values, least=LEAST_WINDOWS, between=1, odd=ODD)
+    if not step:
         return None
-    seconds = points[found.at - 1][0]
-    return _Fallen(trial_id, found, seconds, fmean(values[: found.at]) * seconds)
+    seconds = points[step.at - 1][0]
+    return _Fallen(trial_id, step, seconds, fmean(values[: step.at]) * seconds)
 
 
 def _of_two_levels(levels: Mapping[str, float], fallen: Mapping[str, _Fallen]) -> bool:
     """Return whether each trial is at one of two levels or falls from one to the other. And none is at the higher one
     after the first fall, or most trials fall, after about the same amount."""
-    falls = [each.fall for each in fallen.values()]
-    common = Fall(0, median(each.before for each in falls), median(each.after for each in falls))
-    alike = all((common.state(each.before), common.state(each.after)) == ("high", "low") for each in falls)
+    falls = [trial.fall for trial in fallen.values()]
+    common = Fall(0, median(step.before for step in falls), median(step.after for step in falls))
+    alike = all((common.state(step.before), common.state(step.after)) == ("high", "low") for step in falls)
     states = ["falls" if trial in fallen else common.state(level) for trial, level in levels.items()]
-    amounts = [each.amount for each in fallen.values()]
+    amounts = [trial.amount for trial in fallen.values()]
     recurs = 2 * len(fallen) > len(levels) and max(amounts) <= SAME_AMOUNT * min(amounts)
     return alike and "" not in states and (recurs or "high" not in states[states.index("falls") :])
 
 
 def _inside_words(evidence: Evidence, trials: Sequence[str], fallen: Mapping[str, _Fallen]) -> str:
     first = next(iter(fallen.values()))
-    found, since = first.fall, _moved_before(evidence, first.trial_id) + first.amount
+    step, since = first.fall, _moved_before(evidence, first.trial_id) + first.amount
     return (
-        f"throughput fell at once from {quantity(found.before, 'B/s')} to {quantity(found.after, 'B/s')} "
+        f"throughput fell at once from {quantity(step.before, 'B/s')} to {quantity(step.after, 'B/s')} "
         f"{format_seconds(first.seconds)} into {first.trial_id}, and stayed there: after "
         f"{_amount(evidence, first)} of this trial, {format_bytes(since)} of all trials on this device."
         f"{_later(trials, fallen)}"
@@ -178,19 +178,19 @@ def _later(trials: Sequence[str], fallen: Mapping[str, _Fallen]) -> str:
     """Return what the other trials of the cell did."""
     after = trials[trials.index(next(iter(fallen))) + 1 :]
     if len(fallen) > 1:
-        amounts = [each.amount for each in fallen.values()]
+        amounts = [trial.amount for trial in fallen.values()]
         range_of = f"{format_bytes(min(amounts))} to {format_bytes(max(amounts))}"
         return f" It fell {of_trials(list(fallen), trials)}, after {range_of} of each."
     return f" Later trials, from {after[0]} on, were at the lower level." if after else ""
 
 
-def _amount(evidence: Evidence, each: _Fallen) -> str:
+def _amount(evidence: Evidence, fallen: _Fallen) -> str:
     """'1.2 GiB (310,000 I/Os)'; without the I/Os where the tool does not count them."""
-    rows = evidence.measurements[evidence.measurements["trial_id"] == each.trial_id]
+    rows = evidence.measurements[evidence.measurements["trial_id"] == fallen.trial_id]
     counts = rows[(rows["label"] == "") & rows["metric"].isin([f"{side}_ios" for side in SIDES])]["value"]
-    size = sum(evidence.moved.get((each.trial_id, side), 0.0) for side in SIDES)
-    ios = round(float(counts.sum()) * each.amount / size) if size else 0
-    return f"{format_bytes(each.amount)}{f' ({ios:,} I/Os)' if ios else ''}"
+    size = sum(evidence.moved.get((fallen.trial_id, side), 0.0) for side in SIDES)
+    ios = round(float(counts.sum()) * fallen.amount / size) if size else 0
+    return f"{format_bytes(fallen.amount)}{f' ({ios:,} I/Os)' if ios else ''}"
 
 
 # --- between trials ---------------------------------------------------------------------------------------------------
@@ -213,19 +213,19 @@ class _Cut:
 
 
 def _between(evidence: Evidence, cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the same of steps between trials: cells on one device that step down at one time, half of those on the
-    device or more, with so many trials that chance hardly puts all high ones first."""
-    known = {cell.id for cell in cells}
-    samples = list({each.cell.id: each for each in reversed(evidence.samples) if _is_rate(each, known)}.values())
-    found: dict[str, str] = {}
-    by_device = sorted(samples, key=lambda each: _device(evidence, each.trials[0]))
-    for _, own in groupby(by_device, key=lambda each: _device(evidence, each.trials[0])):
-        every = list(own)
-        cuts = [cut for each in every if (cut := _cut(evidence, each))]
+    """Return cell to what is seen of its step down between trials: of cells on one device that step down at one time,
+    half of those on the device or more, with so many trials that chance hardly puts all high ones first."""
+    ids = {cell.id for cell in cells}
+    samples = list({sample.cell.id: sample for sample in reversed(evidence.samples) if _is_rate(sample, ids)}.values())
+    words: dict[str, str] = {}
+    by_device = sorted(samples, key=lambda sample: _device(evidence, sample.trials[0]))
+    for _, group in groupby(by_device, key=lambda sample: _device(evidence, sample.trials[0])):
+        samples_here = list(group)
+        cuts = [cut for sample in samples_here if (cut := _cut(evidence, sample))]
         at_once = cuts and max(cut.last_high for cut in cuts) < min(cut.first_low for cut in cuts)
-        if at_once and 2 * len(cuts) >= len(every) and math.prod(cut.orders for cut in cuts) >= ORDERS:
-            found |= {cut.sample.cell.id: _between_words(evidence, cut, len(cuts), len(every)) for cut in cuts}
-    return found
+        if at_once and 2 * len(cuts) >= len(samples_here) and math.prod(cut.orders for cut in cuts) >= ORDERS:
+            words |= {cut.sample.cell.id: _between_words(evidence, cut, len(cuts), len(samples_here)) for cut in cuts}
+    return words
 
 
 def _is_rate(sample: Sample, cells: set[str]) -> bool:
@@ -238,11 +238,11 @@ def _device(evidence: Evidence, trial_id: str) -> Device:
 
 
 def _cut(evidence: Evidence, sample: Sample) -> _Cut | None:
-    found = fall(sample.values, least=1)
-    if not found:
+    step = fall(sample.values, least=1)
+    if not step:
         return None
     places = {trial: place for place, trial in enumerate(evidence.trials["trial_id"])}
-    return _Cut(sample, found, places[sample.trials[found.at - 1]], places[sample.trials[found.at]])
+    return _Cut(sample, step, places[sample.trials[step.at - 1]], places[sample.trials[step.at]])
 
 
 def _between_words(evidence: Evidence, cut: _Cut, cells: int, of: int) -> str:
@@ -259,11 +259,11 @@ def _between_words(evidence: Evidence, cut: _Cut, cells: int, of: int) -> str:
 def _moved_before(evidence: Evidence, trial_id: str) -> float:
     """Return the bytes that the tools of all earlier trials moved on the lowest device of a trial."""
     device, total = _device(evidence, trial_id), 0.0
-    for each in evidence.trials["trial_id"]:
-        if each == trial_id:
+    for earlier in evidence.trials["trial_id"]:
+        if earlier == trial_id:
             break
-        if evidence.chain_of(each)[-1:] == [device]:
-            total += sum(evidence.moved.get((each, side), 0.0) for side in SIDES)
+        if evidence.chain_of(earlier)[-1:] == [device]:
+            total += sum(evidence.moved.get((earlier, side), 0.0) for side in SIDES)
     return total
 
 

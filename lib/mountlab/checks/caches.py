@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, streams
+from mountlab.checks.asked import asks_direct, cache_state, holds_bytes, reads_of, writes_of
 from mountlab.checks.base import (
     SIDES,
     Check,
@@ -64,8 +64,8 @@ def unflushed_writes(evidence: Evidence) -> Iterator[Doubt]:
 def will_not_flush(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Writes that nothing flushes before the clock of the tool stops."""
     for cell in sweep.cells:
-        loose = [each for each in streams(cell.workload) if each.writes and not each.flushed]
-        if loose and not in_memory(cell.filesystem):
+        flushed = all(stream.flushed for stream in writes_of(cell.workload))
+        if not flushed and not in_memory(cell.filesystem):
             yield Doubt.of_cell(
                 cell,
                 "nothing flushes what it writes before its clock stops: it will measure the page cache, as far as "
@@ -77,7 +77,7 @@ def will_not_flush(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
 def _shares(evidence: Evidence, side: Direction) -> Iterator[tuple[Cell, list[float]]]:
     """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
     for cell in evidence.sweep.cells:
-        shares = [each.share for each in moved_by(evidence, cell, side)]
+        shares = [moved.share for moved in moved_by(evidence, cell, side)]
         if shares:
             yield cell, shares
 
@@ -94,32 +94,32 @@ def will_fit_in_memory(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     for cell in sweep.cells if memory and not sweep.imported else ():
         size, why = holds_bytes(cell.workload), _why_cached(cell, sweep)
         if why and size < memory and not in_memory(cell.filesystem):
-            asked = cache_state(cell.workload, sweep.design) == "warm"
+            warm = cache_state(cell.workload, sweep.design) == "warm"
             yield Doubt.of_cell(
                 cell,
                 f"this reads {format_bytes(float(size))} buffered on a box with {format_bytes(memory)} of memory, "
                 f"and {why}: it measures the page cache. "
                 + (
                     "The sweep asks for this."
-                    if asked
+                    if warm
                     else "Read more than the memory holds, read past the cache "
                     "(direct), or say cache: warm where that is what you want to know."
                 ),
-                severity="note" if asked else "warning",
+                severity="note" if warm else "warning",
                 metrics="read_" if cell.workload.tool in ("dd", "fio") else "",
-                asked=asked,
+                asked=warm,
             )
 
 
 def _why_cached(cell: Cell, sweep: Sweep) -> str:
     """Return why the page cache may answer; '' where it cannot, or where it is unknown what the tool reads."""
-    reads = [each for each in streams(cell.workload) if not each.writes and not each.direct]
+    reads = [stream for stream in reads_of(cell.workload) if not stream.direct]
     state = cache_state(cell.workload, sweep.design)
     if reads and state == "warm":
         return "the file is read before"
     if reads and state == "as_is":
         return "what was written just before is left in the cache (cache: as_is)"
-    return "reads the same bytes again and again" if any(each.again for each in reads) else ""
+    return "reads the same bytes again and again" if any(stream.again for stream in reads) else ""
 
 
 def fits_in_memory(evidence: Evidence) -> Iterator[Doubt]:
@@ -251,15 +251,14 @@ def not_cold(evidence: Evidence) -> Iterator[Doubt]:
     """
     yield from will_not_be_cold(evidence.sweep, evidence.facts)
     rootless = evidence.facts.rights.level == "none"
-    for cell, trials in evidence.seen():
-        kept = {"the box": [name for name, each in trials if each.cache == FADVISE and not rootless]}
+    for cell, trials in evidence.trials_with_counters():
+        kept = {"the box": [name for name, around in trials if around.cache == FADVISE and not rootless]}
         for client in cell.workload.clients:
-            kept[f"client {client}"] = [name for name, each in trials if each.clients.get(client) == FADVISE]
-        for name, own in kept.items():
-            if own:
-                yield Doubt.of_cell(
-                    cell, f"{of_trials(own, trials)} the kernel of {name} did not let its caches be dropped: {_EVICTED}"
-                )
+            kept[f"client {client}"] = [name for name, around in trials if around.clients.get(client) == FADVISE]
+        for name, refused in kept.items():
+            if refused:
+                where = of_trials(refused, trials)
+                yield Doubt.of_cell(cell, f"{where} the kernel of {name} did not let its caches be dropped: {_EVICTED}")
 
 
 FADVISE = "fadvise"
@@ -279,7 +278,7 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
     The lowest device was faster than 1.05 times a limit: the slowest link to it (SATA, USB, PCI Express, by `/sys`), or
     600 MB/s where it reports that it rotates. Links count on bare metal only.
     """
-    for cell, trials in evidence.seen():
+    for cell, trials in evidence.trials_with_counters():
         too_fast = by_key(
             ((side, what), (trial_id, speed, limit))
             for trial_id, _ in trials
@@ -319,18 +318,18 @@ def _limits(name: str, facts: BoxFacts) -> Iterator[tuple[float, str]]:
 
 def _no_limit_known(evidence: Evidence) -> str | None:
     lowest = {chain[-1] for chain in evidence.chains.values() if chain}
-    known = any(True for device in lowest for _ in _limits(evidence.device_names.get(device, ""), evidence.facts))
-    return None if known else "no limit is known of a device below (RAID and most virtual disks tell none)"
+    limited = any(True for device in lowest for _ in _limits(evidence.device_names.get(device, ""), evidence.facts))
+    return None if limited else "no limit is known of a device below (RAID and most virtual disks tell none)"
 
 
 def _residency_unknown(evidence: Evidence) -> str | None:
     """Blind only where direct I/O was asked for, of cold files on a device, and the cache was not looked at."""
-    asked = any(asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells)
+    matters = any(asks_direct(cell.workload) and not in_memory(cell.filesystem) for cell in evidence.sweep.cells)
     why = (
         "it was not recorded how much of the files was in the page cache (this needs fincore, of util-linux or "
         "util-linux-extra)"
     )
-    return from_counters("resident_bytes", why)(evidence) if asked else None
+    return from_counters("resident_bytes", why)(evidence) if matters else None
 
 
 CHECKS = (

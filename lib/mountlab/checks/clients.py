@@ -116,8 +116,8 @@ def apart(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _too_few(evidence: Evidence) -> str | None:
-    known = shares(evidence.sweep, evidence.measurements)
-    few = bool(known) and all(len(share.ratios) < 2 for share in known)
+    known_shares = shares(evidence.sweep, evidence.measurements)
+    few = bool(known_shares) and all(len(share.ratios) < 2 for share in known_shares)
     return "one trial does not tell a slow client from a slow moment" if few else None
 
 

@@ -26,8 +26,8 @@ class _Pair:
     def values(self) -> list[tuple[float, float]]:
         """Both sides of each block that has them."""
         warm = dict(zip(self.warm.blocks, self.warm.values, strict=True))
-        own = zip(self.cold.blocks, self.cold.values, strict=True)
-        both = [(value, warm[block]) for block, value in own if block in warm]
+        cold = zip(self.cold.blocks, self.cold.values, strict=True)
+        both = [(value, warm[block]) for block, value in cold if block in warm]
         return [pair for pair in both if min(pair) > 0]
 
     def ratio(self, level: float) -> Ratio:
@@ -36,15 +36,15 @@ class _Pair:
 
     def seen(self, level: float) -> str:
         """'read_bandwidth of tmpfs is 12 GB/s under dd cache=cold and 7 GB/s under dd cache=warm, 1.7 times ...'."""
-        unit, found = self.cold.cell.workload.metric(self.cold.metric).unit, self.ratio(level)
+        unit, ratio = self.cold.cell.workload.metric(self.cold.metric).unit, self.ratio(level)
         cold, warm = (
             f"{quantity(sum(side.values) / len(side.values), unit)} under {side.cell.workload.label}"
             for side in (self.cold, self.warm)
         )
-        figures = ratio_figures(found.ratio, found.low, found.high)
+        figures = ratio_figures(ratio.ratio, ratio.low, ratio.high)
         return (
             f"{self.cold.name} of {self.cold.cell.filesystem.name} is {cold} and {warm}, {figures.value} times "
-            f"{figures.interval} ({level_text(level)}, {counted(found.n, 'block')})"
+            f"{figures.interval} ({level_text(level)}, {counted(ratio.n, 'block')})"
         )
 
 
@@ -59,9 +59,9 @@ def cold_differs_from_warm(evidence: Evidence) -> Iterator[Doubt]:
     margin = math.log1p(evidence.sweep.design.smallest_effect)
     failed = [pair for pair in pairs if _beyond(pair.ratio(level), margin)]
     for name in dict.fromkeys(pair.cold.cell.filesystem.name for pair in failed):
-        own = [pair for pair in failed if pair.cold.cell.filesystem.name == name]
-        worst = max(own, key=lambda pair: abs(pair.ratio(level).log_mean))
-        more = f", and {len(own) - 1} more differ too" if len(own) > 1 else ""
+        pairs_here = [pair for pair in failed if pair.cold.cell.filesystem.name == name]
+        worst = max(pairs_here, key=lambda pair: abs(pair.ratio(level).log_mean))
+        more = f", and {len(pairs_here) - 1} more differ too" if len(pairs_here) > 1 else ""
         yield Doubt.of_filesystem(
             name,
             f"nothing there can be cold, so cold and warm must be the same, but {worst.seen(level)}{more}. Whatever "
@@ -83,12 +83,12 @@ def _beyond(ratio: Ratio, margin: float) -> bool:
 def _pairs(evidence: Evidence) -> list[_Pair]:
     """Return samples of cells that are equal but for the state of the page cache, which a file in memory does not have,
     with two blocks or more in common."""
-    found: dict[tuple[object, ...], dict[str, Sample]] = {}
+    by_state: dict[tuple[object, ...], dict[str, Sample]] = {}
     for sample in evidence.samples:
         if stays_in_memory(sample.cell.filesystem, evidence.facts):
             state = cache_state(sample.cell.workload, evidence.sweep.design)
-            found.setdefault((*_alike(sample.cell), sample.metric, sample.label), {}).setdefault(state, sample)
-    sides = [(each["cold"], each["warm"]) for each in found.values() if {"cold", "warm"} <= each.keys()]
+            by_state.setdefault((*_alike(sample.cell), sample.metric, sample.label), {}).setdefault(state, sample)
+    sides = [(states["cold"], states["warm"]) for states in by_state.values() if {"cold", "warm"} <= states.keys()]
     pairs = [_Pair(cold, warm, (_step(evidence, cold), _step(evidence, warm))) for cold, warm in sides]
     return [pair for pair in pairs if len(pair.values) > 1]
 

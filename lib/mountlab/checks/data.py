@@ -41,8 +41,8 @@ def reduced(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _reduced(sweep: Sweep, facts: BoxFacts, held: dict[str, str]) -> Iterator[Doubt]:
-    known = [] if sweep.imported else [(cell, written(cell.workload)) for cell in sweep.cells]
-    cells = [(cell, data.text) for cell, data in known if data.reducible]
+    written_by = [] if sweep.imported else [(cell, written(cell.workload)) for cell in sweep.cells]
+    cells = [(cell, data.text) for cell, data in written_by if data.reducible]
     for cell, text in cells:
         severity, layer = _layer(cell.filesystem, facts, held)
         if layer:
@@ -67,13 +67,13 @@ def _layer(fs: Filesystem, facts: BoxFacts, held: dict[str, str]) -> tuple[Sever
     if lower.zram_bytes:
         return "warning", "zram compresses it"
     idle = foreseen(lower.type, lower.options, facts.kernel.release or "")
-    asked = [
+    compressing = [
         word
         for word in lower.options
         if word.startswith("compress") and not word.endswith(("=no", "=none")) and word not in idle
     ]
-    if asked:
-        return "warning", f"the mount option {asked[-1]} compresses it"
+    if compressing:
+        return "warning", f"the mount option {compressing[-1]} compresses it"
     own_directory = lower.image_dir or lower.path
     below = held.get(fs.name) or ("" if own_directory else facts.storage.mount_root_fstype or "")
     on_another = bool(lower.image_bytes) or lower.type in ("dir", "bind")

@@ -36,7 +36,7 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
     file system that holds the image writes its own journal. Otherwise it is what moved in the direction in which the
     tool moved nothing.
     """
-    for cell, trials in evidence.seen():
+    for cell, trials in evidence.trials_with_counters():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
         if foreign:
             yield Doubt.of_cell(
@@ -62,11 +62,11 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     if len(chain) > 1:
         foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
         foreign -= FLUSH_BYTES * top.flushes
-        own = top.read + top.written
+        ours = top.read + top.written
     else:
         foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in moving) if moving else 0
-        own = sum(bytes_of(lowest, side) for side in moving)
-    return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * own) else 0
+        ours = sum(bytes_of(lowest, side) for side in moving)
+    return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * ours) else 0
 
 
 def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
@@ -76,17 +76,17 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
     tells of hanging tasks or lack of memory. The log is read from the line on that the kernel writes when caches are
     dropped: not with `as_is`, not without root, and not for trials under half a second.
     """
-    for cell, trials in evidence.seen():
-        found = {
+    for cell, trials in evidence.trials_with_counters():
+        lines_of = {
             trial_id: lines
-            for trial_id, each in trials
-            if (lines := _about(each.kernel_log or (), _names_below(evidence, trial_id)))
+            for trial_id, around in trials
+            if (lines := _about(around.kernel_log or (), _names_below(evidence, trial_id)))
         }
-        if found:
-            first = next(iter(found.values()))[0]
+        if lines_of:
+            first = next(iter(lines_of.values()))[0]
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(list(found), trials)} the kernel logged a warning or an error that concerns it: "
+                f"{of_trials(list(lines_of), trials)} the kernel logged a warning or an error that concerns it: "
                 f'"{first[:160]}". Time that the kernel spends on trouble is in the figures: see dmesg on the box, '
                 "mend it, and run again.",
             )
@@ -111,8 +111,8 @@ def lazy_init(evidence: Evidence) -> Iterator[Doubt]:
     mkfs was asked for `lazy_itable_init`, and the kernel's thread for it ran during trials. Since Linux 5.13 the thread
     runs after every mount, so it alone proves nothing.
     """
-    for cell, trials in evidence.seen():
-        running = [trial_id for trial_id, each in trials if each.lazy_init]
+    for cell, trials in evidence.trials_with_counters():
+        running = [trial_id for trial_id, around in trials if around.lazy_init]
         if running and asks_lazy_init(cell.filesystem):
             yield Doubt.of_cell(
                 cell,
@@ -158,8 +158,8 @@ def zeroed_by_device(evidence: Evidence) -> Iterator[Doubt]:
 
 def will_be_zeroed_by_device(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Loop images, zeroed by fallocate(), where the question is what lazy initialisation saves at mkfs."""
-    asked = {workload.label: sweep.metrics for workload in sweep.workloads}
-    for cell in _timed_at_mkfs(sweep, asked):
+    metrics = {workload.label: sweep.metrics for workload in sweep.workloads}
+    for cell in _timed_at_mkfs(sweep, metrics):
         if (cell.filesystem.over or cell.filesystem).image_bytes:
             yield Doubt.of_cell(
                 cell,
@@ -193,42 +193,43 @@ def hot_drives(evidence: Evidence) -> Iterator[Doubt]:
     after a trial than before (nvme-cli or smartctl, by root).
     """
     sensors = evidence.facts.storage.sensors or {}
-    for cell, trials in evidence.seen():
+    for cell, trials in evidence.trials_with_counters():
         hot: dict[str, list[tuple[str, float]]] = {}
-        for trial_id, each in trials:
+        for trial_id, around in trials:
             for drive in _names_below(evidence, trial_id):
                 sensor = sensors.get(drive, DriveSensor())
-                celsius, limit = each.celsius.get(sensor.file or ""), sensor.warning_celsius
+                celsius, limit = around.celsius.get(sensor.file or ""), sensor.warning_celsius
                 if celsius is not None and limit and celsius >= limit:
                     hot.setdefault(drive, []).append((trial_id, celsius))
-        for drive, own in hot.items():
+        for drive, readings in hot.items():
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials([trial_id for trial_id, _ in own], trials)} drive {drive} was at up to "
-                f"{max(celsius for _, celsius in own):.0f} °C; it warns at {sensors[drive].warning_celsius:.0f} °C. "
-                "Hot drives slow themselves down: cool it, or leave it pauses.",
+                f"{of_trials([trial_id for trial_id, _ in readings], trials)} drive {drive} was at up to "
+                f"{max(celsius for _, celsius in readings):.0f} °C; it warns at "
+                f"{sensors[drive].warning_celsius:.0f} °C. Hot drives slow themselves down: cool it, or leave it pauses.",
             )
-        yield from _alarmed(evidence, cell, trials)
+        yield from _alarms(evidence, cell, trials)
 
 
-def _alarmed(evidence: Evidence, cell: Cell, trials: Sequence[tuple[str, Around]]) -> Iterator[Doubt]:
+def _alarms(evidence: Evidence, cell: Cell, trials: Sequence[tuple[str, Around]]) -> Iterator[Doubt]:
+    """Yield what the logs of drives count: heat, and how often a drive slowed itself down."""
     grown = by_key(
         (drive, trial_id)
         for trial_id, around in trials
         for drive in _names_below(evidence, trial_id)
         if around.drive_alarms.get(drive, 0) > 0
     )
-    for drive, own in grown.items():
+    for drive, affected in grown.items():
         yield Doubt.of_cell(
             cell,
-            f"{of_trials(own, trials)} drive {drive} counted that it was too hot, or that it slowed itself down "
+            f"{of_trials(affected, trials)} drive {drive} counted that it was too hot, or that it slowed itself down "
             "(thermal management of its log). Cool it, or leave it pauses.",
         )
 
 
 def _no_sensor(evidence: Evidence) -> str | None:
-    known = any(each.celsius or each.drive_alarms for each in evidence.around.values())
-    return None if known else "no drive of the box tells its temperature (hwmon of nvme or drivetemp)"
+    sensed = any(around.celsius or around.drive_alarms for around in evidence.around.values())
+    return None if sensed else "no drive of the box tells its temperature (hwmon of nvme or drivetemp)"
 
 
 def discards(evidence: Evidence) -> Iterator[Doubt]:
@@ -237,22 +238,22 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
     The device had to discard 1 MiB or more during a trial. A note where the mount option `discard` asks for it.
     The message names what of this cell discards, by the mount options in effect.
     """
-    for cell, trials in evidence.seen():
+    for cell, trials in evidence.trials_with_counters():
         sizes = {
-            trial_id: [each.discarded.get(device, 0) for device in evidence.chain_of(trial_id)]
-            for trial_id, each in trials
+            trial_id: [around.discarded.get(device, 0) for device in evidence.chain_of(trial_id)]
+            for trial_id, around in trials
         }
-        affected = [trial_id for trial_id, own in sizes.items() if max(own, default=0) >= DISCARDED_BYTES]
+        affected = [trial_id for trial_id, chain in sizes.items() if max(chain, default=0) >= DISCARDED_BYTES]
         if affected:
             below = all(sizes[trial_id][0] < DISCARDED_BYTES for trial_id in affected)
-            asked = not below and _asks_to_discard(cell.filesystem)
+            wanted = not below and _asks_to_discard(cell.filesystem)
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(affected, trials)} the device discarded up to "
                 f"{format_bytes(float(max(max(sizes[trial_id]) for trial_id in affected)))} (TRIM), "
                 f"{_discarded_by(evidence, cell, below=below)} A flash device works on that then or later, and writes "
                 "wait for it.",
-                severity="note" if asked else "warning",
+                severity="note" if wanted else "warning",
             )
 
 
@@ -286,7 +287,7 @@ def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
 
     A figure of writes has a `drift` for the worse, on a device that does not rotate. It is a guess.
     """
-    for sample in (each.sample for each in drifting(evidence)):
+    for sample in (suspect.sample for suspect in drifting(evidence)):
         third = max(1, len(sample.values) // 3)
         first, last = sum(sample.values[:third]), sum(sample.values[-third:])
         slower = (last < first) == (sample.cell.workload.metric(sample.metric).better == "higher")
@@ -312,25 +313,25 @@ def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
 def _no_device(evidence: Evidence) -> str | None:
     """Return why nothing is known of the devices; None also where there are none, and so nothing to disturb."""
     needed = {number for chain in evidence.chains.values() for number in chain}
-    known = {number for traffic in evidence.traffic.values() for number in traffic}
-    return "the devices below were not counted" if needed and not needed & known else None
+    counted = {number for traffic in evidence.traffic.values() for number in traffic}
+    return "the devices below were not counted" if needed and not needed & counted else None
 
 
 def _lazy_not_seen(evidence: Evidence) -> str | None:
     """Blind only where lazy initialisation was asked for, and the thread that does it was not looked for."""
-    asked = any(map(asks_lazy_init, evidence.sweep.filesystems))
-    return from_counters("lazy_init", "whether ext4lazyinit ran was not kept")(evidence) if asked else None
+    matters = any(map(asks_lazy_init, evidence.sweep.filesystems))
+    return from_counters("lazy_init", "whether ext4lazyinit ran was not kept")(evidence) if matters else None
 
 
 def _zeroing_unknown(evidence: Evidence) -> str | None:
     """Blind only where what lazy initialisation saves is the question, and no kernel tells how devices zero blocks."""
-    asked = any(_timed_at_mkfs(evidence.sweep, evidence.answer_metrics))
-    return "the kernel does not tell how devices zero blocks" if asked and not evidence.zeroes else None
+    matters = any(_timed_at_mkfs(evidence.sweep, evidence.answer_metrics))
+    return "the kernel does not tell how devices zero blocks" if matters and not evidence.zeroes else None
 
 
 def _no_disk_known(evidence: Evidence) -> str | None:
-    known = any(disk.rotational is not None for disk in evidence.facts.storage.block_devices or ())
-    return None if known else "the box does not tell whether its disks rotate"
+    told = any(disk.rotational is not None for disk in evidence.facts.storage.block_devices or ())
+    return None if told else "the box does not tell whether its disks rotate"
 
 
 CHECKS = (

@@ -25,7 +25,7 @@ def limit_s(workload: Workload) -> float | None:
     """Return the time that ends each measurement of a workload; None where an amount of work does."""
     if workload.tool == "fio":
         limits = [job.options.get("runtime") for job in jobs_of(workload.options)]
-        return max(float(each) for each in limits if each) if all(limits) else None
+        return max(float(limit) for limit in limits if limit) if all(limits) else None
     given = workload.options.get({"filebench": "runtime", "pg_test_fsync": "time_per_test"}.get(workload.tool, ""))
     return None if given is None else float(given)
 
@@ -48,9 +48,9 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
     limit is shorter. A note where half a step of the tool's own clock is more than 0.5 % of the trial.
     """
     measured = evidence.once(_measured_s)
-    known = [cell for cell in evidence.sweep.cells if cell.id in measured]
-    yield from _below_shortest(known, measured, evidence.sweep.design, "measured")
-    for cell in known:
+    cells = [cell for cell in evidence.sweep.cells if cell.id in measured]
+    yield from _below_shortest(cells, measured, evidence.sweep.design, "measured")
+    for cell in cells:
         clock_s = TOOLS[cell.workload.tool].clock_s
         below = measured[cell.id] < CLOSE * evidence.sweep.design.shortest_trial_s
         if not below and clock_s / 2 > CLOCK_SHARE * measured[cell.id]:
@@ -66,8 +66,8 @@ def too_short(evidence: Evidence) -> Iterator[Doubt]:
 def will_be_too_short(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """Workloads whose limit is below `design.shortest_trial`."""
     limits = {cell.id: limit for cell in sweep.cells if (limit := limit_s(cell.workload))}
-    known = [cell for cell in sweep.cells if cell.id in limits]
-    yield from _below_shortest(known, limits, sweep.design, "will measure")
+    cells = [cell for cell in sweep.cells if cell.id in limits]
+    yield from _below_shortest(cells, limits, sweep.design, "will measure")
 
 
 def _below_shortest(cells: Sequence[Cell], measured: Mapping[str, float], design: Design, verb: str) -> Iterator[Doubt]:

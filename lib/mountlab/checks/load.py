@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from mountlab.checks.asked import part_of
 from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_trials
@@ -41,7 +42,7 @@ MATTERS = 0.1
 
 
 @dataclass(frozen=True)
-class _Reached:
+class _RateMade:
     """A rate that a job of one trial was asked for in one direction, and what it made of it."""
 
     trial_id: str
@@ -74,6 +75,11 @@ class _Reached:
         return abs(self.off) > MISSED + self.chance
 
     @property
+    def fell_short(self) -> bool:
+        """Whether the box did not keep up, so that requests waited for each other."""
+        return self.missed and self.off < 0 and not self.by_arithmetic
+
+    @property
     def by_arithmetic(self) -> bool:
         """Whether fio's own arithmetic makes this rate of what was asked."""
         made = self.asked.made(self.mean_block) * self.processes
@@ -96,12 +102,12 @@ def rate_not_reached(evidence: Evidence) -> Iterator[Doubt]:
     2 %. One I/O of each process is allowed besides, and with `rate_process=poisson` 5 standard deviations of the count.
     Where fio 3.33 computes another rate than it was asked for, the message says so.
     """
-    for cell, found in evidence.once(_reached):
+    for cell, rates_made in evidence.once(_rates_made):
         for side in SIDES:
-            missed = [each for each in found if each.side == side and each.missed]
+            missed = [rate for rate in rates_made if rate.side == side and rate.missed]
             if missed:
-                worst = max(missed, key=lambda each: abs(each.off))
-                trials = list(dict.fromkeys(each.trial_id for each in missed))
+                worst = max(missed, key=lambda rate: abs(rate.off))
+                trials = list(dict.fromkeys(rate.trial_id for rate in missed))
                 which = of_trials(trials, evidence.counted[cell.id])
                 yield Doubt.of_cell(
                     cell,
@@ -110,7 +116,7 @@ def rate_not_reached(evidence: Evidence) -> Iterator[Doubt]:
                 )
 
 
-def _follows(worst: _Reached) -> str:
+def _follows(worst: _RateMade) -> str:
     """Return why, what follows, and what to do."""
     if worst.by_arithmetic:
         return f"{_arithmetic(worst.asked)} The figures are of the load that was made."
@@ -125,13 +131,13 @@ def _follows(worst: _Reached) -> str:
     )
 
 
-def _arithmetic(asked: Rate) -> str:
-    if asked.poisson and asked.one_size:
+def _arithmetic(rate: Rate) -> str:
+    if rate.poisson and rate.one_size:
         return (
             "fio itself makes it: the mean gap of its Poisson arrivals is a whole number of microseconds in each "
             f"process. Split the rate over more processes (numjobs), each with at most {MOST_POISSON} per second."
         )
-    if asked.poisson:
+    if rate.poisson:
         return (
             "fio itself makes it: with rate_process=poisson it counts I/Os of the smallest block. Use one block size, "
             "or ask with rate_iops."
@@ -142,42 +148,42 @@ def _arithmetic(asked: Rate) -> str:
     )
 
 
-def _reached(evidence: Evidence) -> list[tuple[Cell, list[_Reached]]]:
+def _rates_made(evidence: Evidence) -> list[tuple[Cell, list[_RateMade]]]:
     """Return each cell that is asked for rates, and what its counted trials made of them."""
-    asked = {cell.id: cell for cell in evidence.sweep.cells if any(_asked(cell.workload))}
-    rows = evidence.measurements[evidence.measurements["cell"].isin(list(asked))]
+    limited = {cell.id: cell for cell in evidence.sweep.cells if any(_asked(cell.workload))}
+    rows = evidence.measurements[evidence.measurements["cell"].isin(list(limited))]
     names = (rows[name].tolist() for name in ("trial_id", "label", "metric", "value"))
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for trial_id, label, metric, value in zip(*names, strict=True):
         figures.setdefault(trial_id, {}).setdefault(label, {})[metric] = float(value)
-    known = []
-    for cell_id, cell in asked.items():
-        trials = [each for each in evidence.counted.get(cell_id, ()) if each in figures]
-        found = [one for trial_id in trials for one in _of_trial(cell.workload, trial_id, figures[trial_id])]
-        known += [(cell, found)] if found else []
-    return known
+    by_cell = []
+    for cell_id, cell in limited.items():
+        trials = [trial_id for trial_id in evidence.counted.get(cell_id, ()) if trial_id in figures]
+        rates_made = [rate for trial_id in trials for rate in _of_trial(cell.workload, trial_id, figures[trial_id])]
+        by_cell += [(cell, rates_made)] if rates_made else []
+    return by_cell
 
 
 def _asked(workload: Workload) -> Iterator[tuple[Job, dict[str, Rate]]]:
     """Yield the jobs of a workload that are asked for a rate."""
     for job in jobs_of(workload.options) if workload.tool == "fio" else ():
-        own = rates(job.options)
-        if own:
-            yield job, own
+        limits = rates(job.options)
+        if limits:
+            yield job, limits
 
 
-def _of_trial(workload: Workload, trial_id: str, figures: Mapping[str, Mapping[str, float]]) -> Iterator[_Reached]:
+def _of_trial(workload: Workload, trial_id: str, figures: Mapping[str, Mapping[str, float]]) -> Iterator[_RateMade]:
     several = len(jobs_of(workload.options)) > 1
-    for job, own in _asked(workload):
+    for job, limits in _asked(workload):
         rows = _rows_of(job, figures) if several else [figures.get("", {})]
         for side in SIDES:
-            ios, moved = (_sum(rows, f"{side}_{kind}") for kind in ("iops", "bandwidth"))
+            ios, moved = (sum(row.get(f"{side}_{kind}", 0.0) for row in rows) for kind in ("iops", "bandwidth"))
             seconds = max((row.get("elapsed", 0.0) for row in rows), default=0.0)
-            if side in own and ios and moved and seconds:
-                achieved = moved if own[side].in_bytes else ios
+            if side in limits and ios and moved and seconds:
+                achieved = moved if limits[side].in_bytes else ios
                 processes = job.clones * max(1, len(workload.clients))
                 name = job.name if several else ""
-                yield _Reached(trial_id, side, name, own[side], processes, achieved, moved / ios, seconds)
+                yield _RateMade(trial_id, side, name, limits[side], processes, achieved, moved / ios, seconds)
 
 
 def _rows_of(job: Job, figures: Mapping[str, Mapping[str, float]]) -> list[Mapping[str, float]]:
@@ -185,10 +191,6 @@ def _rows_of(job: Job, figures: Mapping[str, Mapping[str, float]]) -> list[Mappi
     label = re.compile(rf"(?:.* )?{re.escape(job.name)}(?:\.\d+)?")
     exact = [row for name, row in figures.items() if name == job.name]
     return exact or [row for name, row in figures.items() if label.fullmatch(name)]
-
-
-def _sum(rows: Sequence[Mapping[str, float]], metric: str) -> float:
-    return sum(row.get(metric, 0.0) for row in rows)
 
 
 # --- closed loops -----------------------------------------------------------------------------------------------------
@@ -201,25 +203,24 @@ def closed_loop_latency(evidence: Evidence) -> Iterator[Doubt]:
     time in that direction, or the rate that it was asked for was not reached. Said once for a run.
     """
     overloaded = {
-        (cell.workload.label, each.side) for cell, found in evidence.once(_reached) for each in found if _waited(each)
+        (cell.workload.label, rate.side)
+        for cell, rates_made in evidence.once(_rates_made)
+        for rate in rates_made
+        if rate.fell_short
     }
-    found: dict[str, list[str]] = {}
+    closed: dict[str, list[str]] = {}
     for workload in evidence.sweep.workloads if not evidence.sweep.imported else ():
         for metric in _percentiles(evidence, workload):
             side: Direction = "read" if metric.startswith("read_") else "write"
             if _is_unlimited(workload, side) or (workload.label, side) in overloaded:
-                found.setdefault(workload.label, []).append(metric)
-    if found:
-        yield Doubt.of_run(_closed(found))
+                closed.setdefault(workload.label, []).append(metric)
+    if closed:
+        yield Doubt.of_run(_closed(closed))
 
 
-def _waited(each: _Reached) -> bool:
-    return each.missed and each.off < 0 and not each.by_arithmetic
-
-
-def _closed(found: Mapping[str, Sequence[str]]) -> str:
-    metrics = list(dict.fromkeys(metric for own in found.values() for metric in own))
-    which = f"{counted(len(found), 'workload')} ({first_few(list(found), _WORKLOADS_SHOWN)})"
+def _closed(by_workload: Mapping[str, Sequence[str]]) -> str:
+    metrics = list(dict.fromkeys(chain.from_iterable(by_workload.values())))
+    which = f"{counted(len(by_workload), 'workload')} ({first_few(list(by_workload), _WORKLOADS_SHOWN)})"
     return (
         f"In {which}, {listed([metric_noun(metric) for metric in metrics])} "
         f"{'is' if len(metrics) == 1 else 'are'} of a saturated closed loop: fio issues the next request when one is "
@@ -240,18 +241,13 @@ def _percentiles(evidence: Evidence, workload: Workload) -> list[str]:
 
 def _is_unlimited(workload: Workload, side: Direction) -> bool:
     """Return whether some job of fio does as much in a direction as it can, one request after another."""
-    return (
-        workload.tool == "fio"
-        and not workload.search
-        and any(
-            not job.options.get("thinktime") and side not in rates(job.options) and _does(job, side)
-            for job in jobs_of(workload.options)
-        )
+    if workload.tool != "fio" or workload.search:
+        return False
+    patterns = READS if side == "read" else WRITES
+    return any(
+        str(job.options["rw"]) in patterns and not job.options.get("thinktime") and side not in rates(job.options)
+        for job in jobs_of(workload.options)
     )
-
-
-def _does(job: Job, side: Direction) -> bool:
-    return str(job.options["rw"]) in (READS if side == "read" else WRITES)
 
 
 # --- processors between requests --------------------------------------------------------------------------------------
@@ -290,15 +286,14 @@ def _waits_between(workload: Workload) -> bool:
 
 def _gap(evidence: Evidence, cell: Cell) -> float | None:
     """Return the mean time in s between two requests, over the counted trials."""
-    rates_of_sides = [_median(evidence, cell, f"{side}_iops") for side in SIDES]
-    rate = sum(each for each in rates_of_sides if each)
-    return 1 / rate if rate else None
+    per_s = sum(_median(evidence, cell, f"{side}_iops") or 0.0 for side in SIDES)
+    return 1 / per_s if per_s else None
 
 
 def _median_latencies(evidence: Evidence, cell: Cell) -> dict[Direction, float]:
     """Return the median latency in s of each direction that has one, over the counted trials."""
-    found = {side: _median(evidence, cell, f"{side}_latency_p50") for side in SIDES}
-    return {side: value for side, value in found.items() if value}
+    medians = {side: _median(evidence, cell, f"{side}_latency_p50") for side in SIDES}
+    return {side: value for side, value in medians.items() if value}
 
 
 def _median(evidence: Evidence, cell: Cell, metric: str) -> float | None:
@@ -317,9 +312,9 @@ def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
     A trial at the capacity that was found has fewer than 100 requests that may be later than the limit. They come in
     bursts, so a short trial often has none, and holds the objective at rates above the capacity (docs/calibration.md).
     """
-    found = evidence.estimates[evidence.estimates["metric"] == "capacity"].set_index("cell")["mean"].to_dict()
+    capacities = evidence.estimates[evidence.estimates["metric"] == "capacity"].set_index("cell")["mean"].to_dict()
     for cell in evidence.sweep.cells:
-        search, rate = cell.workload.search, found.get(cell.id, math.nan)
+        search, rate = cell.workload.search, capacities.get(cell.id, math.nan)
         if search and not math.isnan(rate):
             objective = search.objective
             counted_s = fio_open_loop.counted_s(cell.workload.options, objective, rate)
@@ -345,13 +340,13 @@ def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
     rows = rows[rows["metric"].isin(("asked_rate", "objective_used"))]
     table = rows.pivot_table(index=["cell", "block"], columns="metric", values="value")
     searched = {cell.id: cell for cell in evidence.sweep.cells if cell.workload.search}
-    for name, own in table.dropna().groupby("cell") if searched and len(table.columns) == 2 else ():
-        moved = change([RateTrial(rate, used <= 1) for rate, used in own.to_numpy().tolist()])
+    for name, answers in table.dropna().groupby("cell") if searched and len(table.columns) == 2 else ():
+        moved = change([RateTrial(rate, used <= 1) for rate, used in answers.to_numpy().tolist()])
         if moved.noticed:
             yield Doubt.of_cell(
                 searched[str(name)],
                 f"the capacity seems to have {'fallen' if moved.ratio < 1 else 'risen'} while it was searched for, by "
-                f"about {abs(moved.ratio - 1):.0%} over {counted(len(own), 'trial')}, by the order of the answers "
+                f"about {abs(moved.ratio - 1):.0%} over {counted(len(answers), 'trial')}, by the order of the answers "
                 f"(Bayes factor {moved.factor:.3g}): there may be no single capacity. The interval also holds what it "
                 "lay between. Find what changes with time (heat, a filling device, other users), and search again.",
             )
@@ -359,8 +354,8 @@ def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:
 
 def _idle_unknown(evidence: Evidence) -> str | None:
     """Blind only where a workload waits between requests, and the box does not tell its idle states."""
-    asked = any(_waits_between(workload) for workload in evidence.sweep.workloads)
-    return "the box does not tell its idle states (cpu_idle)" if asked and not evidence.facts.processors.idle else None
+    waits = any(_waits_between(workload) for workload in evidence.sweep.workloads)
+    return "the box does not tell its idle states (cpu_idle)" if waits and not evidence.facts.processors.idle else None
 
 
 CHECKS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mountlab.box.containment import LAST_RESORT
 from mountlab.checks.asked import holds_bytes
@@ -40,29 +40,34 @@ def busy(evidence: Evidence) -> Iterator[Doubt]:
     (`/proc/stat`, less what the trial's own programs took). Or tasks waited for a processor in half of the time (PSI)
     while the trial took less than half of the processors.
     """
-    for cell, trials in evidence.seen():
-        known = [(trial_id, each) for trial_id, each in trials if each.others is not None and each.seconds]
-        affected = [trial_id for trial_id, each in known if _is_busy(each)]
-        seconds = sum(each.seconds or 0.0 for _, each in known)
-        mean = sum((each.others or 0.0) * (each.seconds or 0.0) for _, each in known) / seconds if seconds else 0.0
-        if affected or (mean > BUSY_SHARE and mean * seconds > TELLING_S):
-            worst = max((each for _, each in known), key=lambda each: each.others or 0.0)
+    for cell, trials in evidence.trials_with_counters():
+        counted = [around for _, around in trials if around.others is not None and around.seconds]
+        mean, seconds = _mean((around.others, around.seconds) for around in counted)
+        if any(map(_is_busy, counted)) or (mean > BUSY_SHARE and mean * seconds > TELLING_S):
+            worst = max(counted, key=lambda around: around.others or 0.0)
             waiting = worst.pressure.get("cpu")
             waited = f"; tasks waited for a processor in {share(min(1.0, waiting))} of the time" if waiting else ""
             yield Doubt.of_cell(
                 cell,
                 f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "
-                f"the worst of its {len(known)} trials{waited}. They slow what is measured, and by chance more in one "
-                "cell than in another: run again when the box is quiet, or with more blocks.",
+                f"the worst of its {len(counted)} trials{waited}. They slow what is measured, and by chance more in "
+                "one cell than in another: run again when the box is quiet, or with more blocks.",
             )
 
 
-def _is_busy(each: Around) -> bool:
-    others, seconds = each.others or 0.0, each.seconds or 0.0
+def _mean(parts: Iterable[tuple[float | None, float | None]]) -> tuple[float, float]:
+    """Return the mean share over trials, and the seconds of all; of (share, seconds) of each, where both are known."""
+    pairs = [(part, seconds) for part, seconds in parts if part is not None and seconds]
+    total = sum(seconds for _, seconds in pairs)
+    return (sum(part * seconds for part, seconds in pairs) / total if total else 0.0), total
+
+
+def _is_busy(around: Around) -> bool:
+    others, seconds = around.others or 0.0, around.seconds or 0.0
     if others > BUSY_TRIAL and others * seconds > TELLING_S:
         return True
-    idle = each.own is not None and each.own < IDLE_SHARE
-    return idle and seconds > TELLING_S and each.pressure.get("cpu", 0.0) > WAITING_SHARE
+    idle = around.own is not None and around.own < IDLE_SHARE
+    return idle and seconds > TELLING_S and around.pressure.get("cpu", 0.0) > WAITING_SHARE
 
 
 def stolen(evidence: Evidence) -> Iterator[Doubt]:
@@ -70,10 +75,8 @@ def stolen(evidence: Evidence) -> Iterator[Doubt]:
 
     The hypervisor gave more than 2 % of the processors' time to other machines (steal).
     """
-    for cell, trials in evidence.seen():
-        known = [(each.stolen, each.seconds) for _, each in trials if each.stolen is not None and each.seconds]
-        seconds = sum(each for _, each in known)
-        mean = sum(part * each for part, each in known) / seconds if seconds else 0.0
+    for cell, trials in evidence.trials_with_counters():
+        mean, seconds = _mean((around.stolen, around.seconds) for _, around in trials)
         if mean > STOLEN_SHARE and mean * seconds > TELLING_S:
             yield Doubt.of_cell(
                 cell,
@@ -87,8 +90,8 @@ def throttled(evidence: Evidence) -> Iterator[Doubt]:
 
     The kernel counted that processors were slowed because of heat during a trial.
     """
-    for cell, trials in evidence.seen():
-        hot = [(trial_id, each.throttled) for trial_id, each in trials if each.throttled]
+    for cell, trials in evidence.trials_with_counters():
+        hot = [(trial_id, around.throttled) for trial_id, around in trials if around.throttled]
         if hot:
             yield Doubt.of_cell(
                 cell,
@@ -135,14 +138,14 @@ def swapping(evidence: Evidence) -> Iterator[Doubt]:
     (PSI).
     """
     page = evidence.facts.memory.page_bytes or PAGE_BYTES
-    for cell, trials in evidence.seen():
-        sizes = [(each.swapped_pages or 0) * page for _, each in trials]
-        waits = [each.pressure.get("memory", 0.0) if (each.seconds or 0.0) > TELLING_S else 0.0 for _, each in trials]
-        affected = [
-            trial_id
-            for (trial_id, _), size, wait in zip(trials, sizes, waits, strict=True)
-            if size >= SWAPPED_BYTES or wait > SHORT_SHARE
-        ]
+    for cell, trials in evidence.trials_with_counters():
+        affected, sizes, waits = [], [], []
+        for trial_id, around in trials:
+            size = (around.swapped_pages or 0) * page
+            wait = around.pressure.get("memory", 0.0) if (around.seconds or 0.0) > TELLING_S else 0.0
+            affected += [trial_id] if size >= SWAPPED_BYTES or wait > SHORT_SHARE else []
+            sizes.append(size)
+            waits.append(wait)
         if affected:
             yield Doubt.of_cell(
                 cell,
@@ -217,12 +220,12 @@ def clock_steps(evidence: Evidence) -> Iterator[Doubt]:
 
     Over a trial the wall clock differed from the clock that is never set by more than 0.1 s + 0.1 % of the trial.
     """
-    for cell, trials in evidence.seen():
-        steps = {
-            trial_id: each.clock_step_s
-            for trial_id, each in trials
-            if each.clock_step_s is not None and abs(each.clock_step_s) > STEP_S + STEP_SHARE * (each.seconds or 0.0)
-        }
+    for cell, trials in evidence.trials_with_counters():
+        steps = {}
+        for trial_id, around in trials:
+            step_s, allowed_s = around.clock_step_s, STEP_S + STEP_SHARE * (around.seconds or 0.0)
+            if step_s is not None and abs(step_s) > allowed_s:
+                steps[trial_id] = step_s
         if steps:
             largest = max(steps.values(), key=abs)
             yield Doubt.of_cell(
@@ -282,7 +285,7 @@ def uncontained(evidence: Evidence) -> Iterator[Doubt]:
     In some trial the box allowed neither a cgroup nor a PID namespace. A daemon with an emptied environment could have
     outlived it.
     """
-    held = [each.contained_by for each in evidence.around.values() if each.contained_by]
+    held = [around.contained_by for around in evidence.around.values() if around.contained_by]
     loose = held.count(LAST_RESORT)
     if loose:
         yield Doubt.of_run(

@@ -50,7 +50,7 @@ def job_file_changed(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
 
     Mountlab drops or maps a line of `jobs`, or adds one. A warning where it chooses a size because the file has none.
     """
-    for workload in () if sweep.imported else {each.name: each for each in sweep.workloads}.values():
+    for workload in () if sweep.imported else {workload.name: workload for workload in sweep.workloads}.values():
         changes = read_jobs(workload.options).changes if workload.tool == "fio" else ()
         if changes:
             yield Doubt.of_run(

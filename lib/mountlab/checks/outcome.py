@@ -225,16 +225,16 @@ def _largest(files: Files) -> list[tuple[str, bytes]]:
 
 def _check_preparation(files: Files) -> None:
     if TrialFiles.UNPREPARED in files:
-        said = files[TrialFiles.UNPREPARED].decode(errors="replace")
-        raise ToolError(ended_with("the preparation failed", said), evidence=said)
+        text = files[TrialFiles.UNPREPARED].decode(errors="replace")
+        raise ToolError(ended_with("the preparation failed", text), evidence=text)
 
 
 def _check_trace(files: Files) -> None:
     """Raise EnvironmentFault for a diagnostic trial that perf never recorded, TransientError for a record that broke
     off."""
     if TrialFiles.UNTRACED in files:
-        said = f"it was not traced: {_text(files, 'untraced')}"
-        raise TransientError(said) if TrialFiles.STARTED in files else EnvironmentFault(said)
+        text = f"it was not traced: {_text(files, 'untraced')}"
+        raise TransientError(text) if TrialFiles.STARTED in files else EnvironmentFault(text)
 
 
 def _text(files: Files, name: str) -> str:
@@ -252,13 +252,13 @@ def _check_end(
     try:
         return output, parse(workload, output)
     except TrialError as error:
-        said = output.stderr[-LONGEST_PART:]
+        stderr = output.stderr[-LONGEST_PART:]
         if signal := _SIGNALS.get(output.exit_status - 128):
-            what = ended_with(f"{workload.tool} was killed by {signal}", said)
-            raise TransientError(what, evidence=said) from error
+            what = ended_with(f"{workload.tool} was killed by {signal}", stderr)
+            raise TransientError(what, evidence=stderr) from error
         if output.exit_status in _NOT_STARTED:
-            what = ended_with(f"a program of {workload.tool} {_NOT_STARTED[output.exit_status]}", said)
-            raise ToolError(what, evidence=said) from error
+            what = ended_with(f"a program of {workload.tool} {_NOT_STARTED[output.exit_status]}", stderr)
+            raise ToolError(what, evidence=stderr) from error
         if output.exit_status:
             error.what = ended_with(error.what, error.evidence)
         raise
@@ -353,7 +353,7 @@ def with_kernel(reason: str, words: Sequence[str]) -> str:
 
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
     """Return the error of a box out of memory, whatever the tool made of it; None where memory did not run out."""
-    killed = [found[1] for line in kernel_words(files) if (found := _OUT_OF_MEMORY.search(line))]
+    killed = [match[1] for line in kernel_words(files) if (match := _OUT_OF_MEMORY.search(line))]
     if not killed or isinstance(error, EnvironmentFault):
         return None
     return TransientError(
@@ -370,8 +370,8 @@ def unpack(archive: bytes) -> dict[str, bytes]:
     Of one that is cut off the files that are whole. Where there is none, what came back as one file, `archive`, so that
     it can be looked at.
     """
-    found = dict(_plain_files(archive))
-    return found if found or not archive else {"archive": archive}
+    files = dict(_plain_files(archive))
+    return files if files or not archive else {"archive": archive}
 
 
 def _plain_files(archive: bytes) -> Iterator[tuple[str, bytes]]:

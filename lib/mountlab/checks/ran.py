@@ -43,13 +43,13 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
 
     A trial gave no figure. One that failed for good sets its cell aside: its later trials are not run.
     """
-    for cell, group, every in _by_cell(evidence, "failed", "invalid"):
+    for cell, group, trials in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
-        whole = not every["status"].isin(("ok", "excluded")).any()
-        later = _set_aside(every)
+        whole = not trials["status"].isin(("ok", "excluded")).any()
+        later = _set_aside(trials)
         yield Doubt.of_cell(
             cell,
-            f"{len(group)} of its {len(every)} trials gave no figure: {reason}. "
+            f"{len(group)} of its {len(trials)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("The cell has no estimate." if whole else "The estimate rests on the others."),
         )
@@ -67,9 +67,9 @@ def timed_out(evidence: Evidence) -> Iterator[Doubt]:
     The plan foresees it where a trial is expected to take more than half of its limit.
     """
     limit = format_seconds(evidence.sweep.design.trial_timeout_s)
-    for cell, group, every in _by_cell(evidence, "timeout"):
+    for cell, group, trials in _by_cell(evidence, "timeout"):
         late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
-        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(every)
+        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(trials)
         yield Doubt.of_cell(
             cell,
             f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
@@ -116,11 +116,11 @@ def retried_trials(evidence: Evidence) -> Iterator[Doubt]:
     A trial gave its figure only in a later attempt (`design.retries`). The first was killed, ran out of memory, or lost
     a client.
     """
-    for cell, group, every in _by_cell(evidence, "ok", attempts=2):
+    for cell, group, trials in _by_cell(evidence, "ok", attempts=2):
         names = [str(name) for name in group["trial_id"]]
         yield Doubt.of_cell(
             cell,
-            f"{of_trials(names, every)} the first attempt failed for a reason that may pass, and a later one gave the "
+            f"{of_trials(names, trials)} the first attempt failed for a reason that may pass, and a later one gave the "
             f"figure: see raw/{names[0]}/attempt-1/reason. What made them fail may have slowed others.",
         )
 
@@ -161,15 +161,15 @@ def extended_run(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
         )
 
 
-def _with_them(found: Exclusions, cell: Cell, names: Sequence[str]) -> str:
+def _with_them(exclusions: Exclusions, cell: Cell, names: Sequence[str]) -> str:
     """Say what the figures and the verdicts of a cell are with its excluded trials."""
-    if unread := [name for name in names if name in found.unread]:
+    if unread := [name for name in names if name in exclusions.unread]:
         return f"What they change is not known: the raw output of {', '.join(unread)} was altered."
-    figures = [each for each in found.figures if each.cell == cell.id]
-    sentences = [f"With them the {exclusion_words.figure_text(each)}." for each in figures]
-    changed = [each for each in found.ratios if each.without.verdict != each.counted.verdict]
-    sentences += [f"{exclusion_words.verdict_text(each)}." for each in changed]
-    if found.ratios and not changed:
+    figures = [figure for figure in exclusions.figures if figure.cell == cell.id]
+    sentences = [f"With them the {exclusion_words.figure_text(figure)}." for figure in figures]
+    changed = [ratio for ratio in exclusions.ratios if ratio.without.verdict != ratio.counted.verdict]
+    sentences += [f"{exclusion_words.verdict_text(ratio)}." for ratio in changed]
+    if exclusions.ratios and not changed:
         sentences.append("No verdict of the run depends on them.")
     return " ".join(sentences)
 
@@ -217,10 +217,10 @@ def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
     of_workload = by_key((cell.workload.label, cell) for cell in evidence.sweep.cells)
     for workload, cells in of_workload.items():
         for metric in evidence.answer_metrics[workload]:
-            own = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}
-            known = dict.fromkeys(label for each in own.values() for label in each)
+            labels_of = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}
+            all_labels = dict.fromkeys(label for present in labels_of.values() for label in present)
             for cell in cells if metric not in PERCENT_OF else ():  # few_ios says why a percentile is missing
-                absent = [label for label in known if label not in own[cell.id]]
+                absent = [label for label in all_labels if label not in labels_of[cell.id]]
                 if absent and cell.id in labels:
                     yield Doubt.of_cell(
                         cell,
@@ -233,12 +233,12 @@ def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
 
 def _missing_in_some(evidence: Evidence) -> Iterator[Doubt]:
     """Figures of the answer that some trials of a cell have, and others of it do not."""
-    with_any, found = dict[str, set[str]](), dict[tuple[str, str, str], set[str]]()
+    with_any, trials_with = dict[str, set[str]](), dict[tuple[str, str, str], set[str]]()
     for name, metric, label, trial_id in _rows(evidence.measurements, "cell", "metric", "label", "trial_id"):
         if metric not in PERCENT_OF:
             with_any.setdefault(name, set()).add(trial_id)
-            found.setdefault((name, metric, label), set()).add(trial_id)
-    for (name, metric, label), ids in found.items():
+            trials_with.setdefault((name, metric, label), set()).add(trial_id)
+    for (name, metric, label), ids in trials_with.items():
         trials = with_any[name] & {*evidence.counted.get(name, ())}
         lacking, cell = len(trials - ids), evidence.sweep.combinations[name]
         if metric in evidence.answer_metrics[cell.workload.label] and 0 < lacking < len(trials):
@@ -263,13 +263,13 @@ def few_ios(evidence: Evidence) -> Iterator[Doubt]:
     A trial of the cell did fewer I/Os than the percentile needs: ten above it, and ten below it. A warning where
     `metrics` asks for that percentile, otherwise one note for the run.
     """
-    known, fewest = evidence.once(_labels), fewest_ios(evidence.measurements)
+    labels, fewest = evidence.once(_labels), fewest_ios(evidence.measurements)
     others: list[str] = []
     for cell in evidence.sweep.cells:
         lacks = [
             (metric, ios)
             for metric in _PERCENTILES
-            if metric not in known.get(cell.id, {})
+            if metric not in labels.get(cell.id, {})
             and (ios := fewest.get((cell.id, metric.split("_")[0])))
             and not enough(ios, PERCENT_OF[metric])
         ]
@@ -298,12 +298,12 @@ def too_few(metric: str, ios: float) -> str:
 
 def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    fewest: dict[tuple[str, str], dict[str, float]] = {}
     rows = measurements[measurements["metric"].isin(_IOS) & ~measurements["warmup"].astype(bool)]
     for cell, metric, label, value in _rows(rows, "cell", "metric", "label", "value"):
-        own = found.setdefault((cell, _IOS[metric]), {})
-        own[label] = min(own.get(label, math.inf), float(value))
-    return {key: own.get("", min(own.values())) for key, own in found.items()}
+        by_label = fewest.setdefault((cell, _IOS[metric]), {})
+        by_label[label] = min(by_label.get(label, math.inf), float(value))
+    return {key: by_label.get("", min(by_label.values())) for key, by_label in fewest.items()}
 
 
 _IOS = {f"{side}_ios": side for side in ("read", "write", "sync")}
@@ -318,10 +318,10 @@ def _no_ios(evidence: Evidence) -> str | None:
 
 def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
     """Return cell to metric to the labels of its rows."""
-    found: dict[str, dict[str, list[str]]] = {}
+    labels: dict[str, dict[str, list[str]]] = {}
     for cell, metric, label in dict.fromkeys(_rows(evidence.measurements, "cell", "metric", "label")):
-        found.setdefault(cell, {}).setdefault(metric, []).append(label)
-    return found
+        labels.setdefault(cell, {}).setdefault(metric, []).append(label)
+    return labels
 
 
 def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
@@ -340,15 +340,15 @@ def not_precise(evidence: Evidence) -> Iterator[Doubt]:
         cell = evidence.sweep.combinations[stop.cell]
         search = cell.workload.search
         alone = until is not None and until.of == "comparisons" and math.isnan(stop.half_width)  # it has no ratio
-        asked = search.half_width if search else until.half_width if until else math.inf
-        if stop.reason in ("max reached", "budget") and not (stop.half_width <= asked or alone):
+        wanted = search.half_width if search else until.half_width if until else math.inf
+        if stop.reason in ("max reached", "budget") and not (stop.half_width <= wanted or alone):
             key = "until.max" if stop.reason == "max reached" else "until.budget"
-            known = not math.isnan(stop.half_width)
-            seen = f"± {stop.half_width:.1%} ({stop.metric})" if known else "not known"
-            right = "The interval is right, and wider than was wanted" if known else "At most a bound is known"
+            measured = not math.isnan(stop.half_width)
+            seen = f"± {stop.half_width:.1%} ({stop.metric})" if measured else "not known"
+            right = "The interval is right, and wider than was wanted" if measured else "At most a bound is known"
             yield Doubt.of_cell(
                 cell,
-                f"after {stop.blocks} blocks the half width is {seen}, and ± {asked:.1%} was asked for "
+                f"after {stop.blocks} blocks the half width is {seen}, and ± {wanted:.1%} was asked for "
                 f"({stop.reason}). {right}: raise {'capacity.max_trials' if search else key}, or make trials longer or "
                 "the box quieter.",
             )
@@ -362,9 +362,9 @@ def imported(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     """
     if not sweep.imported:
         return
-    known = facts.surveyed.stated
+    stated = facts.surveyed.stated
     yield Doubt.of_run(
-        f"these figures were read from logs; Mountlab did not measure them. {_options_known(known)} The state of the "
+        f"these figures were read from logs; Mountlab did not measure them. {_options_known(stated)} The state of the "
         "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
         "Mountlab before you decide."
     )
@@ -376,8 +376,8 @@ def logs_differ(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
     The logs of one workload state different values of an option, or only some of them state it. The message lists each
     such option with its values, and the version of the tool where that differs.
     """
-    known = facts.surveyed.stated if sweep.imported else None
-    if differing := stated_facts.differing(known or {}):
+    stated = facts.surveyed.stated if sweep.imported else None
+    if differing := stated_facts.differing(stated or {}):
         yield Doubt.of_run(
             "the logs of a workload do not all state the same options. They differ in this: "
             f"{'; '.join(differing)}. A figure or ratio of them is of all together: compare logs with the same "
@@ -385,10 +385,10 @@ def logs_differ(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
         )
 
 
-def _options_known(known: Mapping[str, WorkloadOfLogs] | None) -> str:
-    if known is None:
+def _options_known(stated: Mapping[str, WorkloadOfLogs] | None) -> str:
+    if stated is None:
         return "Options are not known, and were not checked."
-    alone = stated_facts.unconfirmed(known)
+    alone = stated_facts.unconfirmed(stated)
     named = f"; no log states {', '.join(alone)}, which only the import says" if alone else ""
     return f"No log contradicts what the import says about its options{named}."
 

@@ -34,8 +34,8 @@ class Rate:
         share = self.smallest_block / mean_block
         if not self.poisson:
             return self.value if self.in_bytes else self.value * share
-        asked = self.value / self.smallest_block if self.in_bytes else self.value
-        whole_us = int(_MICRO / max(1, int(asked)))
+        per_s = self.value / self.smallest_block if self.in_bytes else self.value
+        whole_us = int(_MICRO / max(1, int(per_s)))
         made = _MICRO / (whole_us - 0.5) if whole_us else math.inf
         return made * mean_block if self.in_bytes else made
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mountlab.checks.asked import holds_bytes, streams
+from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
 from mountlab.checks.traffic import (
@@ -56,14 +56,14 @@ class _Lacking:
     """Whether only the read calls of a program tell what it read."""
 
     def trials(self, evidence: Evidence, cause: Cause) -> str:
-        return of_trials([each.trial_id for each in self.by_cause[cause]], evidence.counted[self.cell.id])
+        return of_trials([moved.trial_id for moved in self.by_cause[cause]], evidence.counted[self.cell.id])
 
     @property
     def what(self) -> str:
         """How much the devices delivered."""
         if not self.by_calls:
-            return f"the device delivered {range_of([each.share for each in self.reads])} of the bytes read"
-        largest = max(self.reads, key=lambda each: each.tool_bytes)
+            return f"the device delivered {range_of([moved.share for moved in self.reads])} of the bytes read"
+        largest = max(self.reads, key=lambda moved: moved.tool_bytes)
         return (
             f"the device delivered {format_bytes(float(largest.device_bytes))} of {format_bytes(largest.tool_bytes)} "
             "or more that read calls returned (/proc/PID/io), unless that was from files elsewhere"
@@ -76,7 +76,7 @@ def _lacking(evidence: Evidence) -> list[_Lacking]:
     for cell in evidence.sweep.cells:
         stated = list(moved_by(evidence, cell, "read"))
         reads = stated or list(_of_program(evidence, cell))
-        by_cause = by_key((_cause(evidence, each), each) for each in reads if each.share < CACHED_BELOW)
+        by_cause = by_key((_cause(evidence, moved), moved) for moved in reads if moved.share < CACHED_BELOW)
         if by_cause:
             rows.append(_Lacking(cell, reads, by_cause, not stated))
     return rows
@@ -97,8 +97,7 @@ def _cause(evidence: Evidence, reads: Moved) -> Cause:
 
 def _past_the_cache(evidence: Evidence, reads: Moved) -> bool:
     """Return whether all reads were direct, and nothing shows that they went through the page cache all the same."""
-    own = [each for each in streams(reads.cell.workload) if not each.writes]
-    if not own or not all(each.direct for each in own) or journals_data(evidence, reads.cell.filesystem.name):
+    if not reads_directly(reads.cell.workload) or journals_data(evidence, reads.cell.filesystem.name):
         return False
     resident = _around(evidence, reads.trial_id).resident_bytes
     return resident is None or resident < CACHED_ABOVE * distinct_bytes(evidence, reads.cell, reads.trial_id)
@@ -117,20 +116,20 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
     (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
     to files, and the device delivered less than 10 % of what was read, it is raised, too.
     """
-    for each in evidence.once(_lacking):
-        if "page cache" in each.by_cause:
-            asked = each.cell.workload.options.get("cache") == "warm"
+    for lacking in evidence.once(_lacking):
+        if "page cache" in lacking.by_cause:
+            warm = lacking.cell.workload.options.get("cache") == "warm"
             yield Doubt.of_cell(
-                each.cell,
-                f"the page cache answered: {each.what}"
+                lacking.cell,
+                f"the page cache answered: {lacking.what}"
                 + (
                     ", as the sweep asks with cache: warm. This is not the speed of the device."
-                    if asked
+                    if warm
                     else ". This is not the speed of the device: read more than the memory holds, or cold."
                 ),
-                severity="note" if asked else "warning",
-                metrics="" if each.by_calls else "read_",
-                asked=asked,
+                severity="note" if warm else "warning",
+                metrics="" if lacking.by_calls else "read_",
+                asked=warm,
             )
 
 
@@ -144,8 +143,8 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
     for trial_id in evidence.counted.get(cell.id, ()):
         around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})
         chain = evidence.chain_of(trial_id)
-        known = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
-        if known or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
+        told = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
+        if told or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
             continue
         delivered = least_bytes(traffic, chain, "read")
         to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
@@ -163,9 +162,9 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
     Or the loop device delivered all, past the page cache below it, and the device that holds the image did not: parts
     of the image have no data. Or the reads were direct, left nothing in the page cache, and nothing shows why.
     """
-    for each in evidence.once(_lacking):
-        for cause in each.by_cause.keys() - {"page cache"}:
-            extents = [_around(evidence, moved.trial_id).extents for moved in each.by_cause[cause]]
+    for lacking in evidence.once(_lacking):
+        for cause in lacking.by_cause.keys() - {"page cache"}:
+            extents = [_around(evidence, moved.trial_id).extents for moved in lacking.by_cause[cause]]
             why = {
                 "extents": _of_extents([one for one in extents if one]),
                 "image": "The loop device was asked for all of it: parts of its image have no data, and read as zeros. "
@@ -173,18 +172,18 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
                 "unknown": _unknown(known=all(extents)),
             }[cause]
             yield Doubt.of_cell(
-                each.cell,
-                f"{each.trials(evidence, cause)} {each.what}, and the page cache is not why. {why}",
-                metrics="" if each.by_calls else "read_",
+                lacking.cell,
+                f"{lacking.trials(evidence, cause)} {lacking.what}, and the page cache is not why. {why}",
+                metrics="" if lacking.by_calls else "read_",
             )
 
 
-def _of_extents(known: Sequence[Extents]) -> str:
+def _of_extents(extents: Sequence[Extents]) -> str:
     """Return what the files consist of: of all trials together."""
-    size = sum(each.size for each in known) or 1
-    shares = {name: sum(getattr(each, name) for each in known) / size for name in _KINDS}
+    size = sum(one.size for one in extents) or 1
+    shares = {name: sum(getattr(one, name) for one in extents) / size for name in _KINDS}
     parts = [f"{share:.0%} {_KINDS[name]}" for name, share in shares.items() if share >= 0.005]
-    files = counted(max((each.files for each in known), default=0), "file")
+    files = counted(max((one.files for one in extents), default=0), "file")
     what = ", with data that does not compress" if shares["compressed"] else ""
     return (
         f"FIEMAP of {files} shows {listed(parts)}. For these the device delivers less than is read: the figures are of "

@@ -17,10 +17,10 @@ def altered(evidence: Evidence) -> Iterator[Doubt]:
     are.
     """
     if evidence.altered:
-        said, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
+        shown, more = "; ".join(evidence.altered[:_NAMED]), len(evidence.altered) - _NAMED
         rest = f"; and {more} more" if more > 0 else ""
         yield Doubt.of_run(
-            f"a measurement was altered after it was written: {said}{rest}. The figures are those of the altered "
+            f"a measurement was altered after it was written: {shown}{rest}. The figures are those of the altered "
             "files, and nothing shows what they were before: measure again before you decide."
         )
 
@@ -30,9 +30,9 @@ def other_plugins(evidence: Evidence) -> Iterator[Doubt]:
 
     A plug-in that the run used is not installed where the run is read, or has another version there.
     """
-    for each in evidence.plugins:
+    for plugin in evidence.plugins:
         yield Doubt.of_run(
-            f"measured with the plug-in {each}. Its figures, caveats and plots may be others than they were: install "
+            f"measured with the plug-in {plugin}. Its figures, caveats and plots may be others than they were: install "
             "the version with which the run was measured."
         )
 

@@ -43,12 +43,12 @@ FIRST_BLOCK_P = 0.05
 Test = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def _p_values(found: Sequence[Sample], test: Test) -> list[float]:
+def _p_values(samples: Sequence[Sample], test: Test) -> list[float]:
     """Return the p value of a test for each sample; NaN where there are too few trials."""
-    p = [math.nan] * len(found)
-    by_length = by_key((len(sample.values), i) for i, sample in enumerate(found))
+    p = [math.nan] * len(samples)
+    by_length = by_key((len(sample.values), i) for i, sample in enumerate(samples))
     for indices in by_length.values():
-        for i, value in zip(indices, test(np.array([found[i].values for i in indices])), strict=True):
+        for i, value in zip(indices, test(np.array([samples[i].values for i in indices])), strict=True):
             p[i] = float(value)
     return p
 
@@ -65,13 +65,13 @@ class Suspect:
 
 
 def _suspicious(evidence: Evidence, name: str, test: Test) -> Iterator[Suspect]:
-    found, limit = without_steps_down(evidence), shape.SUSPICIOUS_P[name]
-    p_values = _p_values(found, test)
-    for sample, p, adjusted in zip(found, p_values, holm(p_values), strict=True):
+    samples, limit = without_steps_down(evidence), shape.SUSPICIOUS_P[name]
+    p_values = _p_values(samples, test)
+    for sample, p, adjusted in zip(samples, p_values, holm(p_values), strict=True):
         if adjusted < limit:
             yield Suspect(sample, "warning", "")
         elif p < limit:
-            tested = sum(not math.isnan(each) for each in p_values)
+            tested = sum(not math.isnan(p) for p in p_values)
             chance = f" By chance, at most {limit:.0%} of {tested} cells without a cause look like this."
             yield Suspect(sample, "note", chance)
 
@@ -139,9 +139,9 @@ def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
     worst: dict[str, tuple[float, str]] = {}
     for sample in evidence.samples:
         worst[sample.cell.id] = max(worst.get(sample.cell.id, (0.0, "")), (_cv(sample.values), sample.metric))
-    noisy = {cell: found for cell, found in worst.items() if found[0] > NOISY_CV}
+    noisy = {cell: cv_and_metric for cell, cv_and_metric in worst.items() if cv_and_metric[0] > NOISY_CV}
     if noisy:
-        cell = max(noisy, key=lambda each: noisy[each][0])
+        cell = max(noisy, key=lambda cell_id: noisy[cell_id][0])
         cv, metric = noisy[cell]
         yield Doubt.of_run(
             f"Of {counted(len(worst), 'cell')}, {len(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
@@ -208,7 +208,7 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
 
 def _no_scale(evidence: Evidence) -> str | None:
     """Blind where a cell has too few trials, or figures that are all alike but for one other value."""
-    flat = [f"{each.name} of {each.cell.id}" for each in evidence.samples if shape.scaleless(each.values)]
+    flat = [f"{sample.name} of {sample.cell.id}" for sample in evidence.samples if shape.scaleless(sample.values)]
     alike = f"most trials gave the same figure, and the others one other, so that none is near or far: {listed(flat)}"
     return _too_few_for("outliers")(evidence) or (alike if flat else None)
 
@@ -224,14 +224,14 @@ def bimodal(evidence: Evidence) -> Iterator[Doubt]:
     The dip test rejects one mode (n ≥ 10, p < 0.05). A note where it does so for this cell alone, a warning where it
     still does after Holm's correction over all cells and metrics of the answer.
     """
-    for each in _suspicious(evidence, "two_modes", shape.two_modes_p):
-        sample = each.sample
+    for suspect in _suspicious(evidence, "two_modes", shape.two_modes_p):
+        sample = suspect.sample
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
             "between them, and the interval covers less than it states. Find what the groups differ in (order, place "
-            "on the device, cache hits), and make it a factor." + each.by_chance,
-            severity=each.severity,
+            "on the device, cache hits), and make it a factor." + suspect.by_chance,
+            severity=suspect.severity,
             metrics=sample.metric,
         )
 
@@ -241,10 +241,10 @@ def bimodal(evidence: Evidence) -> Iterator[Doubt]:
 
 def drifting(evidence: Evidence) -> Iterator[Suspect]:
     """Samples that rise or fall over the blocks, by more than matters."""
-    for each in _suspicious(evidence, "drift", shape.drift_p):
-        first, last = _ends(each.sample.values)
+    for suspect in _suspicious(evidence, "drift", shape.drift_p):
+        first, last = _ends(suspect.sample.values)
         if abs(last - first) > evidence.sweep.design.smallest_effect * abs(first):
-            yield each
+            yield suspect
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
@@ -275,15 +275,15 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
                 f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
                 "or find what changes (heat, a filling or ageing device, other users)."
             )
-    for each in drifting(evidence):
-        sample, (first, last) = each.sample, _ends(each.sample.values)
+    for suspect in drifting(evidence):
+        sample, (first, last) = suspect.sample, _ends(suspect.sample.values)
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
             f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
-            "filling or ageing device, heat, a cache)." + each.by_chance,
-            severity=each.severity,
+            "filling or ageing device, heat, a cache)." + suspect.by_chance,
+            severity=suspect.severity,
             metrics=sample.metric,
         )
 
@@ -300,10 +300,10 @@ def _p_of_drift(evidence: Evidence, levels: Sequence[float]) -> float:
     return shape.drift_of_few(levels, orders(evidence))
 
 
-def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
+def _in_ratios(evidence: Evidence, samples: Sequence[Sample]) -> str:
     """Return whether what changes over the blocks cancels in the ratios that these samples are a side of."""
     inside = "Ratios are made inside a block, where what acts on both sides cancels"
-    met = [each.cell.id for each in _not_paired(evidence) if any(_meet(each, one) for one in found)]
+    met = [candidate.cell.id for candidate in _not_paired(evidence) if any(_meet(candidate, one) for one in samples)]
     apart = list(dict.fromkeys(met))
     if not apart:
         return f"{inside}."
@@ -314,14 +314,14 @@ def _in_ratios(evidence: Evidence, found: Sequence[Sample]) -> str:
 def _not_paired(evidence: Evidence) -> list[Sample]:
     """Return the samples whose ratio to the baseline is not made by block."""
     baseline = evidence.sweep.baseline
-    blocks = {(each.cell.id, each.metric, each.label): set(each.blocks) for each in evidence.samples}
-    found = []
-    for each in evidence.samples:
-        other = blocks.get((cell_id(baseline or "", each.cell.workload.label), each.metric, each.label), set())
-        counts = (np.array(len(part)) for part in (other & set(each.blocks), each.blocks, other))
+    blocks = {(sample.cell.id, sample.metric, sample.label): set(sample.blocks) for sample in evidence.samples}
+    unpaired = []
+    for sample in evidence.samples:
+        other = blocks.get((cell_id(baseline or "", sample.cell.workload.label), sample.metric, sample.label), set())
+        counts = (np.array(len(part)) for part in (other & set(sample.blocks), sample.blocks, other))
         if other and not is_paired(*counts):
-            found.append(each)
-    return found
+            unpaired.append(sample)
+    return unpaired
 
 
 def _meet(candidate: Sample, one: Sample) -> bool:
@@ -347,16 +347,16 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
                 f"after {at} blocks, and stayed there (Pettitt): the box was in two states. See what happened on it "
                 "then, and measure again in one state."
             )
-    for each in _suspicious(evidence, "step", shape.step_p):
-        sample, (at, _) = each.sample, shape.step(each.sample.values)
+    for suspect in _suspicious(evidence, "step", shape.step_p):
+        sample, (at, _) = suspect.sample, shape.step(suspect.sample.values)
         before, after = median(sample.values[:at]), median(sample.values[at:])
         if abs(after - before) > smallest * abs(before):
             yield Doubt.of_cell(
                 sample.cell,
                 f"{sample.name} changed by {_change(after, before)} at block {sample.blocks[at]} "
                 f"({sample.trials[at]}) and stayed there (Pettitt): the mean is of two states. See what happened on "
-                "the box then, and measure again in one state." + each.by_chance,
-                severity=each.severity,
+                "the box then, and measure again in one state." + suspect.by_chance,
+                severity=suspect.severity,
                 metrics=sample.metric,
             )
 
@@ -366,16 +366,16 @@ def autocorrelated(evidence: Evidence) -> Iterator[Doubt]:
 
     Rank von Neumann ratio (n ≥ 8, p < 0.01), without a drift that says so already. Note and warning as in `two-modes`.
     """
-    drifts = [(each.sample, each.severity) for each in drifting(evidence)]
-    for each in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
-        sample = each.sample
-        if (sample, "warning") not in drifts and (sample, each.severity) not in drifts:
+    drifts = [(suspect.sample, suspect.severity) for suspect in drifting(evidence)]
+    for suspect in _suspicious(evidence, "autocorrelated", shape.autocorrelated_p):
+        sample = suspect.sample
+        if (sample, "warning") not in drifts and (sample, suspect.severity) not in drifts:
             yield Doubt.of_cell(
                 sample.cell,
                 f"{sample.name} of one block is like that of the next (rank von Neumann ratio over "
                 f"{len(sample.values)} trials): n counts them as independent, so the interval is too narrow. Leave "
-                "more time between blocks, or find what lasts longer than one of them." + each.by_chance,
-                severity=each.severity,
+                "more time between blocks, or find what lasts longer than one of them." + suspect.by_chance,
+                severity=suspect.severity,
                 metrics=sample.metric,
             )
 
@@ -392,14 +392,14 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     levels = block_levels(evidence.samples)
     if len(levels) < ROUNDS:
         return
-    found = shape.steady(levels[:ROUNDS])
+    steady = shape.steady(levels[:ROUNDS])
     p = _p_of_first(levels)
-    if not found.ok and p < FIRST_BLOCK_P:
+    if not steady.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
         yield Doubt.of_run(
             f"over all cells the first block was {_change(levels[0], later)}{turned(evidence.samples)} off the later "
-            f"ones, and the first five were not steady (excursion {found.excursion:.0%}, limit "
-            f"{shape.MAX_EXCURSION:.0%}; slope {found.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
+            f"ones, and the first five were not steady (excursion {steady.excursion:.0%}, limit "
+            f"{shape.MAX_EXCURSION:.0%}; slope {steady.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
             "warming up. Set design.warmup to more blocks, or exclude the first with that reason."
         )
 
@@ -426,11 +426,11 @@ def unsteady(evidence: Evidence) -> Iterator[Doubt]:
     """
     yield from _never_steady(evidence)
     falls = evidence.once(stepped_down)
-    for cell, known in evidence.known_of(evidence.series):
-        judged = {trial_id: found for trial_id, series in known if (found := steadiness(cell, series))}
-        bad = {trial_id: each for trial_id, each in judged.items() if not each.ok}
+    for cell, trials in evidence.trials_with(evidence.series):
+        judged = {trial_id: steady for trial_id, series in trials if (steady := steadiness(cell, series))}
+        bad = {trial_id: steady for trial_id, steady in judged.items() if not steady.ok}
         if len(bad) > len(judged) / 2 and cell.id not in falls:
-            worst = max(bad.values(), key=lambda each: max(each.excursion, each.slope))
+            worst = max(bad.values(), key=lambda steady: max(steady.excursion, steady.slope))
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(list(bad), judged)} the bandwidth was not steady: over five equal parts of the "
@@ -442,14 +442,14 @@ def unsteady(evidence: Evidence) -> Iterator[Doubt]:
 
 def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
     """Cells whose rounds beforehand ended without a steady state."""
-    for cell, known in evidence.known_of(evidence.preconditioned):
-        bad = {trial_id: rounds for trial_id, rounds in known if not rounds.steady.ok}
+    for cell, trials in evidence.trials_with(evidence.preconditioned):
+        bad = {trial_id: rounds for trial_id, rounds in trials if not rounds.steady.ok}
         if bad:
-            worst = max(bad.values(), key=lambda each: len(each.levels))
+            worst = max(bad.values(), key=lambda rounds: len(rounds.levels))
             why = f", and then one failed: {worst.failed}" if worst.failed else ""
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(list(bad), known)} the rounds before it were not steady after {len(worst.levels)} "
+                f"{of_trials(list(bad), trials)} the rounds before it were not steady after {len(worst.levels)} "
                 f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
                 f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
                 "(precondition), or longer ones.",
@@ -466,14 +466,14 @@ def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:
 def rounds_of(series: Sequence[Series]) -> list[float]:
     """Return the bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too
     coarse."""
-    own = [each for each in series if each.metric.endswith("_bandwidth") and len(each.points) >= FEWEST_POINTS]
-    if not own:
+    logs = [log for log in series if log.metric.endswith("_bandwidth") and len(log.points) >= FEWEST_POINTS]
+    if not logs:
         return []
-    end_s = max(point.seconds for each in own for point in each.points)
+    end_s = max(point.seconds for log in logs for point in log.points)
     totals = [0.0] * ROUNDS
-    for each in own:
+    for log in logs:
         parts: Mapping[int, list[float]] = {i: [] for i in range(ROUNDS)}
-        for point in each.points:
+        for point in log.points:
             parts[min(ROUNDS - 1, int((point.seconds - 1e-9) / end_s * ROUNDS))].append(point.value)
         if not all(parts.values()):
             return []
@@ -482,8 +482,8 @@ def rounds_of(series: Sequence[Series]) -> list[float]:
 
 
 def _no_log(evidence: Evidence) -> str | None:
-    known = any(rounds_of(each) for each in evidence.series.values()) or evidence.preconditioned
-    return None if known else "no trial kept a log over time of ten windows or more (fio: log_avg_msec)"
+    logged = any(rounds_of(series) for series in evidence.series.values()) or evidence.preconditioned
+    return None if logged else "no trial kept a log over time of ten windows or more (fio: log_avg_msec)"
 
 
 def _too_few_blocks(evidence: Evidence) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mountlab.checks.asked import cache_state, streams
+from mountlab.checks.asked import cache_state, reads_of
 from mountlab.checks.base import Check, Doubt, Evidence, in_memory, standing
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.groups import by_key
@@ -54,8 +54,8 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
     """
     for fs in evidence.sweep.filesystems:
         if fs.image_bytes and fs.name in evidence.backing_types:
-            known = evidence.backing_types[fs.name]
-            below = "a file system that the kernel does not show" if known == "unknown" else known
+            backing = evidence.backing_types[fs.name]
+            below = "a file system that the kernel does not show" if backing == "unknown" else backing
             yield Doubt.of_filesystem(
                 fs.name,
                 f"it lives in an image file of {format_bytes(fs.image_bytes)} on {below}, so figures include that file "
@@ -118,9 +118,9 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
         if baseline is None or fs is baseline:
             continue
         differences = list(_differences(fs, baseline, below))
-        own, theirs = (", ".join(sorted(added.get(each.name, ()))) or "none" for each in (fs, baseline))
-        if fs.type == baseline.type and own != theirs:
-            differences.append(f"options that the kernel added by itself ({own}; {theirs})")
+        ours, theirs = (", ".join(sorted(added.get(side.name, ()))) or "none" for side in (fs, baseline))
+        if fs.type == baseline.type and ours != theirs:
+            differences.append(f"options that the kernel added by itself ({ours}; {theirs})")
         if len(differences) > 1:
             yield Doubt.of_filesystem(
                 fs.name,
@@ -133,13 +133,13 @@ def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str])
     """Yield what is not the same: 'mount options (noatime; none)'."""
     aspects = (_aspects(fs), _aspects(baseline))
     memory = in_memory(fs) or in_memory(baseline)
-    for name, own in aspects[0].items():
-        if own != aspects[1][name] and not (memory and name in _OF_DEVICES):
-            yield f"{name} ({own}; {aspects[1][name]})"
-    sizes = [0 if memory else _size(each) for each in (fs, baseline)]
+    for name, ours in aspects[0].items():
+        if ours != aspects[1][name] and not (memory and name in _OF_DEVICES):
+            yield f"{name} ({ours}; {aspects[1][name]})"
+    sizes = [0 if memory else _size(side) for side in (fs, baseline)]
     if all(sizes) and max(sizes) > SIMILAR_SIZE * min(sizes):
         yield f"size ({'; '.join(format_bytes(size) for size in sizes)})"
-    disks = [below.get(each.name) for each in (fs, baseline)]
+    disks = [below.get(side.name) for side in (fs, baseline)]
     if all(disks) and disks[0] != disks[1] and aspects[0]["what it lies on"] == aspects[1]["what it lies on"]:
         yield f"disk ({'; '.join(map(str, disks))})"
 
@@ -166,19 +166,19 @@ def folios_differ(evidence: Evidence) -> Iterator[Doubt]:
     `huge=never` tmpfs read at 0.36 of ext4's speed, with `huge=always` at 1.37.
     """
     sweep = evidence.sweep
-    warm = any(_reads_memory(each, sweep.design) for each in sweep.workloads) and not sweep.imported
+    warm = any(_reads_memory(workload, sweep.design) for workload in sweep.workloads) and not sweep.imported
     pieces = {fs.name: _pieces(evidence, fs.name) for fs in (sweep.filesystems if warm else ())}
-    on_devices = {name: each for name, each in pieces.items() if evidence.fstypes.get(name) != "tmpfs"}
-    for name, own in pieces.items():
-        if own is None or name in on_devices:
+    on_devices = {name: piece for name, piece in pieces.items() if evidence.fstypes.get(name) != "tmpfs"}
+    for name, ours in pieces.items():
+        if ours is None or name in on_devices:
             continue
-        others = {other: each for other, each in on_devices.items() if each is not None and each.large != own.large}
+        others = [(other, piece) for other, piece in on_devices.items() if piece and piece.large != ours.large]
         if others:
-            by_words = by_key((each.words, other) for other, each in others.items())
+            by_words = by_key((piece.words, other) for other, piece in others)
             theirs = listed([f"{words} of {listed(names)}" for words, names in by_words.items()])
             yield Doubt.of_filesystem(
                 name,
-                f"in memory its files lie in {own.words}, beside {theirs}. Larger pieces are copied faster, so ratios "
+                f"in memory its files lie in {ours.words}, beside {theirs}. Larger pieces are copied faster, so ratios "
                 "of warm reads tell that, too. Compare with huge=always (or huge=never) beside it.",
             )
 
@@ -209,17 +209,17 @@ def _pieces(evidence: Evidence, name: str) -> _Pieces | None:
         huge = options.get("huge", "never")
         large = enabled == "force" or (huge in ("always", "within_size") and enabled != "deny")
         return _Pieces(large, f"huge={huge}, shmem_enabled: {enabled}")
-    since, own = _FOLIOS_SINCE.get(fstype), kernel_version(release)
-    if since is None or not own:
+    since, kernel = _FOLIOS_SINCE.get(fstype), kernel_version(release)
+    if since is None or not kernel:
         return None
     journal = options.get("data") == "journal"
     why = "data=journal" if journal else f"{fstype} of Linux {release}; large since {since[0]}.{since[1]}"
-    return _Pieces(own >= since and not journal, why)
+    return _Pieces(kernel >= since and not journal, why)
 
 
 def _reads_memory(workload: Workload, design: Design) -> bool:
-    reads = [each for each in streams(workload) if not each.writes and not each.direct]
-    return bool(reads) and cache_state(workload, design) != "cold"
+    buffered = any(not stream.direct for stream in reads_of(workload))
+    return buffered and cache_state(workload, design) != "cold"
 
 
 def made_once(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
@@ -257,19 +257,19 @@ def _size(fs: Filesystem) -> int:
 
 def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
     """File system name to the name of the lowest device below it."""
-    found: dict[str, Device] = {}
+    devices: dict[str, Device] = {}
     for mount, name in evidence.trials[["mount", "filesystem"]].drop_duplicates().itertuples(index=False):
         if evidence.chains.get(mount):
             lowest = evidence.chains[mount][-1]
-            found[name] = evidence.device_names.get(lowest, lowest)
-    return found
+            devices[name] = evidence.device_names.get(lowest, lowest)
+    return devices
 
 
 def _huge_pages_unknown(evidence: Evidence) -> str | None:
     """Blind only where a tmpfs is compared, and the box does not tell when it uses huge pages."""
     tmpfs = "tmpfs" in evidence.fstypes.values() and len(evidence.sweep.filesystems) > 1
-    known = evidence.facts.memory.huge_files
-    return "the box does not tell when tmpfs has huge pages (shmem_enabled)" if tmpfs and not known else None
+    huge = evidence.facts.memory.huge_files
+    return "the box does not tell when tmpfs has huge pages (shmem_enabled)" if tmpfs and not huge else None
 
 
 CHECKS = (

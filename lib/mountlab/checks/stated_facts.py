@@ -18,28 +18,29 @@ VERSION = "version"
 _MOST_NAMED, _LONGEST = 3, 200
 
 
-def unconfirmed(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
+def unconfirmed(stated: Mapping[str, WorkloadOfLogs]) -> list[str]:
     """Return the options that the import gives and no log states."""
-    each = (item for own in known.values() for item in own.options.items())
-    return list(dict.fromkeys(name for name, option in each if option.claimed is not None and not option.stated))
+    options = (item for logs in stated.values() for item in logs.options.items())
+    return list(dict.fromkeys(name for name, option in options if option.claimed is not None and not option.stated))
 
 
-def differing(known: Mapping[str, WorkloadOfLogs]) -> list[str]:
+def differing(stated: Mapping[str, WorkloadOfLogs]) -> list[str]:
     """Return 'numjobs: 4 in ext4, 1 in tmpfs' for options in which the logs of a workload differ; behind the workloads
     where these are not all."""
-    found = by_key((f"{name}: {logs.shown(name)}", label) for label, logs in known.items() for name in logs.differing())
+    texts = ((f"{name}: {logs.shown(name)}", label) for label, logs in stated.items() for name in logs.differing())
+    by_text = by_key(texts)
     return [
-        text if len(labels) == len(known) else f"{first_few(labels, _MOST_NAMED)}: {text}"
-        for text, labels in found.items()
+        text if len(labels) == len(stated) else f"{first_few(labels, _MOST_NAMED)}: {text}"
+        for text, labels in by_text.items()
     ]
 
 
 def value_text(tool: str, option: str, value: Scalar) -> str:
     """Return the value of an option as people read it; one text for what has two spellings."""
-    known = TOOLS[tool].options.get(option)
+    definition = TOOLS[tool].options.get(option)
     if option == "rw" and value == "readwrite":
         return "rw"
-    is_size = known.kind == "size" if known else option.endswith("size") or option.startswith("offset")
-    if isinstance(value, str) or not (is_size or (known and known.kind == "duration")):
+    is_size = definition.kind == "size" if definition else option.endswith("size") or option.startswith("offset")
+    if isinstance(value, str) or not (is_size or (definition and definition.kind == "duration")):
         return str(value)[:_LONGEST]
     return format_bytes(round(value)) if is_size else f"{value:g} s"

@@ -39,17 +39,17 @@ class Moved:
 
 
 def moved(evidence: Evidence) -> list[Moved]:
-    """Of every counted trial on a device whose counters were kept, cells in the order of the sweep."""
-    return [each for cell in evidence.sweep.cells for side in SIDES for each in moved_by(evidence, cell, side)]
+    """Return what each counted trial on a device whose counters were kept moved, cells in the order of the sweep."""
+    return [trial for cell in evidence.sweep.cells for side in SIDES for trial in moved_by(evidence, cell, side)]
 
 
 def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
-    """Yield the same of one cell and direction."""
+    """Yield what the trials of a cell moved in one direction, of those on a device whose counters were kept."""
     for trial_id in evidence.counted.get(cell.id, ()):
         traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
-        own = evidence.moved.get((trial_id, side))
-        if own and chain and not traffic.keys().isdisjoint(chain):
-            yield Moved(trial_id, cell, side, own, least_bytes(traffic, chain, side))
+        tool_bytes = evidence.moved.get((trial_id, side))
+        if tool_bytes and chain and not traffic.keys().isdisjoint(chain):
+            yield Moved(trial_id, cell, side, tool_bytes, least_bytes(traffic, chain, side))
 
 
 def device_bytes(
@@ -59,12 +59,12 @@ def device_bytes(
 ) -> dict[str, DeviceBytes]:
     """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
     device of those on top of each other. `mounts`: trial id to its mount."""
-    found = {}
-    for trial_id, own in traffic.items():
+    least = {}
+    for trial_id, devices in traffic.items():
         chain = chains.get(mounts.get(trial_id, ""), ())
-        if not own.keys().isdisjoint(chain):
-            found[trial_id] = DeviceBytes(least_bytes(own, chain, "read"), least_bytes(own, chain, "write"))
-    return found
+        if not devices.keys().isdisjoint(chain):
+            least[trial_id] = DeviceBytes(least_bytes(devices, chain, "read"), least_bytes(devices, chain, "write"))
+    return least
 
 
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:

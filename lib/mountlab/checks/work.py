@@ -61,8 +61,8 @@ class Extent:
     def against(self, other: Extent) -> str:
         """'30.0 s against 60.0 s (moved: 3.1 GB against 12 GB)'."""
         shared = [name for name in self.amounts if name.endswith("bandwidth") and name in other.amounts]
-        moved = [quantity(sum(each.amounts[name] for name in shared), "B") for each in (self, other)]
-        times = " against ".join(format_seconds(each.seconds) for each in (self, other))
+        moved = [quantity(sum(extent.amounts[name] for name in shared), "B") for extent in (self, other)]
+        times = " against ".join(format_seconds(extent.seconds) for extent in (self, other))
         return f"{times} (moved: {' against '.join(moved)})" if shared else times
 
 
@@ -78,10 +78,10 @@ def extents(measurements: pd.DataFrame) -> dict[tuple[str, str], Extent]:
         if metric == "elapsed":
             seconds.setdefault((cell, label), []).append(value)
         elif unit in ("B/s", "1/s") and (trial, label) in elapsed:
-            own = amounts.setdefault((cell, label), {}).setdefault(metric, [])
-            own.append(value * elapsed[trial, label])
+            moved = amounts.setdefault((cell, label), {}).setdefault(metric, [])
+            moved.append(value * elapsed[trial, label])
     return {
-        key: Extent(fmean(times), {metric: fmean(each) for metric, each in amounts.get(key, {}).items()})
+        key: Extent(fmean(times), {metric: fmean(values) for metric, values in amounts.get(key, {}).items()})
         for key, times in seconds.items()
     }
 
@@ -112,13 +112,13 @@ def unequal_work(evidence: Evidence) -> Iterator[Doubt]:
     one of them states any. Or they measured neither for the same time nor for the same amount (5 % or more apart).
     Of measured trials only where a `runtime` without `time_based` ended one side, and its amount of work the other.
     """
-    sweep, known = evidence.sweep, evidence.facts.surveyed.stated or {}
+    sweep, stated = evidence.sweep, evidence.facts.surveyed.stated or {}
     for cell in sweep.cells if sweep.baseline else ():
         label, baseline = cell.workload.label, cell_id(str(sweep.baseline), cell.workload.label)
         if cell.id == baseline or not sweep.has_cell(baseline):
             continue
-        own = known.get(label)
-        reasons = list(_options(own, cell.filesystem.name, str(sweep.baseline))) if own else []
+        logs = stated.get(label)
+        reasons = list(_options(logs, cell.filesystem.name, str(sweep.baseline))) if logs else []
         limit = None if sweep.imported else limit_s(cell.workload)
         if sweep.imported or limit:
             reached = evidence.once(_reached)
@@ -131,9 +131,9 @@ def _reached(evidence: Evidence) -> dict[tuple[str, str], Extent]:
     return extents(evidence.measurements)
 
 
-def _options(own: WorkloadOfLogs, filesystem: str, baseline: str) -> Iterator[str]:
+def _options(logs: WorkloadOfLogs, filesystem: str, baseline: str) -> Iterator[str]:
     sides = (filesystem, baseline)
-    differing = {name: [own.options[name].text(side) for side in sides] for name in own.differing(sides)}
+    differing = {name: [logs.options[name].text(side) for side in sides] for name in logs.differing(sides)}
     for name in unequal(differing):
         if len(set(differing[name])) > 1:  # else only the logs of one side differ among themselves
             yield f"{name} ({' against '.join(differing[name])})"
