@@ -43,7 +43,7 @@ from mountlab.stats import (
 )
 from mountlab.stats.histograms import FEWEST_BEYOND, count, percentile
 from mountlab.stats.sequential import nominal_level
-from mountlab.sweep.sweep_file import DesignFile
+from mountlab.sweep.design_entry import DesignFile
 from mountlab_dev.bench import many_cells
 from rows import every_row
 from sweeps import DD_READ, DD_WRITE, TMPFS, sweep

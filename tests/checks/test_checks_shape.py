@@ -12,7 +12,7 @@ import pytest
 from checks.test_checks import EXT4, READ, TEN, build, found, make, the_only
 from mountlab.analysis.cells import answer_metrics, estimate_frame, measurement_frame
 from mountlab.checks import CHECKS, Evidence, find_caveats
-from mountlab.checks.shape import rounds_of
+from mountlab.checks.steady import rounds_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Measurement, Trial
 from mountlab.tools.fio_series import Series, SeriesPoint

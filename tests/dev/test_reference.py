@@ -31,10 +31,11 @@ from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
 from mountlab.sweep.capacity_entry import CapacityFile
+from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
-from mountlab.sweep.sweep_file import DesignFile, SweepFile
+from mountlab.sweep.sweep_file import SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.tools import TOOLS
 from mountlab_dev import glossary

@@ -17,9 +17,10 @@ from mountlab.core import disk
 from mountlab.core.metrics import METRICS
 from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_import
 from mountlab.sweep.box_file import BoxFile, parse_box
+from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.filesystem_entry import RETIRED, FilesystemFile
 from mountlab.sweep.published_file import PublishedRow, parse_published
-from mountlab.sweep.sweep_file import SWEEP_KEYS, DesignFile, resolve
+from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab.tools import TOOLS

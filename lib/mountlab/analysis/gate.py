@@ -29,7 +29,7 @@ from mountlab.analysis.compare.figures import (
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of, source
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import aligned
-from mountlab.checks.ran import fewest_ios, too_few
+from mountlab.checks.missing import fewest_ios, too_few
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.metrics import PERCENT_OF

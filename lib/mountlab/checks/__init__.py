@@ -18,21 +18,25 @@ from mountlab.checks import (
     control,
     data,
     device,
+    few,
+    imported,
     length,
     load,
     machine,
+    missing,
     options,
     ran,
     reads,
     record,
     shape,
     sides,
+    steady,
     work,
 )
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, fills_memory, stays_in_memory
 from mountlab.checks.device import asks_lazy_init
-from mountlab.checks.shape import steadiness
+from mountlab.checks.steady import steadiness
 from mountlab.checks.traffic import Moved, device_bytes, moved
 from mountlab.core import plugins
 from mountlab.core.box_facts import BoxFacts
@@ -48,7 +52,9 @@ __all__ = [
 
 _OF_TRIALS = (
     *record.CHECKS,
+    *imported.CHECKS,
     *ran.CHECKS,
+    *missing.CHECKS,
     *reads.CHECKS,
     *caches.CHECKS,
     *control.CHECKS,
@@ -63,7 +69,9 @@ _OF_BOX_AND_FIGURES = (
     *length.CHECKS,
     *load.CHECKS,
     *burst.CHECKS,
+    *few.CHECKS,
     *shape.CHECKS,
+    *steady.CHECKS,
     *clients.CHECKS,
 )
 CHECKS = plugins.Registry(

@@ -206,7 +206,8 @@ def hot_drives(evidence: Evidence) -> Iterator[Doubt]:
                 cell,
                 f"{of_trials([trial_id for trial_id, _ in readings], trials)} drive {drive} was at up to "
                 f"{max(celsius for _, celsius in readings):.0f} °C; it warns at "
-                f"{sensors[drive].warning_celsius:.0f} °C. Hot drives slow themselves down: cool it, or leave it pauses.",
+                f"{sensors[drive].warning_celsius:.0f} °C. Hot drives slow themselves down: cool it, or leave it "
+                "pauses.",
             )
         yield from _alarms(evidence, cell, trials)
 

@@ -1,9 +1,16 @@
-"""What intervals of few trials rest on."""
+"""Cells with too few trials, and what intervals of few trials rest on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mountlab.checks.base import Check, Doubt, Evidence
+from mountlab.core.box_facts import BoxFacts
+from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import listed
 
+FEW = 5
 _HEAVY = "a heavy tail (lognormal, σ 1)"
 _MODES = "two modes (30\u00a0% of the trials twice as fast)"
 _DRIFT = "a drift (4 standard deviations over the run)"
@@ -33,3 +40,55 @@ def rests_on(n: int) -> str:
         f"n = {n} cannot show the shape of the spread, so the interval rests on trials that are independent and "
         f"roughly normal: then 95\u00a0% of such intervals hold the truth; {listed(others)} would."
     )
+
+
+def too_few(evidence: Evidence) -> Iterator[Doubt]:
+    """Cells with too few trials for an interval that means much.
+
+    n < 5. An error for n = 1.
+    """
+    fewest: dict[str, tuple[Cell, int]] = {}
+    for sample in evidence.samples:
+        n = len(sample.values)
+        if n < fewest.get(sample.cell.id, (sample.cell, n + 1))[1]:
+            fewest[sample.cell.id] = (sample.cell, n)
+    for cell, n in fewest.values():
+        yield from _few(cell, n, evidence.sweep.design.estimate)
+
+
+def will_be_too_few(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
+    """A design with too few repeats for an interval that means much."""
+    until = sweep.design.until
+    for cell in sweep.cells[:1]:
+        for doubt in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
+            yield replace(doubt, scope="run", subject="")
+
+
+_RESTS = {
+    "median": "The interval of a median holds for any shape, and at 95 % has no end below 6 trials.",
+    "geometric": "The interval rests on roughly normal logarithms, which so few trials cannot show.",
+    "harmonic": "The interval rests on roughly normal times, which so few trials cannot show.",
+}
+"""What the interval of another figure than the mean rests on."""
+
+
+def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
+    if n < 2:
+        message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
+        yield Doubt.of_cell(cell, message)
+    elif n < FEW:
+        why = _RESTS.get(statistic) or rests_on(n)
+        yield Doubt.of_cell(
+            cell, f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more.", severity="warning"
+        )
+
+
+CHECKS = (
+    Check(
+        "too-few",
+        too_few,
+        "Set `repeats` (or `until.min`) to 5 or more.",
+        severities=("error", "warning"),
+        foresee=will_be_too_few,
+    ),
+)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from mountlab.checks import stated_facts
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials, standing
 from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.box_facts.stated import WorkloadOfLogs
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
-from mountlab.core.groups import by_key
-from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.model import Cell, Sweep
-from mountlab.core.numbers import counted
 from mountlab.core.units import format_seconds
-from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
 from mountlab.wording import exclusion_words, extension_words
 
@@ -201,134 +194,6 @@ def left_out(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
         )
 
 
-def missing_figures(evidence: Evidence) -> Iterator[Doubt]:
-    """Figures that others of the sweep have: other file systems, or other trials of the same cell.
-
-    A metric of the answer has fewer rows on this file system than on others, as where pg_test_fsync prints `n/a`. A
-    warning where some trials of a cell have a figure and others do not.
-    """
-    yield from _missing_here(evidence)
-    yield from _missing_in_some(evidence)
-
-
-def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
-    """Rows of a metric that a workload gave on some file systems, and on another, where it ran too, did not."""
-    labels = evidence.once(_labels)
-    of_workload = by_key((cell.workload.label, cell) for cell in evidence.sweep.cells)
-    for workload, cells in of_workload.items():
-        for metric in evidence.answer_metrics[workload]:
-            labels_of = {cell.id: labels.get(cell.id, {}).get(metric, ()) for cell in cells}
-            all_labels = dict.fromkeys(label for present in labels_of.values() for label in present)
-            for cell in cells if metric not in PERCENT_OF else ():  # few_ios says why a percentile is missing
-                absent = [label for label in all_labels if label not in labels_of[cell.id]]
-                if absent and cell.id in labels:
-                    yield Doubt.of_cell(
-                        cell,
-                        f"{metric} has no figure{_for(absent)}, which others of the sweep have: the output of the tool "
-                        "holds none here. (For one, pg_test_fsync prints n/a where a file system takes no direct I/O.) "
-                        "It is missing, not zero.",
-                        metrics=metric,
-                    )
-
-
-def _missing_in_some(evidence: Evidence) -> Iterator[Doubt]:
-    """Figures of the answer that some trials of a cell have, and others of it do not."""
-    with_any, trials_with = dict[str, set[str]](), dict[tuple[str, str, str], set[str]]()
-    for name, metric, label, trial_id in _rows(evidence.measurements, "cell", "metric", "label", "trial_id"):
-        if metric not in PERCENT_OF:
-            with_any.setdefault(name, set()).add(trial_id)
-            trials_with.setdefault((name, metric, label), set()).add(trial_id)
-    for (name, metric, label), ids in trials_with.items():
-        trials = with_any[name] & {*evidence.counted.get(name, ())}
-        lacking, cell = len(trials - ids), evidence.sweep.combinations[name]
-        if metric in evidence.answer_metrics[cell.workload.label] and 0 < lacking < len(trials):
-            yield Doubt.of_cell(
-                cell,
-                f"{lacking} of its {len(trials)} trials have no figure of {metric}{_for([label])}: the estimate is of "
-                "the others, which may be the faster ones or the slower ones. Look at the raw output of both.",
-                severity="warning",
-                metrics=metric,
-            )
-
-
-def _for(labels: list[str]) -> str:
-    """' for a, b', of rows that have a label."""
-    named = ", ".join(filter(None, labels))
-    return f" for {named}" if named else ""
-
-
-def few_ios(evidence: Evidence) -> Iterator[Doubt]:
-    """Percentiles that are missing because a trial did too few I/Os for them.
-
-    A trial of the cell did fewer I/Os than the percentile needs: ten above it, and ten below it. A warning where
-    `metrics` asks for that percentile, otherwise one note for the run.
-    """
-    labels, fewest = evidence.once(_labels), fewest_ios(evidence.measurements)
-    others: list[str] = []
-    for cell in evidence.sweep.cells:
-        lacks = [
-            (metric, ios)
-            for metric in _PERCENTILES
-            if metric not in labels.get(cell.id, {})
-            and (ios := fewest.get((cell.id, metric.split("_")[0])))
-            and not enough(ios, PERCENT_OF[metric])
-        ]
-        for metric, ios in lacks:
-            if metric in evidence.sweep.metrics:
-                yield Doubt.of_cell(cell, f"{too_few(metric, ios)} {_WHY_IOS}", metrics=metric)
-            elif metric in _MAIN_PERCENTILES:
-                others.append(f"{cell.id}: {too_few(metric, ios)}")
-    if others:
-        more = f" So it is with {counted(len(others) - 1, 'other')}." if len(others) > 1 else ""
-        yield Doubt.of_run(f"{others[0]}{more} {_WHY_IOS}", severity="note")
-
-
-_PERCENTILES = tuple(PERCENT_OF)
-_MAIN_PERCENTILES = tuple(f"{side}_latency_{part}" for side in ("read", "write", "sync") for part in LATENCY_PARTS[1:])
-_WHY_IOS = (
-    f"A percentile needs {FEWEST_BEYOND} I/Os above it, and as many below it, in every trial of the cell: of fewer it "
-    "is the figure of a handful of them. It is missing, not zero."
-)
-
-
-def too_few(metric: str, ios: float) -> str:
-    """Say why a percentile is missing: 'read_latency_p99_9 is missing: a trial did 812 I/Os, and 10,000 are needed.'"""
-    return f"{metric} is missing: a trial did {ios:,.0f} I/Os, and {ios_needed(PERCENT_OF[metric]):,} are needed."
-
-
-def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
-    fewest: dict[tuple[str, str], dict[str, float]] = {}
-    rows = measurements[measurements["metric"].isin(_IOS) & ~measurements["warmup"].astype(bool)]
-    for cell, metric, label, value in _rows(rows, "cell", "metric", "label", "value"):
-        by_label = fewest.setdefault((cell, _IOS[metric]), {})
-        by_label[label] = min(by_label.get(label, math.inf), float(value))
-    return {key: by_label.get("", min(by_label.values())) for key, by_label in fewest.items()}
-
-
-_IOS = {f"{side}_ios": side for side in ("read", "write", "sync")}
-
-
-def _no_ios(evidence: Evidence) -> str | None:
-    if evidence.measurements["metric"].isin(_IOS).any():
-        return None
-    count = any(set(_IOS) & {*TOOLS[workload.tool].gives} for workload in evidence.sweep.workloads)
-    return "no trial says how many I/Os its latencies are of" if count else None
-
-
-def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
-    """Return cell to metric to the labels of its rows."""
-    labels: dict[str, dict[str, list[str]]] = {}
-    for cell, metric, label in dict.fromkeys(_rows(evidence.measurements, "cell", "metric", "label")):
-        labels.setdefault(cell, {}).setdefault(metric, []).append(label)
-    return labels
-
-
-def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
-    return zip(*(frame[name].tolist() for name in columns), strict=True)
-
-
 def not_precise(evidence: Evidence) -> Iterator[Doubt]:
     """Cells that a stopping rule gave up before they were as precise as was asked.
 
@@ -354,48 +219,7 @@ def not_precise(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-def imported(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
-    """Logs that were made elsewhere.
-
-    The figures are from logs made elsewhere, whose caches, device and order are not known. The message names the
-    options that no log states.
-    """
-    if not sweep.imported:
-        return
-    stated = facts.surveyed.stated
-    yield Doubt.of_run(
-        f"these figures were read from logs; Mountlab did not measure them. {_options_known(stated)} The state of the "
-        "caches, the device and the order of the trials are not known. Trials are paired by their number. Measure with "
-        "Mountlab before you decide."
-    )
-
-
-def logs_differ(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
-    """Imported logs of one workload that do not all state the same options.
-
-    The logs of one workload state different values of an option, or only some of them state it. The message lists each
-    such option with its values, and the version of the tool where that differs.
-    """
-    stated = facts.surveyed.stated if sweep.imported else None
-    if differing := stated_facts.differing(stated or {}):
-        yield Doubt.of_run(
-            "the logs of a workload do not all state the same options. They differ in this: "
-            f"{'; '.join(differing)}. A figure or ratio of them is of all together: compare logs with the same "
-            "options, or give each a workload of its own."
-        )
-
-
-def _options_known(stated: Mapping[str, WorkloadOfLogs] | None) -> str:
-    if stated is None:
-        return "Options are not known, and were not checked."
-    alone = stated_facts.unconfirmed(stated)
-    named = f"; no log states {', '.join(alone)}, which only the import says" if alone else ""
-    return f"No log contradicts what the import says about its options{named}."
-
-
 CHECKS = (
-    standing("imported", imported, "Measure with Mountlab before you decide."),
-    standing("logs-differ", logs_differ, "Compare logs with the same options, or give each a workload of its own."),
     Check(
         "failed-trials",
         failed_trials,
@@ -433,17 +257,4 @@ CHECKS = (
         severities=("note",),
     ),
     standing("left-out", left_out, "Give the box root or password-less sudo, or take a box that has what is missing."),
-    Check(
-        "few-operations",
-        few_ios,
-        "Run trials longer, take smaller blocks, or ask for a lower percentile.",
-        severities=("warning", "note"),
-        blind=_no_ios,
-    ),
-    Check(
-        "figures-missing",
-        missing_figures,
-        "Compare only rows that both sides have. Missing is not zero.",
-        severities=("note", "warning"),
-    ),
 )

@@ -8,36 +8,25 @@ cells rarely raise. The blocks as a whole are tested too: what changes the box c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from mountlab.checks.base import Check, Doubt, Evidence, Sample, of_trials
-from mountlab.checks.burst import stepped_down
-from mountlab.checks.few import rests_on
+from mountlab.checks.base import Check, Doubt, Evidence, Sample
 from mountlab.checks.length import CLOCK_SHARE
-from mountlab.checks.levels import block_levels, levels_of_many, orders, turned, without_steps_down
+from mountlab.checks.levels import levels_of_many, orders, turned, without_steps_down
 from mountlab.core import numbers
-from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.groups import by_key
-from mountlab.core.model import Cell, Sweep
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import counted, listed
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
-from mountlab.tools.fio_series import Series
 
-FEW = 5
 NOISY_CV = 0.10
-ROUNDS = 5
-FEWEST_POINTS = 10
-"""Windows of a log of fio's that are cut into rounds: two for each."""
-FIRST_BLOCK_P = 0.05
 
 
 Test = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -88,47 +77,6 @@ def _too_few_for(name: str) -> Callable[[Evidence], str | None]:
 
 
 # --- how many, how noisy ----------------------------------------------------------------------------------------------
-
-
-def too_few(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells with too few trials for an interval that means much.
-
-    n < 5. An error for n = 1.
-    """
-    fewest: dict[str, tuple[Cell, int]] = {}
-    for sample in evidence.samples:
-        n = len(sample.values)
-        if n < fewest.get(sample.cell.id, (sample.cell, n + 1))[1]:
-            fewest[sample.cell.id] = (sample.cell, n)
-    for cell, n in fewest.values():
-        yield from _few(cell, n, evidence.sweep.design.estimate)
-
-
-def will_be_too_few(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
-    """A design with too few repeats for an interval that means much."""
-    until = sweep.design.until
-    for cell in sweep.cells[:1]:
-        for doubt in _few(cell, until.min if until else sweep.design.repeats, sweep.design.estimate):
-            yield replace(doubt, scope="run", subject="")
-
-
-_RESTS = {
-    "median": "The interval of a median holds for any shape, and at 95 % has no end below 6 trials.",
-    "geometric": "The interval rests on roughly normal logarithms, which so few trials cannot show.",
-    "harmonic": "The interval rests on roughly normal times, which so few trials cannot show.",
-}
-"""What the interval of another figure than the mean rests on."""
-
-
-def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
-    if n < 2:
-        message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
-        yield Doubt.of_cell(cell, message)
-    elif n < FEW:
-        why = _RESTS.get(statistic) or rests_on(n)
-        yield Doubt.of_cell(
-            cell, f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more.", severity="warning"
-        )
 
 
 def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
@@ -196,7 +144,7 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
         middle = median(sample.values)
         far = [i for i in shape.outliers(sample.values) if abs(sample.values[i] - middle) > smallest * abs(middle)]
         if far:
-            listed = ", ".join(f"{sample.trials[i]} ({_change(sample.values[i], middle)})" for i in far)
+            listed = ", ".join(f"{sample.trials[i]} ({change(sample.values[i], middle)})" for i in far)
             yield Doubt.of_cell(
                 sample.cell,
                 f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: Mountlab "
@@ -213,7 +161,7 @@ def _no_scale(evidence: Evidence) -> str | None:
     return _too_few_for("outliers")(evidence) or (alike if flat else None)
 
 
-def _change(value: float, reference: float) -> str:
+def change(value: float, reference: float) -> str:
     """'+12.3%', '-40.0%', of the reference."""
     return f"{value / reference - 1:+.1%}" if reference else f"{value:g} against 0"
 
@@ -279,7 +227,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
         sample, (first, last) = suspect.sample, _ends(suspect.sample.values)
         yield Doubt.of_cell(
             sample.cell,
-            f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {_change(last, first)} from its "
+            f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
             f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
             "filling or ageing device, heat, a cache)." + suspect.by_chance,
@@ -290,7 +238,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
 
 def _change_of_levels(evidence: Evidence, level: float, reference: float) -> str:
     """Return by how much levels of many differ, and how they count what they are made of."""
-    return f"{_change(level, reference)}{turned(without_steps_down(evidence))}"
+    return f"{change(level, reference)}{turned(without_steps_down(evidence))}"
 
 
 def _p_of_drift(evidence: Evidence, levels: Sequence[float]) -> float:
@@ -353,7 +301,7 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
         if abs(after - before) > smallest * abs(before):
             yield Doubt.of_cell(
                 sample.cell,
-                f"{sample.name} changed by {_change(after, before)} at block {sample.blocks[at]} "
+                f"{sample.name} changed by {change(after, before)} at block {sample.blocks[at]} "
                 f"({sample.trials[at]}) and stayed there (Pettitt): the mean is of two states. See what happened on "
                 "the box then, and measure again in one state." + suspect.by_chance,
                 severity=suspect.severity,
@@ -380,125 +328,12 @@ def autocorrelated(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
-# --- steady state -----------------------------------------------------------------------------------------------------
-
-
-def cold_start(evidence: Evidence) -> Iterator[Doubt]:
-    """First blocks that are unlike the later ones, over all cells: the warm-up was too short.
-
-    The first five blocks are not steady by SNIA's rule (excursion ≤ 20 %, slope ≤ 10 % of the average). And the first
-    differs from the later ones (t test on logs, p < 0.05).
-    """
-    levels = block_levels(evidence.samples)
-    if len(levels) < ROUNDS:
-        return
-    steady = shape.steady(levels[:ROUNDS])
-    p = _p_of_first(levels)
-    if not steady.ok and p < FIRST_BLOCK_P:
-        later = math.exp(float(np.mean(np.log(levels[1:]))))
-        yield Doubt.of_run(
-            f"over all cells the first block was {_change(levels[0], later)}{turned(evidence.samples)} off the later "
-            f"ones, and the first five were not steady (excursion {steady.excursion:.0%}, limit "
-            f"{shape.MAX_EXCURSION:.0%}; slope {steady.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
-            "warming up. Set design.warmup to more blocks, or exclude the first with that reason."
-        )
-
-
 def _p(test: Test, levels: Sequence[float]) -> float:
     """Return the p value of one row; NaN for an empty one."""
     return float(test(np.array([levels]))[0]) if levels else math.nan
 
 
-def _p_of_first(levels: Sequence[float]) -> float:
-    """Return the two-sided p of a t test of whether the first block belongs to the later ones, on logs."""
-    first, later = math.log(levels[0]), np.log(levels[1:])
-    sd = float(np.std(later, ddof=1)) * math.sqrt(1 + 1 / len(later))
-    if sd == 0:
-        return 0.0 if first != later[0] else 1.0
-    return float(2 * scipy.special.stdtr(len(later) - 1, -abs(first - float(np.mean(later))) / sd))
-
-
-def unsteady(evidence: Evidence) -> Iterator[Doubt]:
-    """Trials with an unsteady bandwidth in fio's log, and rounds before them that never became steady.
-
-    In more than half of the trials fio's bandwidth over five equal parts of the trial is not steady by the same rule.
-    It needs `log_avg_msec`, and ten windows or more. Or the rounds of `precondition` ended without being steady.
-    """
-    yield from _never_steady(evidence)
-    falls = evidence.once(stepped_down)
-    for cell, trials in evidence.trials_with(evidence.series):
-        judged = {trial_id: steady for trial_id, series in trials if (steady := steadiness(cell, series))}
-        bad = {trial_id: steady for trial_id, steady in judged.items() if not steady.ok}
-        if len(bad) > len(judged) / 2 and cell.id not in falls:
-            worst = max(bad.values(), key=lambda steady: max(steady.excursion, steady.slope))
-            yield Doubt.of_cell(
-                cell,
-                f"{of_trials(list(bad), judged)} the bandwidth was not steady: over five equal parts of the "
-                f"trial it differed by up to {worst.excursion:.0%} of its average (limit {shape.MAX_EXCURSION:.0%}) "
-                f"and sloped by {worst.slope:.0%} (limit {shape.MAX_SLOPE:.0%}). The figure depends on how long a "
-                "trial is: run longer, with ramp_time, or with precondition.",
-            )
-
-
-def _never_steady(evidence: Evidence) -> Iterator[Doubt]:
-    """Cells whose rounds beforehand ended without a steady state."""
-    for cell, trials in evidence.trials_with(evidence.preconditioned):
-        bad = {trial_id: rounds for trial_id, rounds in trials if not rounds.steady.ok}
-        if bad:
-            worst = max(bad.values(), key=lambda rounds: len(rounds.levels))
-            why = f", and then one failed: {worst.failed}" if worst.failed else ""
-            yield Doubt.of_cell(
-                cell,
-                f"{of_trials(list(bad), trials)} the rounds before it were not steady after {len(worst.levels)} "
-                f"of at most {worst.most}{why} (the last five within {shape.MAX_EXCURSION:.0%} of their average, their "
-                f"slope within {shape.MAX_SLOPE:.0%}). What is measured still changes: allow more rounds "
-                "(precondition), or longer ones.",
-            )
-
-
-def steadiness(cell: Cell, series: Sequence[Series]) -> shape.Steady | None:
-    """Return whether a trial was steady inside, by what was logged of it; None where the log is too coarse, and for a
-    cell whose jobs do different things."""
-    rounds = rounds_of(series) if "jobs" not in cell.workload.options else []
-    return shape.steady(rounds) if rounds else None
-
-
-def rounds_of(series: Sequence[Series]) -> list[float]:
-    """Return the bandwidth of all jobs together in each of five equal parts of a trial; [] where the log is too
-    coarse."""
-    logs = [log for log in series if log.metric.endswith("_bandwidth") and len(log.points) >= FEWEST_POINTS]
-    if not logs:
-        return []
-    end_s = max(point.seconds for log in logs for point in log.points)
-    totals = [0.0] * ROUNDS
-    for log in logs:
-        parts: Mapping[int, list[float]] = {i: [] for i in range(ROUNDS)}
-        for point in log.points:
-            parts[min(ROUNDS - 1, int((point.seconds - 1e-9) / end_s * ROUNDS))].append(point.value)
-        if not all(parts.values()):
-            return []
-        totals = [total + float(np.mean(parts[i])) for i, total in enumerate(totals)]
-    return totals
-
-
-def _no_log(evidence: Evidence) -> str | None:
-    logged = any(rounds_of(series) for series in evidence.series.values()) or evidence.preconditioned
-    return None if logged else "no trial kept a log over time of ten windows or more (fio: log_avg_msec)"
-
-
-def _too_few_blocks(evidence: Evidence) -> str | None:
-    n = len(block_levels(evidence.samples))
-    return None if n >= ROUNDS else f"needs {ROUNDS} blocks that every cell has, and there are {n}"
-
-
 CHECKS = (
-    Check(
-        "too-few",
-        too_few,
-        "Set `repeats` (or `until.min`) to 5 or more.",
-        severities=("error", "warning"),
-        foresee=will_be_too_few,
-    ),
     Check(
         "noisy",
         too_noisy,
@@ -546,6 +381,4 @@ CHECKS = (
         severities=("warning", "note"),
         blind=_too_few_for("autocorrelated"),
     ),
-    Check("warm-up-too-short", cold_start, "Set `design.warmup` to more blocks.", blind=_too_few_blocks),
-    Check("not-steady", unsteady, "Run longer, with `ramp_time` or `precondition`.", blind=_no_log),
 )

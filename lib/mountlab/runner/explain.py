@@ -16,7 +16,8 @@ from mountlab.results.info import read_info, read_sweep, with_diagnostic
 from mountlab.results.writer import RunWriter, explain_run, held_run
 from mountlab.runner.extend import check_finished, check_same_order
 from mountlab.runner.workflow import Session, check_same_box, check_same_plugins, measure, planned
-from mountlab.sweep.sweep_file import Resolved, diagnostic_blocks
+from mountlab.sweep.design_entry import diagnostic_blocks
+from mountlab.sweep.sweep_file import Resolved
 
 _KEY = "explain"
 

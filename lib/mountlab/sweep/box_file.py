@@ -12,8 +12,8 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.core.units import TimeText, parse_seconds
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.sweep.design_entry import LONGEST_TRIAL_S
 from mountlab.sweep.filesystem_entry import BOX_PATH
-from mountlab.sweep.sweep_file import LONGEST_TRIAL_S, MIN_GRACE_S
 from mountlab.sweep.validated import File, check_text, validated
 
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
@@ -30,6 +30,8 @@ _DEVICES = (
     "/dev/disk/by-id/...: names such as /dev/sdb move between disks from boot to boot (/dev/pmem0 does not); "
     "memory:0x... for pmfs"
 )
+MIN_GRACE_S = 5.0
+"""Shorter than this, what holds the lease on the box could not be heard in time."""
 
 
 class BoxFile(File):

@@ -13,8 +13,9 @@ from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw
 from mountlab.filesystems import FAMILIES
+from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.filesystem_entry import check_type
-from mountlab.sweep.sweep_file import DesignFile, Reader, Resolved, resolve
+from mountlab.sweep.sweep_file import Reader, Resolved, resolve
 
 NAME = "by-hand"
 QUESTION = "What do trials by hand show?"

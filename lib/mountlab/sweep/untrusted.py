@@ -11,7 +11,7 @@ from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.units import LEVELS, as_share, check_level
 from mountlab.sweep.box_file import parse_box
-from mountlab.sweep.sweep_file import MOST_DIAGNOSTIC
+from mountlab.sweep.design_entry import MOST_DIAGNOSTIC
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
 """A name of ours: no directory, no '..', no option, nothing that has a meaning to a shell or a terminal."""

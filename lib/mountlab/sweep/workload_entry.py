@@ -18,17 +18,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mountlab.core import plugins
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS, Metric
-from mountlab.core.model import COLUMNS, Cell, Filesystem, Search, Sweep, Workload
-from mountlab.core.names import cell_id
+from mountlab.core.model import COLUMNS, Search, Workload
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
-from mountlab.core.units import format_bytes
 from mountlab.sweep.capacity_entry import read_capacity
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
@@ -64,20 +62,20 @@ DESIGN_KEYS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class _Level:
+class Level:
     """One value of an option: as YAML gave it, and as it was read."""
 
     raw: Any
     read: OptionValue
 
-    def same(self, other: _Level) -> bool:
+    def same(self, other: Level) -> bool:
         """Return whether they mean one value, or would give cells one id: 4KiB and 4096B, 1 and '1'."""
         return self.read.value == other.read.value or self.read.label == other.read.label
 
 
 Settings = frozenset[tuple[str, Any]]
-Levels = dict[str, list[_Level]]
-Combination = dict[str, _Level]
+Levels = dict[str, list[Level]]
+Combination = dict[str, Level]
 
 
 def read_workloads(name: str, entry: Mapping[str, Any], where: str) -> list[Workload]:
@@ -144,7 +142,7 @@ class _WorkloadEntry:
         left = self.without_excluded(designed, factors)
         made = [self.workload(combination, self.where) for combination in left]
         workloads = {_settings(workload): workload for workload in made}
-        for number, addition in enumerate(_entries(self.raw.get("also"), f"{self.where}.also")):
+        for number, addition in enumerate(read_combinations(self.raw.get("also"), f"{self.where}.also")):
             for workload in self.added(addition, factors, alone, workloads, f"{self.where}.also[{number}]"):
                 workloads[_settings(workload)] = workload
             _check_count(len(workloads), f"{self.where}.also")
@@ -158,7 +156,7 @@ class _WorkloadEntry:
             )
         return list(workloads.values())
 
-    def levels(self, key: str, raw: Any, where: str) -> list[_Level]:
+    def levels(self, key: str, raw: Any, where: str) -> list[Level]:
         option = option_of(self.tool, key, where)
         return read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
 
@@ -179,19 +177,19 @@ class _WorkloadEntry:
 
     def without_excluded(self, designed: list[Combination], factors: Levels) -> list[Combination]:
         gone: set[int] = set()
-        entries = _entries(self.raw.get("exclude"), f"{self.where}.exclude")
-        _check_looks(len(entries) * len(designed), f"{self.where}.exclude")
+        entries = read_combinations(self.raw.get("exclude"), f"{self.where}.exclude")
+        check_looks(len(entries) * len(designed), f"{self.where}.exclude")
         for number, entry in enumerate(entries):
             where = f"{self.where}.exclude[{number}]"
             pattern = {key: self.pattern(key, raw, factors, where) for key, raw in entry.items()}
             matched = {place for place, combination in enumerate(designed) if _matches(combination, pattern)}
             if not matched:
                 why = "with vary: one-at-a-time one factor at most leaves its first level"
-                raise _matches_nothing(entry, where, why)
+                raise matches_nothing(entry, where, why)
             gone |= matched
         return [combination for place, combination in enumerate(designed) if place not in gone]
 
-    def pattern(self, key: str, raw: Any, factors: Levels, where: str) -> list[_Level]:
+    def pattern(self, key: str, raw: Any, factors: Levels, where: str) -> list[Level]:
         """Return the levels of a factor that an exclusion names."""
         if key not in factors:
             error = unknown_key(key, list(factors), where=f"{where}.{key}", what="factor of this workload")
@@ -311,7 +309,8 @@ def _check_count(count: int, where: str) -> None:
         )
 
 
-def _check_looks(count: int, where: str) -> None:
+def check_looks(count: int, where: str) -> None:
+    """Raise ParameterError where exclusions times combinations are more than can be compared in seconds."""
     if count > MOST_LOOKS:
         raise ParameterError(
             "too many exclusions for so many combinations",
@@ -322,19 +321,19 @@ def _check_looks(count: int, where: str) -> None:
         )
 
 
-def all_combinations(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
+def all_combinations(factors: Mapping[str, Sequence[Level]]) -> list[Combination]:
     """Return the full factorial: every level of each factor with every level of the others; one empty one of no
     factor."""
     return [dict(zip(factors, choice, strict=True)) for choice in itertools.product(*factors.values())]
 
 
-def one_at_a_time(factors: Mapping[str, Sequence[_Level]]) -> list[Combination]:
+def one_at_a_time(factors: Mapping[str, Sequence[Level]]) -> list[Combination]:
     """Return the first levels together, the baseline; and it with each other level of each factor in turn."""
     baseline = {key: levels[0] for key, levels in factors.items()}
     return [baseline, *({**baseline, key: level} for key, levels in factors.items() for level in levels[1:])]
 
 
-def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
+def read_levels(values: list[Any], option: Option, where: str) -> list[Level]:
     """Return the levels of a factor, which must differ in what they mean: 4KiB and 4096B are one."""
     if not values:
         raise ParameterError("a factor needs at least one level", where=where, got="[]")
@@ -342,7 +341,7 @@ def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
         raise ParameterError(
             "too many levels for one factor", where=where, got=f"{len(values):,}", allowed=f"{MOST_LEVELS:,}"
         )
-    levels = [_Level(value, read_value(value, option, where=where)) for value in values]
+    levels = [Level(value, read_value(value, option, where=where)) for value in values]
     if any("\n" in level.read.label for level in levels):
         raise ParameterError(
             "a level of a factor is one line, since it names a cell",
@@ -357,7 +356,7 @@ def read_levels(values: list[Any], option: Option, where: str) -> list[_Level]:
     return levels
 
 
-def check_level(level: _Level, known: Iterable[_Level], where: str) -> None:
+def check_level(level: Level, known: Iterable[Level], where: str) -> None:
     """Raise ParameterError for a level that a factor does not have."""
     levels = list(known)
     if not any(level.same(other) for other in levels):
@@ -387,11 +386,11 @@ def option_of(tool: Tool, key: str, where: str) -> Option:
     raise unknown_key(key, tool.options, where=f"{where}.{key}", what=f"option for {tool.name}")
 
 
-def _matches(combination: Combination, pattern: Mapping[str, Sequence[_Level]]) -> bool:
+def _matches(combination: Combination, pattern: Mapping[str, Sequence[Level]]) -> bool:
     return all(any(combination[key].same(level) for level in levels) for key, levels in pattern.items())
 
 
-def _entries(raw: object, where: str) -> list[Raw]:
+def read_combinations(raw: object, where: str) -> list[Raw]:
     """Return a list of mappings that say something. Raises ParameterError for anything else."""
     if raw is None:
         return []
@@ -409,7 +408,8 @@ def _entries(raw: object, where: str) -> list[Raw]:
     return raw
 
 
-def _matches_nothing(entry: Raw, where: str, next_step: str) -> ParameterError:
+def matches_nothing(entry: Raw, where: str, next_step: str) -> ParameterError:
+    """Return the error of an exclusion without a cell."""
     return ParameterError(
         "an exclusion matches nothing",
         where=where,
@@ -417,110 +417,6 @@ def _matches_nothing(entry: Raw, where: str, next_step: str) -> ParameterError:
         allowed="what the sweep would measure",
         next_step=next_step,
     )
-
-
-# ── across file systems ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_exclusions(
-    entries: list[Raw] | None, filesystems: Sequence[Filesystem], workloads: Sequence[Workload], where: str
-) -> tuple[str, ...]:
-    """Return ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError
-    for an entry that matches nothing, and where nothing is left of a file system or of a workload."""
-    cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
-    gone: set[str] = set()
-    _check_looks(len(_entries(entries, where)) * len(cells), where)
-    for number, entry in enumerate(_entries(entries, where)):
-        gone |= _excluded(entry, cells, f"{where}[{number}]")
-    left = [cell for cell in cells if cell.id not in gone]
-    names = {"file system": [fs.name for fs in filesystems], "workload": [w.label for w in workloads]}
-    kept = {"file system": {cell.filesystem.name for cell in left}, "workload": {cell.workload.label for cell in left}}
-    for what, names_of in names.items():
-        empty = [name for name in names_of if name not in kept[what]]
-        if empty:
-            raise ParameterError(
-                f"no cell of a {what} is left",
-                where=where,
-                got=", ".join(empty),
-                allowed="at least one cell of each",
-                next_step=f"remove the {what}, or an exclusion",
-            )
-    return tuple(cell.id for cell in cells if cell.id in gone)
-
-
-def check_compared(sweep: Sweep, where: str) -> None:
-    """Raise ParameterError where exclusions leave nothing to compare with the baseline."""
-    others = [fs.name for fs in sweep.filesystems if fs.name != sweep.baseline]
-    shared = [
-        workload.label
-        for workload in sweep.workloads
-        if sweep.has_cell(cell_id(sweep.baseline or "", workload.label))
-        and any(sweep.has_cell(cell_id(name, workload.label)) for name in others)
-    ]
-    if sweep.baseline is not None and others and not shared:
-        raise ParameterError(
-            "the baseline shares no workload with another file system",
-            where=where,
-            got=f"baseline {sweep.baseline}",
-            allowed="a workload that the baseline and another file system both have",
-            next_step="remove an exclusion, or the baseline",
-        )
-
-
-def _excluded(entry: Raw, cells: Sequence[Cell], where: str) -> set[str]:
-    """Return ids of the cells that an entry matches. A workload may be given by its name, or as in the id of a cell."""
-    filesystems = dict.fromkeys(cell.filesystem.name for cell in cells)
-    workloads = dict.fromkeys(name for cell in cells for name in (cell.workload.name, cell.workload.label))
-    wanted = _names(entry.get("filesystem"), filesystems, "file system", f"{where}.filesystem")
-    named = _names(entry.get("workload"), workloads, "workload", f"{where}.workload")
-    matched = [
-        cell for cell in cells if cell.filesystem.name in wanted and {cell.workload.name, cell.workload.label} & named
-    ]
-    having = {cell.workload.label: cell.workload for cell in matched}
-    for key, raw in entry.items():
-        if key not in ("filesystem", "workload"):
-            holding = _option_matches(key, raw, having, where)
-            matched = [cell for cell in matched if cell.workload.label in holding]
-    if not matched:
-        raise _matches_nothing(entry, where, "each of these values occurs, but never together")
-    return {cell.id for cell in matched}
-
-
-def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set[str]:
-    """Return the names that an entry gives; all of them where it gives none."""
-    if raw is None:
-        return set(known)
-    names: list[Any] = raw if isinstance(raw, list) else [raw]
-    for name in names:
-        if name not in known:
-            raise unknown_key(name, dict(known), where=where, what=what)
-    return set(names)
-
-
-def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
-    """Return labels of the workloads in which an option, swept or not, has this value, or one of these."""
-    having = {label: workload for label, workload in workloads.items() if key in workload.options}
-    if not having:
-        given = dict.fromkeys(option for workload in workloads.values() for option in workload.factors)
-        raise unknown_key(key, ["filesystem", "workload", *given], where=f"{where}.{key}", what="factor of these cells")
-    labels: set[str] = set()
-    present: dict[str, _Level] = {}
-    for label, workload in having.items():
-        option = option_of(TOOLS[workload.tool], key, where)
-        named = read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
-        level_here = _level_of(workload, key, option)
-        present[level_here.read.label] = level_here
-        labels |= {label} if any(level_here.same(level) for level in named) else set()
-    for level in named:
-        check_level(level, present.values(), f"{where}.{key}")
-    return labels
-
-
-def _level_of(workload: Workload, key: str, option: Option) -> _Level:
-    """Return the value that a workload has for an option, as a level."""
-    value = workload.options[key]
-    shown = format_bytes(value) if option.kind == "size" and isinstance(value, int) else str(value)
-    return _Level(value, OptionValue(value, workload.factors.get(key, shown)))
 
 
 def check_factor(name: str, where: str) -> None:

@@ -10,10 +10,11 @@ from mountlab.batch.batch_file import BatchFile, GroupFile
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
 from mountlab.sweep.capacity_entry import CapacityFile
+from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
-from mountlab.sweep.sweep_file import PRESET_KEYS, DesignFile, SweepFile
+from mountlab.sweep.sweep_file import PRESET_KEYS, SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from pydantic import BaseModel
