@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checks.test_checks import EXT4, READ, build, found, make, the_only
+from checks.test_checks import EXT4, READ, build, the_only
 from mountlab.sweep.extension import extended
 from sweeps import sweep
 
@@ -13,7 +13,3 @@ def test_a_run_that_was_extended_is_named_with_its_blocks() -> None:
     whole = extended(begun, asked, at="2026-11-23T10:00:00+00:00", only_new=False, where="r").sweep
     caveat = the_only("extended", build(whole))
     assert caveat.message.startswith("Extended on 2026-11-23 with ")
-
-
-def test_a_run_that_was_not_extended_has_no_such_caveat() -> None:
-    assert found("extended", build(make())) == []

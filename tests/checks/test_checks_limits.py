@@ -46,10 +46,6 @@ def test_where_half_of_them_did_not_end_no_figure_is_promised() -> None:
     assert "warm-up" in the_only("timed-out", with_timeouts(1, warmup=True)).message
 
 
-def test_trials_that_end_raise_nothing() -> None:
-    assert found("timed-out", build(make())) == []
-
-
 @pytest.mark.parametrize(("limit", "foreseen"), [("90s", True), ("10min", False)])
 def test_a_limit_near_to_what_a_trial_takes_is_foreseen(limit: str, foreseen: bool) -> None:
     fio = {"tool": "fio", "rw": "randread", "bs": "4KiB", "size": "8MiB", "time_based": True, "runtime": "60s"}

@@ -66,7 +66,6 @@ def test_a_hole_that_explains_a_part_only_leaves_the_rest_to_the_page_cache() ->
 
 def test_files_whose_data_is_on_the_device_are_no_reason() -> None:
     assert found("device-read-less", direct(1.0, extents=WHOLE)) == []
-    assert found("device-read-less", quiet()) == []
     assert found("device-read-less", delivered(0.0, during(extents=WHOLE))) == [], "the page cache"
 
 

@@ -418,7 +418,7 @@ _XFS_LINES = {
 
 
 @dataclass(frozen=True)
-class Reader:
+class MkfsReader:
     """How the settings of one mkfs are read back."""
 
     lists: str
@@ -447,9 +447,9 @@ def _btrfs_names_line(setting: MkfsSetting) -> bool:
 
 
 READERS = {
-    **dict.fromkeys(("ext2", "ext3", "ext4"), Reader("EOJ", _header, _ext_one, _ext_names_line)),
-    "xfs": Reader("bdilmnrs", _xfs_info, _xfs_one, _xfs_names_line),
-    "btrfs": Reader("OR", _super, _btrfs_one, _btrfs_names_line, _of_mkfs),
+    **dict.fromkeys(("ext2", "ext3", "ext4"), MkfsReader("EOJ", _header, _ext_one, _ext_names_line)),
+    "xfs": MkfsReader("bdilmnrs", _xfs_info, _xfs_one, _xfs_names_line),
+    "btrfs": MkfsReader("OR", _super, _btrfs_one, _btrfs_names_line, _of_mkfs),
 }
 """File system type to the reader of its dumps."""
 
