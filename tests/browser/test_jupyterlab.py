@@ -193,7 +193,7 @@ def test_the_view_moves_while_it_measures(notebook: OpenNotebook) -> None:
 @on_the_box
 def test_stop_leaves_a_run_that_can_go_on_and_nothing_on_the_box(notebook: OpenNotebook, run_path: Path) -> None:
     info, journal = read_info(run_path), read_journal(run_path)
-    assert info["status"] == "interrupted"
+    assert info.status == "interrupted"
     assert 2 <= len(journal) < TRIALS
     assert notebook.errors() == [], "a person who stops a run is not shown a traceback"
     assert f'run_path = mountlab.resume("{run_path}")' in notebook.output_of(LAST_BEFORE_RUN)

@@ -128,10 +128,10 @@ def test_tables_are_saved_from_the_page_itself(page: str, report: Path, request:
         with opened.expect_download() as saving:
             link.press("Enter")
         saving.value.save_as(report.parent / saving.value.suggested_filename)
-        assert saving.value.suggested_filename == f"{RUN.info['run_id']}-{name}.csv"
+        assert saving.value.suggested_filename == f"{RUN.info.run_id}-{name}.csv"
     assert opened.url == report.as_uri()
     assert complaints == []
-    with (report.parent / f"{RUN.info['run_id']}-trials.csv").open() as file:
+    with (report.parent / f"{RUN.info.run_id}-trials.csv").open() as file:
         assert [row["trial_id"] for row in csv.DictReader(file)] == list(RUN.trials["trial_id"])
 
 

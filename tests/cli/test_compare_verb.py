@@ -47,12 +47,12 @@ def test_compare_says_what_differs_and_writes_a_page(
     assert len(rows) == 9
     assert all(" 2.5 " in row for row in rows)
     assert sum(row.endswith("faster") for row in rows) >= 6, "of five trials a side, some of them noisy"
-    made = tmp_path / "results" / f"compare-{read_info(TOUR)['run_id']}-faster" / "report.html"
+    made = tmp_path / "results" / f"compare-{read_info(TOUR).run_id}-faster" / "report.html"
     assert f"report: {disk.shown(made)}" in out
     page = Page(made.read_text())
     assert re.search(r"Compared with A, B is faster in \d .*of 9 ratios", page.words)
     assert [text for level, text in page.headings if level == 1] == [
-        f"What differs between {read_info(TOUR)['run_id']} and faster?"
+        f"What differs between {read_info(TOUR).run_id} and faster?"
     ]
     assert not page.crossed
     entry = json.loads((made.parent / "entry.json").read_text())
@@ -79,7 +79,7 @@ def test_compare_of_many_runs_tells_whether_the_answer_held(
     out = capsys.readouterr().out
     assert "The answer held: all 6 comparisons have the same verdict in every run." in out
     assert "Against A, 18 ratios corrected together: B and C are each faster in" in out
-    (made,) = (tmp_path / "results").glob(f"compare-{read_info(TOUR)['run_id']}-and-2-more-*/report.html")
+    (made,) = (tmp_path / "results").glob(f"compare-{read_info(TOUR).run_id}-and-2-more-*/report.html")
     page = Page(made.read_text())
     assert "The answer held" in page.words
     assert page.tags["svg"] == 2
