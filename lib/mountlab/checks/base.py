@@ -213,7 +213,7 @@ class Check:
     blind: Blind = _never
     """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
     foresee: Foresee | None = None
-    """What can be told from the sweep and the facts of the box alone, before anything runs."""
+    """What is known from the sweep and the facts of the box alone, before anything runs."""
 
     def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
         return map(self._caveat, self.find(evidence))

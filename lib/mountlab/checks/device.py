@@ -331,8 +331,8 @@ def _zeroing_unknown(evidence: Evidence) -> str | None:
 
 
 def _no_disk_known(evidence: Evidence) -> str | None:
-    told = any(disk.rotational is not None for disk in evidence.facts.storage.block_devices or ())
-    return None if told else "the box does not tell whether its disks rotate"
+    shown = any(disk.rotational is not None for disk in evidence.facts.storage.block_devices or ())
+    return None if shown else "the box does not tell whether its disks rotate"
 
 
 CHECKS = (

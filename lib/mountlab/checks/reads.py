@@ -143,8 +143,8 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
     for trial_id in evidence.counted.get(cell.id, ()):
         around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})
         chain = evidence.chain_of(trial_id)
-        told = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
-        if told or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
+        stated = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
+        if stated or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
             continue
         delivered = least_bytes(traffic, chain, "read")
         to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
