@@ -34,6 +34,11 @@ class _Pair:
         """Cold to warm, paired by block."""
         return compare(self.values, level=level, steps=self.steps)
 
+    def differs(self, level: float, margin: float) -> bool:
+        """Return whether the whole interval lies outside of the zone that does not matter; `margin` in logarithms."""
+        ratio = self.ratio(level)
+        return math.log(ratio.low) > margin or math.log(ratio.high) < -margin
+
     def seen(self, level: float) -> str:
         """'read_bandwidth of tmpfs is 12 GB/s under dd cache=cold and 7 GB/s under dd cache=warm, 1.7 times ...'."""
         unit, ratio = self.cold.cell.workload.metric(self.cold.metric).unit, self.ratio(level)
@@ -55,9 +60,9 @@ def cold_differs_from_warm(evidence: Evidence) -> Iterator[Doubt]:
     design's level for all such pairs together, Bonferroni) lies outside of 1 ± the smallest effect.
     """
     pairs = _pairs(evidence)
-    level = _level(evidence, len(pairs))
+    level = 1 - (1 - evidence.sweep.design.level) / max(1, len(pairs))  # Bonferroni
     margin = math.log1p(evidence.sweep.design.smallest_effect)
-    failed = [pair for pair in pairs if _beyond(pair.ratio(level), margin)]
+    failed = [pair for pair in pairs if pair.differs(level, margin)]
     for name in dict.fromkeys(pair.cold.cell.filesystem.name for pair in failed):
         pairs_here = [pair for pair in failed if pair.cold.cell.filesystem.name == name]
         worst = max(pairs_here, key=lambda pair: abs(pair.ratio(level).log_mean))
@@ -68,16 +73,6 @@ def cold_differs_from_warm(evidence: Evidence) -> Iterator[Doubt]:
             "moved it moves the other figures too: believe no difference of this size. Measure longer, on a quieter "
             "box, and compare what the two sides did before (plan, raw output).",
         )
-
-
-def _level(evidence: Evidence, pairs: int) -> float:
-    """That of the design for all pairs together (Bonferroni)."""
-    return 1 - (1 - evidence.sweep.design.level) / max(1, pairs)
-
-
-def _beyond(ratio: Ratio, margin: float) -> bool:
-    """Return whether the whole interval lies outside of the zone that does not matter."""
-    return math.log(ratio.low) > margin or math.log(ratio.high) < -margin
 
 
 def _pairs(evidence: Evidence) -> list[_Pair]:

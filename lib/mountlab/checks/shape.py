@@ -105,7 +105,7 @@ def _spread(values: Sequence[float]) -> float:
 
 def _cv(values: Sequence[float]) -> float:
     mean = float(np.mean(values))
-    return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else 0.0
+    return _spread(values) / mean if mean > 0 else 0.0
 
 
 def rounded(evidence: Evidence) -> Iterator[Doubt]:

@@ -46,16 +46,13 @@ SOURCE = "Documentation/admin-guide/ext4.rst, mount(8)"
 def undocumented(kind: str, words: Sequence[str]) -> dict[str, str]:
     """Mount options of ext2, ext3 and ext4 that no kernel documents, each with what will become of it. Other file
     systems have no list here."""
-    return {word: _what_then(kind, word) for word in words if kind in EXT and not _is_documented(word)}
-
-
-def _is_documented(word: str) -> bool:
-    name, equals, value = word.partition("=")
-    return bool(re.fullmatch(_EXT_VALUES.get(name, "(?!)"), value)) if equals else name in _ALONE
-
-
-def _what_then(kind: str, word: str) -> str:
-    hint = did_you_mean(word, _SUGGESTED)
-    return f"warning: no kernel documents it ({SOURCE}), and {kind} will probably refuse the mount" + (
-        f"; {hint}" if hint else ""
-    )
+    fates = {}
+    for word in words if kind in EXT else ():
+        name, equals, value = word.partition("=")
+        documented = re.fullmatch(_EXT_VALUES.get(name, "(?!)"), value) if equals else name in _ALONE
+        if not documented:
+            hint = did_you_mean(word, _SUGGESTED)
+            fates[word] = f"warning: no kernel documents it ({SOURCE}), and {kind} will probably refuse the mount" + (
+                f"; {hint}" if hint else ""
+            )
+    return fates

@@ -56,7 +56,7 @@ def effects(
     rows = [
         *_rows(fs, "mount", ((option.text, effect) for option, effect in mount)),
         *_rows(fs, "mkfs", made),
-        *_rows(fs, "tunable", _tunables(fs, now)),
+        *_rows(fs, "tunable", ((f"{k}={v}", _in_sysfs(now, k, v) or NOTHING) for k, v in fs.tunables.items())),
         *_rows(fs, "backing", _backing(fs, evidence, now)),
     ]
     return [*rows, *_rows(fs, "mount", (("", ("added", word)) for word in added))]
@@ -473,11 +473,6 @@ def _about(line: str, now: _Seen) -> bool:
 
 
 # --- tunables and what lies below -------------------------------------------------------------------------------------
-
-
-def _tunables(fs: Filesystem, now: _Seen) -> Iterator[tuple[str, Judgement]]:
-    for name, value in fs.tunables.items():
-        yield (f"{name}={value}", _in_sysfs(now, name, value) or NOTHING)
 
 
 def _in_sysfs(now: _Seen, name: str, value: str) -> Judgement | None:

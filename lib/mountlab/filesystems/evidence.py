@@ -41,7 +41,10 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
     if "root" not in parts and parts.get("device"):
         return MountLine(device=parts["device"], mountpoint="", fstype="raw", source=parts.get("name", ""), options="")
     number = device_number(parts["st_dev"])
-    mounted_on = _mounted_on(parts["df"])
+    last_line = _DF.search(parts["df"])  # the mount point and the source may hold spaces
+    if not last_line:
+        raise ParseError("the output of df cannot be read", got=repr(parts["df"][-200:]))
+    mounted_on = last_line[1]
     latest_first = list(reversed(mount_lines(parts["mountinfo"])))
     # One device may be mounted in several places, and btrfs shows another number in mountinfo than in stat(2).
     for fits in (
@@ -199,14 +202,6 @@ def _counts_nothing(evidence: Mapping[str, str]) -> bool:
 
 
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
-
-
-def _mounted_on(text: str) -> str:
-    """Return the mount point in the last line of `df -P -k`; it and the source may hold spaces."""
-    match = _DF.search(text)
-    if not match:
-        raise ParseError("the output of df cannot be read", got=repr(text[-200:]))
-    return match[1]
 
 
 @dataclass(frozen=True)

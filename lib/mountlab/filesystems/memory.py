@@ -114,20 +114,15 @@ class Ramfs(_Memory):
         return "fs_mark makes no file where it sees no free space, and ramfs tells of none (tmpfs does)"
 
 
-def _page_size(fs: Filesystem) -> str:
-    """Return bytes of the page size that the options ask for; '' for the usual one."""
-    sizes = [option.partition("=")[2] for option in fs.options if option.startswith("pagesize=")]
-    size = kernel_bytes(sizes[-1]) if sizes else None
-    return str(size or "")
-
-
 class Hugetlbfs(_Memory):
     """Huge pages, reserved before the mount and given back after it. Files cannot be written to, only mapped."""
 
     type = "hugetlbfs"
 
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        page, why = _page_size(fs), "huge pages are reserved"
+        sizes = [option.partition("=")[2] for option in fs.options if option.startswith("pagesize=")]
+        page = str((kernel_bytes(sizes[-1]) if sizes else None) or "")  # '': the usual size
+        why = "huge pages are reserved"
         reserve = borrow_step(place, "hugepages", str(fs.size_bytes), page, back=("setting", f"huge:{page}"), why=why)
         return (reserve, *super().steps(fs, place))
 

@@ -91,16 +91,9 @@ def _all_zeroed(mount: MountState) -> bool:
     return len(groups) == 2 and groups[0] == groups[1] != "0"
 
 
-def _no_discard(mount: MountState) -> bool:
-    return mount.setting("/queue/discard_max_bytes") == "0"
-
-
-def _no_dax(mount: MountState) -> bool:
-    return mount.setting("/queue/dax") == "0"
-
-
-def _huge_pages_denied(mount: MountState) -> bool:
-    return "[deny]" in (mount.setting("/transparent_hugepage/shmem_enabled") or "")
+def _setting_has(ending: str, word: str) -> Callable[[MountState], bool]:
+    """Return the condition that the file below /sys whose path ends so holds this word."""
+    return lambda mount: word in (mount.setting(ending) or "").split()
 
 
 def _geometry(mount: MountState, name: str) -> int | None:
@@ -133,14 +126,14 @@ RULES = (
         "fs/btrfs has no IS_DIRSYNC"),
     Rule(("btrfs",), ("lazytime",), "btrfs writes time stamps as without it", "fs/btrfs/inode.c: btrfs_update_time"),
     Rule(("btrfs",), ("discard",), "the device takes no discards (queue/discard_max_bytes is 0)",
-        "fs/btrfs/extent-tree.c", where=_no_discard),
+        "fs/btrfs/extent-tree.c", where=_setting_has("/queue/discard_max_bytes", "0")),
     Rule(("overlay",), ("sync", "dirsync", "lazytime"),
         "overlayfs writes through the file system below, whose own options count: ask for it under `over`",
         "fs/overlayfs/file.c: ovl_write_iter"),
     Rule(IN_MEMORY, ("sync", "dirsync", "lazytime"), "a file system in memory has no device to write to",
         "mm/shmem.c: noop_fsync"),
     Rule(("tmpfs",), ("huge",), "transparent_hugepage/shmem_enabled is deny, which forbids huge pages on every mount",
-        "Documentation/admin-guide/mm/transhuge.rst", where=_huge_pages_denied),
+        "Documentation/admin-guide/mm/transhuge.rst", where=_setting_has("/shmem_enabled", "[deny]")),
     Rule(EXT, ("quota", "usrquota", "grpquota"), "without the quota feature only the quota tools read it",
         "Documentation/admin-guide/ext4.rst", where=_lacks("quota")),
     Rule(EXT, ("max_batch_time", "min_batch_time", "noload", "norecovery"), "the file system has no journal",
@@ -152,7 +145,7 @@ RULES = (
     Rule(EXT, ("init_itable", "noinit_itable"), "all inode tables are zeroed already",
         "fs/ext4/super.c: ext4_register_li_request", where=_all_zeroed),
     Rule(("ext4",), ("dax=inode",), "the device has no DAX (queue/dax is 0)", "Documentation/filesystems/dax.rst",
-        where=_no_dax),
+        where=_setting_has("/queue/dax", "0")),
     Rule(("xfs",), ("largeio",), "the file system has no stripe and no allocsize, from which the size would come",
         "Documentation/admin-guide/xfs.rst", where=_no_large_io),
     Rule(("xfs",), ("swalloc", "noalign"), "the file system was made without a stripe",

@@ -136,7 +136,9 @@ def resolve(
         merged.pop("box", None)
     for key, value in changes.items():
         _set(merged, key, value)
-    merged = _with_texts(merged, read, f"{where}: workloads")
+    if isinstance(merged.get("workloads"), dict):
+        entries = merged["workloads"].items()
+        merged["workloads"] = {name: _with_text(entry, read, f"{where}: workloads.{name}") for name, entry in entries}
     if "filesystems" in merged:
         merged["filesystems"] = without_retired(merged["filesystems"], where, kept=kept)
     return Resolved(_sweep(validated(SweepFile, merged, where, kept=kept), where), merged)
@@ -195,13 +197,6 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
         target.pop(path[-1], None)
     else:
         target[path[-1]] = value
-
-
-def _with_texts(merged: Raw, read: Reader | None, where: str) -> Raw:
-    entries = merged.get("workloads")
-    if not isinstance(entries, dict):
-        return merged
-    return {**merged, "workloads": {n: _with_text(entry, read, f"{where}.{n}") for n, entry in entries.items()}}
 
 
 def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
