@@ -41,26 +41,26 @@ class ExcludeFile(File):
     """Trial to the reason for which it does not count: `{t0012: the nightly backup ran, by its log}`."""
 
 
-def parse_excluded(raw: Mapping[str, Any], known: Mapping[str, str], *, where: str) -> dict[str, ExclusionFile]:
-    """Return trial id to why it does not count. `known`: trial id to its status, of a whole run.
+def parse_excluded(raw: Mapping[str, Any], statuses: Mapping[str, str], *, where: str) -> dict[str, ExclusionFile]:
+    """Return trial id to why it does not count. `statuses`: trial id to its status, of a whole run.
 
     Raises ParameterError for a trial that the run does not have or that gave no figure, and for one without a reason.
     """
     excluded = validated(ExcludeFile, raw, where).exclude
     for trial_id in excluded:
-        check_excludable(trial_id, known, where=f"{where}: exclude")
+        check_excludable(trial_id, statuses, where=f"{where}: exclude")
     return excluded
 
 
-def check_excludable(trial_id: str, known: Mapping[str, str], *, where: str) -> None:
+def check_excludable(trial_id: str, statuses: Mapping[str, str], *, where: str) -> None:
     """Raise ParameterError for a trial that cannot be excluded."""
-    if trial_id not in known:
-        raise unknown_key(trial_id, known, where=where, what="trial of this run")
-    if known[trial_id] not in ("ok", "timeout"):
+    if trial_id not in statuses:
+        raise unknown_key(trial_id, statuses, where=where, what="trial of this run")
+    if statuses[trial_id] not in ("ok", "timeout"):
         raise ParameterError(
             "a trial that gave no figure need not be excluded",
             where=f"{where}.{trial_id}",
-            got=f"it is {known[trial_id]}",
+            got=f"it is {statuses[trial_id]}",
             allowed="trials that are ok, or ran into their time limit",
         )
 

@@ -40,11 +40,14 @@ def read_expectation(
     """
     if isinstance(entry, str):
         return {}
-    own, filesystems, asked = list(workloads), {fs.name: fs for fs in compared}, list(metrics)
-    named = [w.name for w in own]
-    found = [part_of(w, metric, design) for w in own for metric in asked or TOOLS[w.tool].main_metrics(w)]
+    filesystems, wanted = {fs.name: fs for fs in compared}, list(metrics)
+    parts, names = [*PARTS], list[str]()
+    for workload in workloads:
+        metrics_of = wanted or TOOLS[workload.tool].main_metrics(workload)
+        parts += [part_of(workload, metric, design) for metric in metrics_of]
+        names.append(workload.name)
     claims = {part: value for part, value in entry.items() if part != SAYS}
-    check_choices(list(claims), dict.fromkeys((*PARTS, *found, *named)), where, "part of the question")
+    check_choices(list(claims), dict.fromkeys((*parts, *names)), where, "part of the question")
     return {part: _claims(value, filesystems, f"{where}.{part}") for part, value in claims.items()}
 
 
