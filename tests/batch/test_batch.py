@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ import nbformat
 import pytest
 from mountlab.batch import commands
 from mountlab.batch.batch_file import Batch, ItemOutcome, ItemState, parse_batch
-from mountlab.batch.commands import ItemAttempt, plan_batch, resume_batch, run_batch
+from mountlab.batch.commands import ItemAttempt, resume_batch, run_batch
 from mountlab.batch.store import BatchDirectory, held_batch, parameters_of, read_view
-from mountlab.batch.view import exit_code
+from mountlab.batch.view import Planned, exit_code
 from mountlab.core.errors import KeepError, ParameterError, StoreError
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels, own_loop
@@ -35,19 +36,17 @@ def of_notebooks(count: int = 3, **more: Any) -> Batch:
 
 
 class Fake:
-    """Does items at once, each ending as it is told; keeps which it was asked for."""
+    """Does items at once, each with a given end; `done` has the numbers of those that were begun."""
 
     def __init__(self, *states: ItemState | type[BaseException]) -> None:
-        self.states, self.asked = list(states), list[str]()
+        self.states, self.done = list(states), list[str]()
 
     def __call__(self, job: ItemAttempt) -> ItemOutcome:
-        self.asked.append(job.item.id)
+        self.done.append(job.item.id[:2])
         state = self.states.pop(0)
         if not isinstance(state, str):
             raise state
-        return ItemOutcome(
-            item=job.item.id, state=state, ended_at=NOW, elapsed_s=1.0, reason="because", error="PlanError"
-        )
+        return ItemOutcome(job.item.id, state, NOW, 1.0, reason="because", error="PlanError")
 
 
 @pytest.fixture
@@ -63,46 +62,38 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return written
 
 
-def names(path: Path) -> list[str]:
-    return [item.id.partition("-")[0] for item in BatchDirectory(path).batch.items]
-
-
 def test_it_goes_on_after_a_failure_and_does_again_only_what_did_not_finish(
     results_dir: Path, pages: list[Path]
 ) -> None:
     first = Fake("done", "failed", "left out")
     _, view = run_batch(of_notebooks(), results=results_dir, execute=first)
-    assert [name[:2] for name in first.asked] == ["01", "02", "03"]
+    assert first.done == ["01", "02", "03"]
     assert exit_code(view) == 1
     assert json.loads((pages[0] / "batch.json").read_text())["status"] == "unfinished"
     again = Fake("done")
     _, view = run_batch(of_notebooks(), results=results_dir, execute=again)
-    assert [name[:2] for name in again.asked] == ["02"]
+    assert again.done == ["02"]
     assert exit_code(view) == 0
     assert pages[0] == pages[1], "it is the same batch"
     assert json.loads((pages[0] / "batch.json").read_text())["status"] == "complete"
 
 
-def test_what_is_complete_begins_anew_and_so_does_another_batch(results_dir: Path, pages: list[Path]) -> None:
-    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "done", "done"))
-    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
-    run_batch(of_notebooks(2), results=results_dir, execute=Fake("done", "done"))
-    run_batch(of_notebooks(), results=results_dir, new=True, execute=Fake("done", "done", "done"))
-    assert len(set(pages)) == 4
-
-
-def test_a_sweep_file_that_has_changed_makes_another_batch(
+def test_what_is_complete_begins_again_and_so_does_another_batch(
     tmp_path: Path, results_dir: Path, pages: list[Path]
 ) -> None:
     sweep = tmp_path / "s.yml"
     sweep.write_text((paths.PARAMS / "sweeps" / "tour.yml").read_text())
-    groups = {"g": {"notebook": "40_plan_repeats", "sweep": str(sweep)}}
-    made = parse_batch({"title": "T", "groups": groups}, name="s", where="b.yml")
-    run_batch(made, results=results_dir, execute=Fake("failed"))
-    run_batch(made, results=results_dir, execute=Fake("failed"))
+    swept = broken(notebook="40_plan_repeats", sweep=str(sweep))
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "done", "done"))
+    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
+    run_batch(of_notebooks(2), results=results_dir, execute=Fake("done", "done"))
+    run_batch(of_notebooks(), results=results_dir, new=True, execute=Fake("done", "done", "done"))
+    run_batch(swept, results=results_dir, execute=Fake("failed"))
+    run_batch(swept, results=results_dir, execute=Fake("failed"))
     sweep.write_text(sweep.read_text() + "# more\n")
-    run_batch(made, results=results_dir, execute=Fake("failed"))
-    assert pages[0] == pages[1] != pages[2]
+    run_batch(swept, results=results_dir, execute=Fake("failed"))
+    assert pages[4] == pages[5], "it has not changed"
+    assert len(set(pages)) == 6
 
 
 def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, pages: list[Path]) -> None:
@@ -115,7 +106,7 @@ def test_stopped_by_ctrl_c_it_says_how_to_go_on_and_does(results_dir: Path, page
     assert json.loads((path / "batch.json").read_text())["status"] == "unfinished"
     rest = Fake("done", "done")
     _, view = resume_batch(path, execute=rest)
-    assert [name[:2] for name in rest.asked] == ["02", "03"]
+    assert rest.done == ["02", "03"]
     assert exit_code(view) == 0
 
 
@@ -132,34 +123,28 @@ def test_a_disk_that_takes_no_more_ends_the_batch_and_not_only_its_item(results_
     assert list(BatchDirectory(path).outcomes) == [BatchDirectory(path).batch.items[0].id]
     rest = Fake("done", "done", "done")
     resume_batch(path, execute=rest)
-    assert [name[:2] for name in rest.asked] == ["01", "02", "03"]
+    assert rest.done == ["01", "02", "03"]
 
 
-def test_a_damaged_line_of_the_journal_is_an_error_with_its_number(results_dir: Path, pages: list[Path]) -> None:
+def test_a_damaged_line_of_the_journal_is_an_error_and_a_torn_last_one_counts_as_nothing(
+    results_dir: Path, pages: list[Path]
+) -> None:
     run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
     journal = pages[0] / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
+    whole = journal.read_bytes()
+    lines = whole.splitlines(keepends=True)
     journal.write_bytes(lines[0] + b"garbage\n" + lines[2])
     with pytest.raises(StoreError) as caught:
         resume_batch(pages[0], execute=Fake())
     assert caught.value.what == "a line of the journal is not the outcome of an item"
     assert caught.value.where == f"{journal}, line 2"
     assert caught.value.next_step.endswith(f"sed -i.bak 2d {journal}")
-
-
-def test_a_torn_line_of_the_journal_counts_as_nothing(results_dir: Path, pages: list[Path]) -> None:
-    run_batch(of_notebooks(), results=results_dir, execute=Fake("done", "failed", "done"))
-    journal = pages[0] / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes() + b'{"item": "02-')
+    journal.write_bytes(whole + b'{"item": "02-')
     rest = Fake("done")
     resume_batch(pages[0], execute=rest)
-    assert [name[:2] for name in rest.asked] == ["02"]
-    assert [json.loads(line)["state"] for line in journal.read_text().splitlines()] == [
-        "done",
-        "failed",
-        "done",
-        "done",
-    ]
+    assert rest.done == ["02"]
+    states = [json.loads(line)["state"] for line in journal.read_text().splitlines()]
+    assert states == ["done", "failed", "done", "done"]
 
 
 HOLD = """
@@ -204,21 +189,19 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
             attempt()
         assert "another process is writing to this batch" in str(raised.value)
         assert path.name in str(raised.value)
-    assert [each.name for each in results_dir.iterdir()] == [path.name]
+    assert [path.name for path in results_dir.iterdir()] == [path.name]
     holder = next(pid for pid in Path("/proc").glob("[0-9]*") if _runs(pid, str(results_dir)))
     os.kill(int(holder.name), signal.SIGKILL)
     wait_until("a batch that no process has", lambda: _free(made, results_dir))
     _, view = run_batch(made, results=results_dir, execute=Fake("done"))
-    assert view.name == path.name, "what a killed process began is gone on with"
+    assert view.name == path.name, "what a killed process began is resumed"
 
 
 def _runs(process: Path, text: str) -> bool:
-    try:
-        return (
-            b"held_batch" in (process / "cmdline").read_bytes() and text.encode() in (process / "cmdline").read_bytes()
-        )
-    except OSError:
-        return False
+    with suppress(OSError):
+        command = (process / "cmdline").read_bytes()
+        return b"held_batch" in command and text.encode() in command
+    return False
 
 
 def _free(made: Batch, results: Path) -> bool:
@@ -248,22 +231,18 @@ def broken(**group: Any) -> Batch:
     ],
 )
 def test_bad_input_is_refused_before_anything_is_run(group: dict[str, Any], told: str, results_dir: Path) -> None:
-    with pytest.raises((ParameterError, StoreError)) as raised:
+    with pytest.raises((ParameterError, StoreError), match=told):
         run_batch(broken(**group), results=results_dir, execute=Fake())
-    assert told in str(raised.value)
     assert list(results_dir.iterdir()) == []
 
 
 def test_what_is_no_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such batch"):
         resume_batch(tmp_path)
-    for text, told in (
-        ("{", "not whole"),
-        ("[]", "not a batch"),
-        ('{"schema": 9, "name": 1, "title": 1, "items": []}', "later"),
-    ):
+    later = '{"schema": 9, "name": 1, "title": 1, "items": []}'
+    for text, what in (("{", "not whole"), ("[]", "not a batch"), (later, "later")):
         (tmp_path / "batch.json").write_text(text)
-        with pytest.raises(StoreError, match=told):
+        with pytest.raises(StoreError, match=what):
             resume_batch(tmp_path)
 
 
@@ -282,24 +261,13 @@ def test_what_a_box_cannot_do_is_left_out_only_where_that_is_allowed(
     """A box whose file says nothing that can be reached: it is tried in the plan, and not again."""
     groups = {"a": {"sweep": "tour", "optional": True}, "b": {"sweep": "ramdisk"}}
     made = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml")
-    planned = [replace(each, problem="the box lacks fio", error="BoxError") for each in _plans(made)]
+    planned = [Planned(item, problem="the box lacks fio", error="BoxError") for item in made.items]
     monkeypatch.setattr(commands, "plan_batch", lambda *_, **__: planned)
     _, view = run_batch(made, results=results_dir, execute=Fake())
     assert [outcome.state for outcome in view.outcomes.values()] == ["left out", "failed"]
     assert exit_code(view) == 3
-    again = Fake()
     monkeypatch.setattr(commands, "plan_batch", lambda *_, **__: [])
-    assert exit_code(resume_batch(pages[0], execute=again)[1]) == 3
-
-
-def _plans(made: Batch) -> list[commands.Planned]:
-    return [commands.Planned(item) for item in made.items]
-
-
-def test_items_without_a_box_are_planned_without_one() -> None:
-    planned = plan_batch(of_notebooks(2))
-    assert [(each.trials, each.problem) for each in planned] == [(0, ""), (0, "")]
-    assert all(each.expected_s > 0 for each in planned)
+    assert exit_code(resume_batch(pages[0], execute=Fake())[1]) == 3
 
 
 # --- in a kernel ------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from mountlab.core.errors import BoxError, ParameterError, PlanError, StoreError
 from mountlab.jupyter import api, comparing
 from mountlab.report import execute
 from mountlab.results import paths, store
+from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
 from pages import Page
 from repetition import few_then_many
@@ -45,12 +46,6 @@ def resolved(changes: Mapping[str, Any] | None = None, **keys: Any) -> Resolved:
 # ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_sweep_names_its_boxes_in_their_order() -> None:
-    sweep = resolved().sweep
-    assert sweep.boxes == ("a", "b", "c")
-    assert sweep.box == "a"
-
-
 @every_row(
     ("keys", "what", "got"),
     [
@@ -69,24 +64,19 @@ def test_boxes_that_are_no_factor_are_refused(keys: dict[str, Any], what: str, g
 
 
 def test_a_box_from_outside_takes_the_place_of_all_and_boxes_that_of_one() -> None:
+    sweep = resolved().sweep
+    assert (sweep.box, sweep.boxes) == ("a", ("a", "b", "c"))
     alone = resolved({"box": "z"})
     assert (alone.sweep.box, alone.sweep.boxes) == ("z", ())
     assert "boxes" not in alone.parameters
-    several = resolve(
-        {**{k: v for k, v in SWEEP.items() if k != "boxes"}, "box": "z"}, where="s.yml", overrides={"boxes": ["a", "b"]}
-    )
-    assert several.sweep.boxes == ("a", "b")
+    one_box = {**{key: value for key, value in SWEEP.items() if key != "boxes"}, "box": "z"}
+    assert resolve(one_box, where="s.yml", overrides={"boxes": ["a", "b"]}).sweep.boxes == ("a", "b")
 
 
-def test_what_a_run_on_one_box_keeps_makes_that_run_again() -> None:
+def test_a_run_is_made_on_one_box_and_what_it_keeps_makes_it_again() -> None:
     one = on_box(resolved(), "b")
     assert (one.sweep.box, one.sweep.boxes) == ("b", ())
     assert resolve(one.parameters, where="run.json").sweep == one.sweep
-
-
-def test_one_run_is_made_on_one_box() -> None:
-    from mountlab.runner import workflow
-
     with pytest.raises(PlanError, match="the sweep names several") as error, workflow.planned(resolved()):
         pass
     assert error.value.got == "a, b, c"
@@ -119,24 +109,13 @@ def test_in_a_batch_file_such_a_sweep_is_an_item_for_each_box(tmp_path: Path) ->
     }
     (tmp_path / "b.yml").write_text(yaml.safe_dump({"title": "T", "groups": groups}))
     items = load_batch(tmp_path / "b.yml").items
-    assert [(item.group, item.box) for item in items] == [
-        ("all", "a"),
-        ("all", "b"),
-        ("all", "c"),
-        ("all", "a"),
-        ("all", "b"),
-        ("all", "c"),
-        ("one", "a"),
-        ("other", None),
-    ]
-    assert [item.id[:2] for item in items] == ["01", "02", "03", "04", "05", "06", "07", "08"]
-    assert [[item.id[:2] for item in own] for own in over_boxes(items)] == [["01", "02", "03"], ["04", "05", "06"]]
-
-
-def test_a_list_of_boxes_in_a_group_is_the_same_and_other_differences_are_not(tmp_path: Path) -> None:
-    groups = {"g": {"sweep": ["tour", "ramdisk"], "box": ["a", "b"]}, "h": {"sweep": "e-nvm", "box": "a"}}
-    items = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml").items
-    assert [[item.box for item in own] for own in over_boxes(items)] == [["a", "b"], ["a", "b"]]
+    everywhere_twice = [("all", box) for box in "abcabc"]
+    assert [(item.group, item.box) for item in items] == [*everywhere_twice, ("one", "a"), ("other", None)]
+    assert [item.id[:2] for item in items] == [f"{number:02d}" for number in range(1, 9)]
+    assert [[item.id[:2] for item in group] for group in over_boxes(items)] == [["01", "02", "03"], ["04", "05", "06"]]
+    listed = {"g": {"sweep": ["tour", "ramdisk"], "box": ["a", "b"]}, "h": {"sweep": "e-nvm", "box": "a"}}
+    items = parse_batch({"title": "T", "groups": listed}, name="b", where="b.yml").items
+    assert [[item.box for item in group] for group in over_boxes(items)] == [["a", "b"], ["a", "b"]]
 
 
 # ── its runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,7 +162,6 @@ def boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results_dir: Path) ->
     return results_dir
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_what_it_has_measured_is_loaded_with_the_boxes_that_failed(
     boxes: Path, monkeypatch: pytest.MonkeyPatch
@@ -264,8 +242,6 @@ def test_a_scheduler_is_for_several_boxes(tmp_path: Path, capsys: pytest.Capture
 def test_plan_shows_every_box_and_the_one_that_cannot(
     boxes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mountlab.runner import workflow
-
     def planned(of: Resolved, *, box: str) -> Any:
         assert of.sweep.boxes == ()
         raise BoxError(f"no way to {box}")

@@ -16,12 +16,6 @@ def batch(groups: dict[str, Any], **more: Any) -> Batch:
     return parse_batch({"title": "Some", "groups": groups, **more}, name="b", where="b.yml")
 
 
-def refused(groups: dict[str, Any], **more: Any) -> str:
-    with pytest.raises(ParameterError) as raised:
-        batch(groups, **more)
-    return str(raised.value)
-
-
 def outcome(item: str, **changes: Any) -> ItemOutcome:
     return ItemOutcome(
         **{"item": item, "state": "done", "ended_at": "2026-11-20T10:00:00+00:00", "elapsed_s": 5.0, **changes}
@@ -38,20 +32,13 @@ def test_lists_are_factors() -> None:
 
 
 def test_one_value_needs_no_list_and_a_notebook_no_sweep() -> None:
-    (ours, other) = batch(
-        {
-            "one": {"sweep": "params/sweeps/ramdisk.yml", "overrides": {"preset": "small"}},
-            "check": {
-                "notebook": ["05_check_box.ipynb"],
-                "box": "local",
-                "parameters": {"pause": 1.0},
-                "optional": True,
-            },
-        }
+    other = {"notebook": ["05_check_box.ipynb"], "box": "local", "parameters": {"pause": 1.0}, "optional": True}
+    ours, check = batch(
+        {"one": {"sweep": "params/sweeps/ramdisk.yml", "overrides": {"preset": "small"}}, "check": other}
     ).items
     assert (ours.id, ours.label) == ("01-ramdisk", "ramdisk, preset=small")
-    assert (other.id, other.notebook, other.optional) == ("02-05_check_box-local", "05_check_box", True)
-    assert other.label == "05_check_box on local, pause=1.0"
+    assert (check.id, check.notebook, check.optional) == ("02-05_check_box-local", "05_check_box", True)
+    assert check.label == "05_check_box on local, pause=1.0"
 
 
 def test_names_of_items_are_plain_whatever_the_files_are_called() -> None:
@@ -74,20 +61,15 @@ def test_names_of_items_are_plain_whatever_the_files_are_called() -> None:
         ({"g": {"sweep": "a"}, "h": {"sweep": "a"}}, ["the same item is there twice", "groups.g has it"]),
         ({"a b": {"sweep": "a"}}, ["a name may hold letters", "'a b'"]),
         ({}, ["groups", "one entry or more"]),
+        ({"g": {"sweep": "a"}, "file": {"box": "local"}}, ["unknown key", "b.yml: box", "allowed: groups, title"]),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(groups: dict[str, Any], told: list[str]) -> None:
-    text = refused(groups)
-    assert "where:   b.yml" in text
-    for each in told:
-        assert each in text
-
-
-def test_unknown_keys_of_the_file_itself() -> None:
-    text = refused({"g": {"sweep": "a"}}, box="local")
-    assert "unknown key" in text
-    assert "b.yml: box" in text
-    assert "allowed: groups, title" in text
+    changes = groups.pop("file", {})
+    with pytest.raises(ParameterError) as raised:
+        batch(groups, **changes)
+    for text in ("where:   b.yml", *told):
+        assert text in str(raised.value)
 
 
 def test_a_notebook_gets_only_what_it_takes() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from mountlab.batch.batch_file import Item
-from mountlab.batch.queue import HERE, Queue, Task, machine_of, makespan
+from mountlab.batch.queue import HERE, Queue, machine_of, makespan
 from mountlab.batch.view import Planned
 from mountlab.core.model import Box
 from rows import every_row
@@ -129,13 +129,9 @@ def test_an_item_that_is_to_be_tried_later_holds_its_machine_and_no_other() -> N
     queue.again(next(task for task in queue.running.values() if task.box == "a"), at=10.0)
     assert begun(queue, 9.0) == [], "02 does not overtake 01"
     assert begun(queue, 10.0) == [("01", "a")]
-
-
-def test_a_plan_that_is_to_be_tried_later_holds_its_machine_too() -> None:
     queue = queue_of([item(1, "a"), item(2, "b")])
-    plan = next(task for task in queue.ready(0.0) if task.box == "a")
-    queue.again(plan, at=5.0)
-    assert queue.ready(4.0) == []
+    queue.again(next(task for task in queue.ready(0.0) if task.box == "a"), at=5.0)
+    assert queue.ready(4.0) == [], "nor is anything done on a box whose plan is to be tried later"
     assert [(task.box, task.planning) for task in queue.ready(5.0)] == [("a", True)]
 
 
@@ -167,8 +163,7 @@ def test_an_item_with_clients_has_their_machines_too_and_is_not_overtaken() -> N
 
 def test_at_most_so_many_at_once() -> None:
     queue = queue_of([item(1, "a"), item(2, "b"), item(3, "c")], at_once=2)
-    running = [task.box for task in queue.ready(0.0)]
-    assert running == ["a", "b"]
+    assert [task.box for task in queue.ready(0.0)] == ["a", "b"]
     assert queue.ready(0.0) == []
 
 
@@ -225,9 +220,3 @@ def test_how_long_it_takes_is_that_of_the_boxes_at_the_same_time() -> None:
 def test_what_counts_as_one_machine(box: Box, machine: str) -> None:
     assert machine_of(box) == machine
     assert machine_of(replace(box, name="another", mount_root="/srv/other")) == machine
-
-
-def test_orders_have_names_of_their_own() -> None:
-    one = item(1, "label:r")
-    keys = {Task((one,), "a", "m").key, Task((one,), "b", "m").key, Task((one,), "a", "m", planning=True).key}
-    assert len(keys) == 3

@@ -22,49 +22,29 @@ PARTS = (
     batch_view.left_out, batch_view.again,
 )  # fmt: skip
 CLAIM = PublishedFigure(
-    study="D.2",
-    source="an article",
-    what="small files",
-    workload="dd-write",
-    factors={},
-    metric="write_bandwidth",
-    candidate="tmpfs",
-    baseline="ext4",
-    claim="faster",
-    says="It is faster.",
-)
+    study="D.2", source="an article", what="small files", workload="dd-write", factors={}, metric="write_bandwidth",
+    candidate="tmpfs", baseline="ext4", claim="faster", says="It is faster.",
+)  # fmt: skip
 
 
 def view(**changes: Any) -> BatchView:
     made = batch({"g": {"sweep": list("abcd")}})
     first, second, third, _ = made.items
-    said = ItemResult(
-        question="Is it?",
-        verdict="tmpfs writes 6.9 times as fast.",
-        caveats={"warning": 2},
-        bad_trials={},
-        left_out={"xfs": "no mkfs"},
-        beside=[Beside(CLAIM, comparison(), "agrees")],
-    )
+    result = ItemResult(
+        question="Is it?", verdict="tmpfs writes 6.9 times as fast.", caveats={"warning": 2}, bad_trials={},
+        left_out={"xfs": "no mkfs"}, beside=[Beside(CLAIM, comparison(), "agrees")],
+    )  # fmt: skip
+    broke = {"reason": "it broke\n  got: 3", "error": "PlanError", "notebook": "notebooks/2.failed.ipynb"}
     values: dict[str, Any] = {
-        "batch": made,
-        "name": "batch-b-1",
-        "created_at": "2026-11-20T10:00:00+00:00",
-        "command": "again",
+        "batch": made, "name": "batch-b-1", "created_at": "2026-11-20T10:00:00+00:00", "command": "again",
         "outcomes": {
             first.id: outcome(first.id, run="r1", page="../r1/report.html", notebook="notebooks/1.ipynb"),
-            second.id: outcome(
-                second.id,
-                state="failed",
-                reason="it broke\n  got: 3",
-                error="PlanError",
-                notebook="notebooks/2.failed.ipynb",
-            ),
+            second.id: outcome(second.id, state="failed", **broke),
             third.id: outcome(third.id, state="left out", reason="no such box"),
         },
-        "results": {first.id: said},
+        "results": {first.id: result},
         "expected": {third.id: [CLAIM]},
-    }
+    }  # fmt: skip
     return BatchView(**{**values, **changes})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal
@@ -128,22 +128,32 @@ def parse_batch(raw: Mapping[str, Any], *, name: str, where: str) -> Batch:
             raise ParameterError(
                 "a name may hold letters, digits, '_', '.' and '-'", where=f"{where}: groups", got=repr(group)
             )
-    made = [entry for key, group in file.groups.items() for entry in _expanded(key, group, f"{where}: groups.{key}")]
-    _check_unlike(made, where)
-    items = tuple(Item(id=_id(number, entry), **entry) for number, entry in enumerate(made, start=1))
-    return Batch(name=name, title=file.title, items=items)
+    items = [item for key, group in file.groups.items() for item in _items_of(key, group, f"{where}: groups.{key}")]
+    seen: dict[str, str] = {}
+    for item in items:
+        text = _shown({key: getattr(item, key) for key in ("notebook", "sweep", "box", "overrides", "parameters")})
+        if text in seen:
+            raise ParameterError(
+                "the same item is there twice",
+                where=f"{where}: groups.{item.group}",
+                got=text,
+                allowed=f"once: groups.{seen[text]} has it",
+                next_step="more repeats are a key of the sweep",
+            )
+        seen[text] = item.group
+    return Batch(name=name, title=file.title, items=_numbered(items))
 
 
-def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]]:
+def _items_of(key: str, group: GroupFile, where: str) -> Iterator[Item]:
+    """Yield the items of a group, which have no ids yet. Raises ParameterError."""
     parameters = group.parameters or {}
     for name in _OURS:
         if name in parameters:
-            own = name.removesuffix("_file")
             raise ParameterError(
                 "this parameter has a key of its own",
                 where=f"{where}.parameters.{name}",
                 got=repr(parameters[name]),
-                allowed=f"{own}: ..., beside `parameters`",
+                allowed=f"{name.removesuffix('_file')}: ..., beside `parameters`",
             )
     if group.sweep is None and group.overrides is not None:
         raise ParameterError(
@@ -154,22 +164,6 @@ def _expanded(key: str, group: GroupFile, where: str) -> Iterator[dict[str, Any]
         )
     if group.sweep is None and SWEEP_NOTEBOOK in group.notebook:
         raise ParameterError("a key is missing", where=f"{where}.sweep", got="nothing", allowed="sweep: NAME or a list")
-    _check_lists(group, where)
-    nothing = [None]
-    levels = (group.notebook, group.sweep or nothing, group.box or nothing, group.overrides or nothing)
-    for notebook, sweep, box, overrides in product(*levels):
-        yield {
-            "group": key,
-            "notebook": notebook.removesuffix(".ipynb"),
-            "sweep": sweep,
-            "box": box,
-            "overrides": overrides or {},
-            "parameters": parameters,
-            "optional": group.optional,
-        }
-
-
-def _check_lists(group: GroupFile, where: str) -> None:
     for name in ("notebook", "sweep", "box", "overrides"):
         if getattr(group, name) == []:
             what = "an empty list makes no item"
@@ -179,27 +173,28 @@ def _check_lists(group: GroupFile, where: str) -> None:
             raise ParameterError(
                 "not a label of boxes", where=f"{where}.box", got=repr(box), allowed=f"{POOL}NAME, as box files have it"
             )
+    nothing = [None]
+    levels = (group.notebook, group.sweep or nothing, group.box or nothing, group.overrides or nothing)
+    for notebook, sweep, box, overrides in product(*levels):
+        yield Item(
+            id="",
+            group=key,
+            notebook=notebook.removesuffix(".ipynb"),
+            sweep=sweep,
+            box=box,
+            overrides=overrides or {},
+            parameters=parameters,
+            optional=group.optional,
+        )
 
 
-def _check_unlike(entries: Sequence[Mapping[str, Any]], where: str) -> None:
-    seen: dict[str, str] = {}
-    for entry in entries:
-        text = json.dumps({key: entry[key] for key in entry if key not in ("group", "optional")}, default=str)
-        if text in seen:
-            raise ParameterError(
-                "the same item is there twice",
-                where=f"{where}: groups.{entry['group']}",
-                got=text,
-                allowed=f"once: groups.{seen[text]} has it",
-                next_step="more repeats are a key of the sweep",
-            )
-        seen[text] = entry["group"]
-
-
-def _id(number: int, entry: Mapping[str, Any]) -> str:
-    words = [entry["sweep"] or entry["notebook"], entry["box"] or ""]
-    named = "-".join(_stem(word) for word in words if word)
-    return f"{number:02d}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', named)[:60]}"
+def _numbered(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return items with ids, by their places in the batch: '03-ramdisk-local'."""
+    numbered = []
+    for number, item in enumerate(items, start=1):
+        name = "-".join(_stem(word) for word in (item.sweep or item.notebook, item.box) if word)
+        numbered.append(replace(item, id=f"{number:02d}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)[:60]}"))
+    return tuple(numbered)
 
 
 def _stem(path: str) -> str:
@@ -211,26 +206,22 @@ def _shown(value: object) -> str:
 
 
 def on_each_box(batch: Batch, boxes_of: Callable[[Item], Sequence[str]]) -> Batch:
-    """Return the batch with an item for each box in the place of one whose sweep names several; `boxes_of` tells
-    them."""
-    made = []
+    """Return the batch with an item for each box of a sweep that names several, which `boxes_of` tells."""
+    items = []
     for item in batch.items:
         boxes = boxes_of(item) if item.sweep and not item.box else ()
-        made += [replace(item, box=box) for box in boxes] or [item]
-    if len(made) == len(batch.items):
-        return batch
-    entries = ({"notebook": item.notebook, "sweep": item.sweep, "box": item.box} for item in made)
-    ids = (_id(number, entry) for number, entry in enumerate(entries, start=1))
-    return replace(batch, items=tuple(replace(item, id=own) for item, own in zip(made, ids, strict=True)))
+        items += [replace(item, box=box) for box in boxes] or [item]
+    return batch if len(items) == len(batch.items) else replace(batch, items=_numbered(items))
 
 
 def over_boxes(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     """Return items that are one and the same but for their box: of two or more each, in the order of the batch."""
 
-    def work(item: Item) -> str:
-        return json.dumps((item.notebook, item.sweep, dict(item.overrides), dict(item.parameters)), default=str)
-
-    groups = by_key((work(item), item) for item in items if item.box and item.sweep and not item.pool)
+    groups = by_key(
+        (_shown((item.notebook, item.sweep, item.overrides, item.parameters)), item)
+        for item in items
+        if item.box and item.sweep and not item.pool
+    )
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

@@ -39,22 +39,20 @@ class BoardRow:
 def lines(rows: Sequence[BoardRow], pools: Mapping[str, int], *, width: int) -> list[str]:
     """Return a line a box, and one for the items that wait for any box of a label; none is longer than the terminal."""
     names = max((len(row.box) for row in rows), default=0)
-    texts = [f"{row.box:{names}} |{_bar(row)}| {row_text(row)}" for row in rows]
+    texts = []
+    for row in rows:
+        full = round(_BAR * row.done / row.total) if row.total else 0
+        texts.append(f"{row.box:{names}} |{'█' * full}{'·' * (_BAR - full)}| {_row_text(row)}")
     texts += [f"{'':{names}} {text}" for text in _waiting(pools)]
     shown = map(one_line, texts)
     return [text if len(text) < width else f"{text[: max(width - 2, 1)]}…" for text in shown]
 
 
-def _bar(row: BoardRow) -> str:
-    full = round(_BAR * row.done / row.total) if row.total else 0
-    return "█" * full + "·" * (_BAR - full)
-
-
-def row_text(row: BoardRow) -> str:
+def _row_text(row: BoardRow) -> str:
     """'2/4 items, 03-ramdisk-db1, 17/40 trials, about 02:10 left, 1 failed'."""
     trials = f"{row.trials[0]}/{row.trials[1]} trials" if row.trials and row.trials[1] else ""
     failed = f"{row.failed} failed" if row.failed else ""
-    return ", ".join(each for each in (f"{row.done}/{row.total} items", row.doing, trials, row.left, failed) if each)
+    return ", ".join(filter(None, (f"{row.done}/{row.total} items", row.doing, trials, row.left, failed)))
 
 
 def words_left(seconds: float) -> str:
@@ -68,7 +66,7 @@ def _waiting(pools: Mapping[str, int]) -> list[str]:
 
 
 def table(rows: Sequence[BoardRow], pools: Mapping[str, int], news: Sequence[str]) -> Html:
-    """Return the same for a notebook, with what was said last."""
+    """Return a row a box for a notebook, with the last messages."""
     head = [Column("Box"), Column("Items", "number"), Column("Now")]
     head += [Column(name, "number") for name in ("Trials", "Left", "Failed")]
     cells: list[list[html.Text]] = [

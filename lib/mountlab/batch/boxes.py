@@ -59,34 +59,33 @@ class PlannedBox:
 def plans(resolved: Resolved) -> list[PlannedBox]:
     """Return the plan of a sweep for each of its boxes. Connects to all and changes nothing; a box that cannot be
     reached, or cannot run it, is reported and delays no other."""
-    return [_planned(resolved, name) for name in resolved.sweep.boxes]
-
-
-def _planned(resolved: Resolved, name: str) -> PlannedBox:
-    try:
-        with workflow.planned(on_box(resolved, name), box=name) as session:
-            return PlannedBox(name, (session.plan, session.facts))
-    except MountlabError as error:
-        return PlannedBox(name, error=error)
+    rows = []
+    for name in resolved.sweep.boxes:
+        try:
+            with workflow.planned(on_box(resolved, name), box=name) as session:
+                rows.append(PlannedBox(name, (session.plan, session.facts)))
+        except MountlabError as error:
+            rows.append(PlannedBox(name, error=error))
+    return rows
 
 
 def plans_text(planned: Sequence[PlannedBox]) -> str:
-    """For the terminal: each box in a line, then the plan of each."""
-    width = max(len(each.box) for each in planned)
+    """Return each box in a line, then the plan of each, for the terminal."""
+    width = max(len(row.box) for row in planned)
     lines = [f"one run on each of {len(planned)} boxes:"]
-    for each in planned:
-        outcome = f"cannot: {in_one_line(str(each.error))}"
-        if each.made:
-            plan = each.made[0]
+    for row in planned:
+        outcome = f"cannot: {in_one_line(str(row.error))}"
+        if row.made:
+            plan, _ = row.made
             outcome = f"{len(plan.trials)} trials, about {rough_duration(plan.expected_s)}"
-        lines.append(f"  {each.box:{width}}  {outcome}")
-    lines += [f"\n── {each.box} ──\n\n{plan_text(*each.made)}" for each in planned if each.made]
+        lines.append(f"  {row.box:{width}}  {outcome}")
+    lines += [f"\n── {row.box} ──\n\n{plan_text(*row.made)}" for row in planned if row.made]
     return "\n".join(lines)
 
 
 def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
-    """As data, by box: the plan, or the error."""
-    return {each.box: plan_json(*each.made) if each.made else {"error": str(each.error)} for each in planned}
+    """Return the plan of each box, or its error, by box."""
+    return {row.box: plan_json(*row.made) if row.made else {"error": str(row.error)} for row in planned}
 
 
 # ── what its runs say ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,10 +110,10 @@ def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
             got=f"{len(groups)} sweeps on several boxes",
             next_step="its page links to one report for each of them",
         )
-    return _of_items(directory, groups[0])
+    return _runs_of(directory, groups[0])
 
 
-def _of_items(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Path], dict[str, str]]:
+def _runs_of(directory: BatchDirectory, items: Sequence[Item]) -> tuple[list[Path], dict[str, str]]:
     runs: list[Path] = []
     missing: dict[str, str] = {}
     outcomes = directory.outcomes
@@ -147,7 +146,7 @@ def write_pages(directory: BatchDirectory) -> dict[str, str]:
     results, pages = directory.path.parent, {}
     done = {name for name, outcome in directory.outcomes.items() if outcome.state == "done"}
     for items in over_boxes(directory.batch.items):
-        runs, missing = _of_items(directory, items)
+        runs, missing = _runs_of(directory, items)
         label = replace(items[0], box=None).label
         if not runs and all(item.id in done for item in items):
             continue  # their notebook makes no runs

@@ -18,7 +18,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -38,9 +38,9 @@ ASK_S = 1.0
 """How often a task asks whether it is to stop."""
 _LOOPBACK = "127.0.0.1:0"
 
-StopAsked = Callable[[], bool]
-Work = Callable[[StopAsked], Any]
-"""What a worker is to do. It is given whether it is to stop, asks that about each second, and ends soon if so."""
+StopRequested = Callable[[], bool]
+Work = Callable[[StopRequested], Any]
+"""What a worker is to do. Its argument tells whether to stop; it calls that about each second, and ends soon if so."""
 
 
 # ── what comes back ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +79,7 @@ class WorkerStatus:
 # ── on a worker ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def look(unfit: Callable[[], str]) -> WorkerStatus:
+def report_status(unfit: Callable[[], str]) -> WorkerStatus:
     """Return which machine this worker is on, and why it is not fit."""
     return WorkerStatus(socket.gethostname(), unfit())
 
@@ -117,18 +117,12 @@ class _StopRequest:
     def __call__(self) -> bool:
         if not self._answer and time.monotonic() >= self._next:
             self._next = time.monotonic() + ASK_S
-            self._answer = self._forgotten() or self._asked_to_stop()
+            task = self._worker.state.tasks.get(self._key)
+            try:
+                self._answer = task is None or task.state == "cancelled" or bool(self._event.is_set())
+            except (OSError, RuntimeError, ValueError):  # no scheduler any more, or a worker that is closing
+                self._answer = True
         return self._answer
-
-    def _forgotten(self) -> bool:
-        task = self._worker.state.tasks.get(self._key)
-        return task is None or task.state == "cancelled"
-
-    def _asked_to_stop(self) -> bool:
-        try:
-            return bool(self._event.is_set())
-        except (OSError, RuntimeError, ValueError):  # no scheduler any more, or a worker that is closing
-            return True
 
 
 # ── here ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,14 +152,14 @@ class Cluster:
     """Worker to its status; workers without an answer yet are missing."""
     _given: dict[str, _Given] = field(default_factory=dict)
     _looks: dict[str, Future[Any]] = field(default_factory=dict)
-    _known: set[str] = field(default_factory=set)
+    _present: set[str] = field(default_factory=set)
     _ended: queue.SimpleQueue[tuple[str, Future[Any]]] = field(default_factory=queue.SimpleQueue)
 
     @property
     def workers(self) -> Mapping[str, Any]:
         """The workers that the scheduler knows, by address."""
-        found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-        return found
+        workers: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return workers
 
     def look_around(self, wait_s: float = LOOK_S) -> dict[str, WorkerStatus]:
         """Return the statuses of the present workers; one that does not answer in time is left out."""
@@ -182,14 +176,23 @@ class Cluster:
         for address in set(self.workers) - set(self.statuses) - set(self._looks):
             key = f"mountlab-look-{uuid.uuid4().hex}"
             self._looks[address] = self.client.submit(
-                look, self.unfit, key=key, workers=[address], pure=False, priority=10, allow_other_workers=False
+                report_status,
+                self.unfit,
+                key=key,
+                workers=[address],
+                pure=False,
+                priority=10,
+                allow_other_workers=False,
             )
 
     def _hear(self) -> None:
         for address, future in list(self._looks.items()):
             if future.done():
                 del self._looks[address]
-                self.statuses[address] = _status(future)
+                if future.status == "finished":
+                    self.statuses[address] = future.result()
+                else:
+                    self.statuses[address] = WorkerStatus("", f"it cannot run Mountlab: {future.exception()}")
 
     def gone(self) -> dict[str, float]:
         """Return the workers that have left since this was asked last: what they did the scheduler gives to others.
@@ -198,18 +201,14 @@ class Cluster:
         It is 0 for a worker whose connection ended.
         """
         there = set(self.workers)
-        left, self._known = sorted(self._known - there), there
-        given_up = self._given_up() if left else {}
+        left, self._present = sorted(self._present - there), there
+        given_up: dict[str, float] = {}
+        if left:
+            with suppress(OSError):  # the scheduler is gone, too
+                for _, event in self.client.get_events("scheduler"):
+                    if event.get("action") == "worker-ttl-timed-out":
+                        given_up |= dict.fromkeys(event["workers"], float(event["ttl"]))
         return {worker: given_up.get(worker, 0.0) for worker in left}
-
-    def _given_up(self) -> dict[str, float]:
-        """Return the workers that the scheduler gave up, to the seconds without an answer; none where it is gone."""
-        try:
-            events = self.client.get_events("scheduler")
-        except OSError:
-            return {}
-        late = [event for _, event in events if event.get("action") == "worker-ttl-timed-out"]
-        return {worker: float(event["ttl"]) for event in late for worker in event["workers"]}
 
     def fit(self, machines: Sequence[str]) -> tuple[str, ...] | None:
         """Return the workers that may have a task; () for any, None where none of those that are there may."""
@@ -217,14 +216,12 @@ class Cluster:
             return ()
         self._hear()
         there = set(self.workers)
-        bad = {each for each in there if each in self.statuses and self.statuses[each].why}
+        answered = {worker: self.statuses[worker] for worker in there if worker in self.statuses}
+        bad = {worker for worker, status in answered.items() if status.why}
         if HERE in machines:
             ours = socket.gethostname()
-            known = {each: self.statuses[each] for each in there - bad if each in self.statuses}
-            return tuple(each for each, status in known.items() if status.host == ours) or None
-        if not bad:
-            return ()
-        return tuple(there - bad) or None
+            return tuple(name for name, status in answered.items() if name not in bad and status.host == ours) or None
+        return (tuple(there - bad) or None) if bad else ()
 
     def give(self, key: str, work: Work, *, machines: tuple[str, ...], only: tuple[str, ...] = ()) -> None:
         """Have something done, by one of these workers; what comes of it `ended` gives."""
@@ -242,21 +239,20 @@ class Cluster:
         """
         self._ask_newcomers()
         try:
-            found = [self._ended.get(timeout=wait_s)]
+            key, future = self._ended.get(timeout=wait_s)
         except queue.Empty:
-            found = []
             if self.client.status != "running":
                 raise _gone("the scheduler is gone", self.client) from None
             self._give_again()
-        for key, future in found:
-            given = self._given.get(key)
-            if given is None or given.future is not future:  # one that was given out again
-                continue
-            answer = _answer(future)
-            del self._given[key]
-            if isinstance(answer, Unfit):
-                self.statuses[answer.worker] = WorkerStatus("", answer.why)
-            yield key, answer
+            return
+        given = self._given.get(key)
+        if given is None or given.future is not future:  # one that was given out again
+            return
+        answer = _answer(future)
+        del self._given[key]
+        if isinstance(answer, Unfit):
+            self.statuses[answer.worker] = WorkerStatus("", answer.why)
+        yield key, answer
 
     def _give_again(self) -> None:
         """Give tasks again whose workers are all gone: they would wait for ever."""
@@ -271,12 +267,6 @@ class Cluster:
     def stop(self) -> None:
         """Tell all tasks to stop. They end as soon as what they did on their boxes is undone."""
         Event(self.stop_name, client=self.client).set()
-
-
-def _status(future: Future[Any]) -> WorkerStatus:
-    if future.status == "finished":
-        return future.result()  # type: ignore[no-any-return]
-    return WorkerStatus("", f"it cannot run Mountlab: {future.exception()}")
 
 
 def _answer(future: Future[Any]) -> Any:
@@ -298,12 +288,9 @@ def _gone(what: str, client: Any) -> SchedulerError:
 
 @contextmanager
 def opened(address: str | None, unfit: Callable[[], str], *, threads: int) -> Iterator[Cluster]:
-    """The cluster at an address, or one of this process with so many threads. Raises SchedulerError, InputError."""
-    with ExitStack() as stack:
-        if address is None:
-            yield Cluster(stack.enter_context(_own(threads)), unfit, here=True)
-        else:
-            yield Cluster(stack.enter_context(_client(address)), unfit, here=False)
+    """Open the cluster at an address, or one in this process. Raises SchedulerError, InputError."""
+    with _own(threads) if address is None else _client(address) as client:
+        yield Cluster(client, unfit, here=address is None)
 
 
 @contextmanager
@@ -317,25 +304,20 @@ def _own(threads: int) -> Iterator[Client]:
     with (
         tempfile.TemporaryDirectory(prefix="mountlab-dask-") as scratch,
         dask.config.set({f"distributed.{key}": value for key, value in settings.items()}, temporary_directory=scratch),
-        _started(threads) as here,
-        Client(here, set_as_default=False) as client,
+        ExitStack() as stack,
     ):
-        yield client
-
-
-def _started(threads: int) -> LocalCluster:
-    """Without a network dask warns that it cannot name this machine by its way to the internet. No one needs it to."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
-        return LocalCluster(
-            n_workers=1,
-            threads_per_worker=threads,
-            processes=False,
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-            dashboard_address=_LOOPBACK,
-            worker_dashboard_address=_LOOPBACK,
-        )
+        with warnings.catch_warnings():  # without a network dask cannot name this machine's way to the internet
+            warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
+            cluster = LocalCluster(
+                n_workers=1,
+                threads_per_worker=threads,
+                processes=False,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+                dashboard_address=_LOOPBACK,
+                worker_dashboard_address=_LOOPBACK,
+            )
+        yield stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
 
 
 @contextmanager
@@ -348,7 +330,7 @@ def _client(address: str) -> Iterator[Client]:
             got=repr(address),
             allowed="tcp://HOST:PORT, or tls://HOST:PORT, as `dask scheduler` prints it",
         )
-    for name in ("distributed", "distributed.client"):  # what they would say is said here, in words
+    for name in ("distributed", "distributed.client"):  # what they would log is an error here, in words
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)

@@ -7,8 +7,7 @@ resumed, and of one that was measured only the report is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +38,11 @@ class Ways:
     execute: Execute | None = None
     """What does one item, one after another; None: a kernel for each."""
 
+    def __post_init__(self) -> None:
+        if self.at_once is not None and self.at_once < 1:
+            what = "at least one box works at a time"
+            raise InputError(what, where="--at-once", got=str(self.at_once), allowed="1 or more")
+
 
 def run_batch(
     batch: Batch,
@@ -56,46 +60,56 @@ def run_batch(
     `results`, and KeyboardInterrupt when stopped.
     """
     check(batch)
-    return _work(held_batch(batch, results=results, new=new), results, _ways(scheduler, at_once, execute))
+    return _work(held_batch(batch, results=results, new=new), results, Ways(scheduler, at_once, execute))
 
 
 def resume_batch(
     path: Path, *, scheduler: str | None = None, at_once: int | None = None, execute: Execute | None = None
 ) -> tuple[Path, BatchView]:
-    """Return the same for a batch that was begun, by its directory."""
+    """Go on with a batch that was begun, by its directory. Returns and raises as `run_batch` does."""
     path = path.resolve()
     check(BatchDirectory(path).batch)
-    return _work(held_again(path), path.parent, _ways(scheduler, at_once, execute))
-
-
-def _ways(scheduler: str | None, at_once: int | None, execute: Execute | None) -> Ways:
-    if at_once is not None and at_once < 1:
-        raise InputError("at least one box works at a time", where="--at-once", got=str(at_once), allowed="1 or more")
-    return Ways(scheduler, at_once, execute)
+    return _work(held_again(path), path.parent, Ways(scheduler, at_once, execute))
 
 
 def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: Ways) -> tuple[Path, BatchView]:
     with holding as directory:
         directory.begin()
         try:
-            _do(directory, results, ways)
+            _do_items(directory, results, ways)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"go on with: {directory.command}", *_page_so_far(directory)) from None
+            pages = []
+            with suppress(KeyboardInterrupt, MountlabError):  # it cannot be made, or Ctrl-C is pressed again
+                directory.finish("unfinished")
+                pages = [f"report so far: {disk.shown(write_page(directory)[0])}"]
+            raise KeyboardInterrupt(f"go on with: {directory.command}", *pages) from None
         finally:
             left = unfinished(directory.batch, directory.outcomes)
             directory.finish("unfinished" if left else "complete")
         return write_page(directory)
 
 
-def _page_so_far(directory: BatchDirectory) -> list[str]:
-    """Return a line with the page of a batch that was stopped; none where it cannot be made, or Ctrl-C is pressed
-    again."""
-    try:
-        directory.finish("unfinished")
-        page, _ = write_page(directory)
-    except (KeyboardInterrupt, MountlabError):
-        return []
-    return [f"report so far: {disk.shown(page)}"]
+def _do_items(directory: BatchDirectory, results: Path, ways: Ways) -> None:
+    """Do what is left. Only what can be done at the same time needs somebody who gives it out."""
+    todo = unfinished(directory.batch, directory.outcomes)
+    if ways.execute is None:
+        spots = places(todo, directory=directory, results=results)
+        if ways.scheduler or not spots.one_by_one or any(item.pool for item in todo):
+            from mountlab.batch.many import do_many  # the scheduler's library takes a second to load
+
+            do_many(todo, spots, directory, results, scheduler=ways.scheduler, at_once=ways.at_once)
+            return
+    execute = ways.execute or in_a_kernel
+    planned_items = plan_batch(directory.batch, directory=directory, results=results)
+    with Progress(planned_items, directory, results) as progress:
+        for planned in planned_items:
+            progress.begin(planned.item)
+            attempt = ItemAttempt(planned.item, directory, results, progress.tick)
+            outcome = cannot(planned) if planned.problem else execute(attempt)
+            directory.record(outcome)
+            progress.end(planned.item, outcome)
+            if outcome.error == KeepError.__name__:
+                raise full_disk(planned.item, outcome, directory)
 
 
 def plan(file: Path | None, begun: Path | None) -> tuple[Batch, list[Planned], float]:
@@ -105,39 +119,13 @@ def plan(file: Path | None, begun: Path | None) -> tuple[Batch, list[Planned], f
     check(batch)
     results = directory.path.parent if directory else paths.RESULTS
     planned = plan_batch(batch, directory=directory, results=results)
-    runnable = {each.item.id: each.expected_s for each in planned if not each.problem}
-    items = [each.item for each in planned if each.item.id in runnable]
-    return batch, planned, makespan(places(items, directory=directory, results=results).queue(items), runnable)
-
-
-def _do(directory: BatchDirectory, results: Path, ways: Ways) -> None:
-    """What is left. Only what can be done at the same time needs somebody who gives it out."""
-    todo = unfinished(directory.batch, directory.outcomes)
-    if ways.execute is None:
-        spots = places(todo, directory=directory, results=results)
-        if ways.scheduler or not spots.one_by_one or any(item.pool for item in todo):
-            from mountlab.batch.many import do_many  # the scheduler's library takes a second to load
-
-            do_many(todo, spots, directory, results, scheduler=ways.scheduler, at_once=ways.at_once)
-            return
-    _one_by_one(plan_batch(directory.batch, directory=directory, results=results), directory, results, ways)
-
-
-def _one_by_one(planned: Sequence[Planned], directory: BatchDirectory, results: Path, ways: Ways) -> None:
-    execute = ways.execute or in_a_kernel
-    with Progress(planned, directory, results) as progress:
-        for each in planned:
-            progress.begin(each.item)
-            attempt = ItemAttempt(each.item, directory, results, progress.tick)
-            outcome = cannot(each) if each.problem else execute(attempt)
-            directory.record(outcome)
-            progress.end(each.item, outcome)
-            if outcome.error == KeepError.__name__:
-                raise full_disk(each.item, outcome, directory)
+    runnable = [row for row in planned if not row.problem]
+    items, expected_s = [row.item for row in runnable], {row.item.id: row.expected_s for row in runnable}
+    return batch, planned, makespan(places(items, directory=directory, results=results).queue(items), expected_s)
 
 
 def write_page(directory: BatchDirectory) -> tuple[Path, BatchView]:
-    """report.html of a batch, by a notebook like every report, and its entry for the index of results."""
+    """Write report.html of a batch, by a notebook like every report, and its entry for the index of results."""
     directory.keep(across=boxes.write_pages(directory))
     view = read_view(directory.path)
     executed = directory.path / "notebooks" / PAGE.name

@@ -31,8 +31,7 @@ class ItemAttempt:
     results: Path
     tick: Callable[[], None] = lambda: None
     """Called each second while it runs."""
-    asked: Callable[[], bool] = lambda: False
-    """Whether it was asked to stop, from wherever."""
+    is_stop_requested: Callable[[], bool] = lambda: False
 
 
 Execute = Callable[[ItemAttempt], ItemOutcome]
@@ -51,12 +50,10 @@ def in_a_kernel(job: ItemAttempt) -> ItemOutcome:
 def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
     """Return the outcome of an item, and whether it was stopped; writes no journal, so that any process may do it."""
     start = time.monotonic()
-    before = job.directory.run_of(job.item, job.results)
-    pressed, problem = _attempt(job, before)
+    pressed, problem = _run_notebook(job)
     run = job.directory.run_of(job.item, job.results)
-    kept = job.directory.executed(job.item)
-    failed = kept.with_name(f"{kept.stem}.failed.ipynb")
-    notebook = failed if problem else kept
+    executed = job.directory.executed(job.item)
+    notebook = executed.with_name(f"{executed.stem}.failed.ipynb") if problem else executed
     outcome = ItemOutcome(
         item=job.item.id,
         state="failed" if problem else "done",
@@ -64,25 +61,45 @@ def attempt(job: ItemAttempt) -> tuple[ItemOutcome, bool]:
         elapsed_s=round(time.monotonic() - start, 1),
         run=run.name if run else "",
         notebook=f"notebooks/{notebook.name}" if notebook.exists() else "",
-        page=_page(job, run, problem),
-        **(_reason(problem) if problem else {}),
     )
+    if problem:  # of a cell that failed the class and the text of what it raised, without its traceback
+        name, text = getattr(problem.__cause__, "ename", ""), getattr(problem.__cause__, "evalue", "")
+        reason = text if name and text else str(problem)
+        outcome = replace(outcome, error=name or type(problem).__name__, reason=reason)
+    if run:
+        page = f"../{run.name}/report.html" if (run / "report.html").exists() else ""
+        outcome = replace(outcome, page=page)
+    elif not problem:
+        exported = execute.export(executed, title=job.item.label)
+        outcome = replace(outcome, page=job.directory.write_item_page(job.item, exported))
     stopped = pressed or outcome.error == "KeyboardInterrupt"
-    ended = replace(outcome, state="stopped", reason="stopped by Ctrl-C") if stopped and problem else outcome
-    return ended, stopped
+    if stopped and problem:
+        outcome = replace(outcome, state="stopped", reason="stopped by Ctrl-C")
+    return outcome, stopped
 
 
-def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError | None]:
-    """Return whether it was to stop meanwhile, and what went wrong."""
+def _run_notebook(job: ItemAttempt) -> tuple[bool, MountlabError | None]:
+    """Do what is left of an item: all of it, the rest of its run, or only the report. Return whether it was to stop
+    meanwhile, and what went wrong."""
+    run = job.directory.run_of(job.item, job.results)
+    executed = job.directory.executed(job.item)
     try:
-        if before and info.read_info(before).status == "complete":
-            execute.write_report(before)
+        if run and info.read_info(run).status == "complete":
+            execute.write_report(run)
             return False, None
+        # The kernel knows which item it is, and has the directories of this process.
+        directories = {"MOUNTLAB_RESULTS": str(job.results), "MOUNTLAB_PARAMS": str(paths.PARAMS)}
+        kernels = Kernels({writer.BATCH: job.directory.mark(job.item), **directories})
+
+        def run_to_the_end() -> None:
+            if run:
+                notebook, parameters = RESUME, {"run": str(run)}
+            else:
+                notebook, parameters = notebook_path(job.item), parameters_for(job.item)
+            execute.execute(notebook, executed, parameters, kernels=kernels, limit_s=LIMIT_S)
+
         with ThreadPoolExecutor(1) as pool:
-            # The kernel knows which item it is, and has the directories of this process.
-            directories = {"MOUNTLAB_RESULTS": str(job.results), "MOUNTLAB_PARAMS": str(paths.PARAMS)}
-            kernels = Kernels({writer.BATCH: job.directory.mark(job.item), **directories})
-            future = pool.submit(_execute, job, before, kernels)
+            future = pool.submit(run_to_the_end)
             stopped = _wait(future, kernels, job)
         problem = future.exception()
         if problem is None or isinstance(problem, MountlabError):
@@ -92,17 +109,8 @@ def _attempt(job: ItemAttempt, before: Path | None) -> tuple[bool, MountlabError
         return False, error
 
 
-def _execute(job: ItemAttempt, before: Path | None, kernels: Kernels) -> None:
-    """The notebook that does what is left: all of it, or the rest of a run. Raises MountlabError."""
-    if before:
-        notebook, parameters = RESUME, {"run": str(before)}
-    else:
-        notebook, parameters = notebook_path(job.item), parameters_for(job.item)
-    execute.execute(notebook, job.directory.executed(job.item), parameters, kernels=kernels, limit_s=LIMIT_S)
-
-
 def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
-    """Until the notebook is done; gives whether it was to stop meanwhile.
+    """Wait until the notebook is done, and return whether it was to stop meanwhile.
 
     A stop interrupts the running cell once, as the button in JupyterLab does, and a kernel that is not yet up as soon
     as it is: the cell undoes what is on the box, and that is waited for.
@@ -110,7 +118,7 @@ def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
     pressed = stopping = False
     while True:
         try:
-            pressed = pressed or job.asked()
+            pressed = pressed or job.is_stop_requested()
             if pressed and not stopping:
                 stopping = kernels.interrupt()
             if wait([future], timeout=TICK_S).done:
@@ -118,21 +126,3 @@ def _wait(future: Future[None], kernels: Kernels, job: ItemAttempt) -> bool:
             job.tick()
         except KeyboardInterrupt:
             pressed = True
-
-
-def _reason(problem: MountlabError) -> dict[str, str]:
-    """Return what was raised in the notebook, where a cell of it failed: its class, and its text without a
-    traceback."""
-    cause = problem.__cause__
-    name, text = getattr(cause, "ename", ""), getattr(cause, "evalue", "")
-    return {"error": name or type(problem).__name__, "reason": f"{text}" if name and text else str(problem)}
-
-
-def _page(job: ItemAttempt, run: Path | None, problem: MountlabError | None) -> str:
-    """Return the page of an item, from the directory of the batch: the report of its run, or its notebook as a page."""
-    if run:
-        return f"../{run.name}/report.html" if (run / "report.html").exists() else ""
-    if problem:
-        return ""
-    page = execute.export(job.directory.executed(job.item), title=job.item.label)
-    return job.directory.write_item_page(job.item, page)

@@ -7,8 +7,7 @@ item that was being done is given out once more, and goes on with its run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -52,34 +51,16 @@ def do_many(
     Raises KeyboardInterrupt when stopped and KeepError when nothing can be written any more, both after what ran has
     ended; SchedulerError where the scheduler cannot be reached, or not again, or none of its workers is fit.
     """
-    found = tuple(located(item) for item in items)
-    queue = spots.queue(found, at_once=at_once)
-    with Watch(queue, spots.names, directory, results) as watch, _interrupts() as pressed:
-        many = _Many(found, spots, directory, results, queue, watch, pressed)
-        many.run(scheduler)
+    movable = tuple(located(item) for item in items)
+    queue = spots.queue(movable, at_once=at_once)
+    with Watch(queue, spots.names, directory, results) as watch:
+        many = _Many(movable, spots, directory, results, queue, watch)
+        with all_handled(many.count_interrupt):
+            many.run(scheduler)
         if many.full is not None:
             raise many.full
-        if pressed.count:
+        if many.interrupts:
             raise KeyboardInterrupt
-
-
-@dataclass
-class _Pressed:
-    """How often Ctrl-C was pressed."""
-
-    count: int = 0
-
-
-@contextmanager
-def _interrupts() -> Iterator[_Pressed]:
-    """Counts Ctrl-C, SIGTERM and SIGHUP instead of raising them in the middle of something."""
-    pressed = _Pressed()
-
-    def count(*_: object) -> None:
-        pressed.count += 1
-
-    with all_handled(count):
-        yield pressed
 
 
 @dataclass
@@ -99,16 +80,21 @@ class _Many:
     results: Path
     queue: Queue
     watch: Watch
-    pressed: _Pressed
+    interrupts: int = 0
+    """How often Ctrl-C was pressed; SIGTERM and SIGHUP count, too."""
     full: KeepError | None = None
-    asked_to_stop: bool = False
-    """Whether the workers were asked to stop."""
+    stop_requested: bool = False
+    """Of the workers."""
     waits: dict[str, _Wait] = field(default_factory=dict)
-    unfit_said: set[str] = field(default_factory=set)
+    reported_unfit: set[str] = field(default_factory=set)
 
     @property
     def stopping(self) -> bool:
-        return bool(self.pressed.count or self.full)
+        return bool(self.interrupts or self.full)
+
+    def count_interrupt(self, *_: object) -> None:
+        """Handle a signal: an exception in the middle of something would lose an outcome."""
+        self.interrupts += 1
 
     # ── the scheduler ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,18 +105,18 @@ class _Many:
         while self.queue.pending and not self.stopping:
             try:
                 with cluster.opened(scheduler, partial(unfit, session), threads=threads) as engine:
-                    self.look(engine)
+                    self.check_workers(engine)
                     if gone_at is not None:
                         self.watch.say(f"the scheduler is back after {time.monotonic() - gone_at:.0f} s")
                     gone_at = None
-                    self.rounds(engine, partial(work_of, session=session, results=self.results))
+                    self.do_tasks(engine, partial(work_of, session=session, results=self.results))
             except SchedulerError as error:
                 if gone_at is None and not self.queue.running:
                     raise
-                gone_at = self.regain(error, gone_at)
+                gone_at = self.await_scheduler(error, gone_at)
 
-    def regain(self, error: SchedulerError, gone_at: float | None) -> float:
-        """Wait a moment for the scheduler; what was given out is given out again. Gives since when it is gone."""
+    def await_scheduler(self, error: SchedulerError, gone_at: float | None) -> float:
+        """Wait a moment for the scheduler; what was given out is given out again. Return since when it is gone."""
         moment = time.monotonic()
         if gone_at is None:
             gone_at = moment
@@ -145,10 +131,10 @@ class _Many:
             time.sleep(TICK_S)
         return gone_at
 
-    def look(self, engine: Cluster) -> None:
+    def check_workers(self, engine: Cluster) -> None:
         """Say which workers are not fit; raise SchedulerError where all are not."""
         statuses = engine.look_around()
-        self.say_news(engine)
+        self.report_workers(engine)
         bad = [status.why for status in statuses.values() if status.why]
         if bad and len(bad) == len(engine.workers):
             raise SchedulerError(
@@ -162,55 +148,55 @@ class _Many:
         if not engine.workers:
             self.watch.say("the scheduler has no worker yet; waiting for one")
 
-    def say_news(self, engine: Cluster) -> None:
+    def report_workers(self, engine: Cluster) -> None:
         for worker, silent_s in engine.gone().items():
             busy = f"did not answer the scheduler for {silent_s:g} s, and was given up: it may only be busy"
             self.watch.say(f"worker {worker} {busy if silent_s else 'is gone'}; what it was doing goes on at another")
         for worker, status in engine.statuses.items():
-            if status.why and worker not in self.unfit_said:
-                self.unfit_said.add(worker)
+            if status.why and worker not in self.reported_unfit:
+                self.reported_unfit.add(worker)
                 self.watch.say(f"worker {worker} is left out: {status.why}")
 
     # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def rounds(self, engine: Cluster, work: Any) -> None:
+    def do_tasks(self, engine: Cluster, work: Any) -> None:
         """Until nothing is left, or all that ran has ended after a stop."""
         while self.queue.running if self.stopping else self.queue.pending:
             if self.stopping:
-                self.tell(engine)
-                if not engine.here and (self.pressed.count > 1 or not engine.workers):
+                self.request_stop(engine)
+                if not engine.here and (self.interrupts > 1 or not engine.workers):
                     return  # no worker is left to wait for; a task whose client is gone stops by itself
             else:
-                self.give(engine, work)
+                self.give_out(engine, work)
             for key, answer in engine.ended(TICK_S):
-                self.take(self.queue.running[key], answer)
-            self.say_news(engine)
+                self.settle(self.queue.running[key], answer)
+            self.report_workers(engine)
             self.watch.tick()
 
-    def tell(self, engine: Cluster) -> None:
-        if self.asked_to_stop:
+    def request_stop(self, engine: Cluster) -> None:
+        if self.stop_requested:
             return
-        self.asked_to_stop = True
+        self.stop_requested = True
         engine.stop()
         more = "" if engine.here else "; Ctrl-C once more does not wait for that"
         self.watch.say(f"stopping: what was done on the boxes is being undone{more}")
 
-    def give(self, engine: Cluster, work: Any) -> None:
+    def give_out(self, engine: Cluster, work: Any) -> None:
         for task in self.queue.ready(time.monotonic()):
             only = engine.fit(task.machines)
             if only is not None:
                 self.watch.begin(task)
                 engine.give(task.key, work(task), machines=task.machines, only=only)
             elif HERE in task.machines and engine.workers:
-                self.box_without_worker(task)
+                self.refuse_own_box(task)
             else:
-                self.later(task, "no worker is there for it")
+                self.postpone(task, "no worker is there for it")
 
-    def later(self, task: Task, why: str, pause_s: float | None = None) -> None:
+    def postpone(self, task: Task, why: str, pause_s: float | None = None) -> None:
         self.queue.again(task, at=time.monotonic() + (FIRST_PAUSE_S if pause_s is None else pause_s))
         self.watch.waits(task, why)
 
-    def box_without_worker(self, task: Task) -> None:
+    def refuse_own_box(self, task: Task) -> None:
         """A box that is started where its item is done is another machine for each worker's."""
         problem = SchedulerError(
             "this box is the machine that works on it, and no worker of the scheduler is on this machine",
@@ -220,50 +206,53 @@ class _Many:
         )
         plans = [Planned(item, problem=str(problem), error=type(problem).__name__) for item in task.items]
         if task.planning:
-            self.take(task, plans)
+            self.settle(task, plans)
         else:
             self.record(task, cannot(plans[0]))
 
-    def take(self, task: Task, answer: Any) -> None:
-        """What came of a task."""
+    def settle(self, task: Task, answer: Any) -> None:
+        """Do what follows from the answer of a task."""
         if isinstance(answer, Taken):
-            self.later(task, "another task of this scheduler has the machine")
+            self.postpone(task, "another task of this scheduler has the machine")
         elif isinstance(answer, Unfit):
-            self.later(task, "its worker was not fit", 0.0)
+            self.postpone(task, "its worker was not fit", 0.0)
         elif isinstance(answer, list):
             self.queue.ended(task)
             self.watch.end(task, None)
-            self.plan(task, answer)
+            self.take_out(task, answer)
         elif isinstance(answer, Broken) and task.planning:
             self.queue.ended(task)  # the items themselves will tell
             self.watch.end(task, None, errors.in_one_line(answer.why))
         elif isinstance(answer, Broken):
             self.record(task, ItemOutcome(task.item.id, "failed", now(), 0.0, reason=answer.why, error=answer.error))
         else:
-            self.settle(task, answer)
+            self.settle_outcome(task, answer)
 
-    def plan(self, task: Task, plans: Sequence[Planned]) -> None:
+    def take_out(self, task: Task, plans: Sequence[Planned]) -> None:
         self.watch.planned(task.box, plans)
-        for each in self.queue.planned(plans):
-            outcome = cannot(each)
+        for plan in self.queue.planned(plans):
+            outcome = cannot(plan)
             self.directory.record(outcome)
-            self.watch.cannot(task.box, each.item, outcome)
-            if each.error in UNREACHABLE:
+            self.watch.cannot(task.box, plan.item, outcome)
+            if plan.error in UNREACHABLE:
                 self.queue.lost(task.box)
 
-    def settle(self, task: Task, outcome: ItemOutcome) -> None:
-        """An outcome stands, unless somebody was in the way, or another box may do better."""
+    def settle_outcome(self, task: Task, outcome: ItemOutcome) -> None:
+        """Record an outcome, unless somebody was in the way, or another box may do better."""
         if outcome.error in UNREACHABLE:
             self.queue.lost(task.box)
-        if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.patience(task)) is not None:
-            self.later(task, errors.in_one_line(outcome.reason), wait.pause_s)
+        if outcome.error in IN_THE_WAY and not self.stopping and (wait := self.wait_for(task)) is not None:
+            self.postpone(task, errors.in_one_line(outcome.reason), wait.pause_s)
             wait.pause_s = min(2 * wait.pause_s, LONGEST_PAUSE_S)
-        elif task.item.pool and outcome.state == "failed" and self.elsewhere(task, outcome):
+        elif task.item.pool and outcome.state == "failed" and self.try_elsewhere(task, outcome):
             self.watch.end(task, None, errors.in_one_line(outcome.reason))
         else:
-            self.record(task, self.by_the_file(task.item, outcome))
+            undone = outcome.state == "failed" and not outcome.run and not outcome.notebook
+            if undone and task.item.pool and task.item.optional:  # no box of its label can do it
+                outcome = replace(outcome, state="left out")
+            self.record(task, outcome)
 
-    def patience(self, task: Task) -> _Wait | None:
+    def wait_for(self, task: Task) -> _Wait | None:
         """Return how long to wait for who is in the way: as long as the run of the item grows, and then until its box
         would have given all back."""
         moment, patience_s = time.monotonic(), MARGIN_S
@@ -276,8 +265,8 @@ class _Many:
             wait.trials, wait.until = trials, moment + patience_s
         return wait if moment < wait.until else None
 
-    def elsewhere(self, task: Task, outcome: ItemOutcome) -> bool:
-        """Return whether an item goes to another box of its label: this one is lost, or cannot do it."""
+    def try_elsewhere(self, task: Task, outcome: ItemOutcome) -> bool:
+        """Queue an item for another box of its label where this one is lost, or cannot do it; return whether it is."""
         if outcome.run and outcome.error not in UNREACHABLE:
             return False  # its trials failed, or its report: another box is no remedy
         if not self.queue.elsewhere(task):
@@ -285,11 +274,6 @@ class _Many:
         why = errors.in_one_line(outcome.reason)
         self.watch.say(f"{task.item.id}: not on {task.box}, so on another of {task.item.pool}: {why}")
         return True
-
-    def by_the_file(self, item: Item, outcome: ItemOutcome) -> ItemOutcome:
-        """Return the outcome; "left out" for an item that no box of its label can do, if the batch file allows that."""
-        undone = item.pool and item.optional and outcome.state == "failed" and not outcome.run and not outcome.notebook
-        return replace(outcome, state="left out") if undone else outcome
 
     def record(self, task: Task, outcome: ItemOutcome) -> None:
         self.queue.ended(task)

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from mountlab.batch.batch_file import Batch, Item, notebook_parameters, on_box, unfinished
 from mountlab.batch.queue import Queue, machine_of
-from mountlab.batch.store import BatchDirectory, notebook_path, parameters_of, sweep_path
+from mountlab.batch.store import BatchDirectory, notebook_path, parameters_of, sweep_path, takes_box
 from mountlab.batch.view import NOTEBOOK_S, Planned
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.text import drawn_on
@@ -52,7 +52,7 @@ def boxes_of(item: Item) -> list[str]:
     """Return the boxes that may do an item; none where its notebook takes none."""
     if item.pool:
         return labelled(item)
-    if "box" not in parameters_of(notebook_path(item)):
+    if not takes_box(item):
         return []
     path = sweep_path(item)
     return [item.box or (paths.load_sweep(path, item.overrides).sweep.box if path else DEFAULT_BOX)]
@@ -60,18 +60,17 @@ def boxes_of(item: Item) -> list[str]:
 
 def labelled(item: Item) -> list[str]:
     """Return the boxes with the label that an item asks for. Raises StoreError where there are none."""
-    labels = {box.name: box.label for box in map(paths.load_box, paths.box_names())}
-    found = [name for name, label in labels.items() if label == item.pool]
-    if not found:
-        known = ", ".join(sorted({label for label in labels.values() if label}))
+    boxes = [paths.load_box(name) for name in paths.box_names()]
+    names = [box.name for box in boxes if box.label == item.pool]
+    if not names:
         raise StoreError(
             "no box has this label",
             where=f"groups.{item.group}.box",
             got=item.pool,
-            allowed=known or "none has one",
+            allowed=", ".join(sorted({box.label for box in boxes if box.label})) or "none has one",
             next_step=f"write `label: {item.pool}` into the files of the boxes, below params/boxes",
         )
-    return found
+    return names
 
 
 @dataclass(frozen=True)
@@ -90,20 +89,22 @@ class Places:
     @property
     def names(self) -> list[str]:
         """The boxes on which items are done."""
-        return list(dict.fromkeys(name for found in self.boxes.values() for name in found))
+        return list(dict.fromkeys(name for names in self.boxes.values() for name in names))
 
     @property
     def one_by_one(self) -> bool:
         """Whether no two items could be done at the same time: one machine has a part in all."""
+        if any(len(boxes) > 1 for boxes in self.boxes.values()):
+            return False
         needed = [
-            {self.machines[box] for box in (*found, *self.clients.get(item, ()))}
-            for item, found in self.boxes.items()
-            if found
+            {self.machines[box] for box in (*boxes, *self.clients.get(item, ()))}
+            for item, boxes in self.boxes.items()
+            if boxes
         ]
-        return all(len(found) <= 1 for found in self.boxes.values()) and (not needed or bool(set.intersection(*needed)))
+        return not needed or bool(set.intersection(*needed))
 
     def queue(self, items: Sequence[Item], *, at_once: int | None = None) -> Queue:
-        """Return those of the items that are given here, all of them waiting."""
+        """Return a queue in which these of the items wait."""
         return Queue(items, self.boxes, self.machines, pinned=self.pinned, clients=self.clients, at_once=at_once)
 
 
@@ -114,8 +115,8 @@ def places(items: Sequence[Item], *, directory: BatchDirectory | None, results: 
     for item in items:
         if item.id in pinned and item.pool and pinned[item.id] not in boxes[item.id]:
             boxes[item.id].append(pinned[item.id])
-    clients = {item.id: found for item in items if boxes[item.id] and (found := _clients(item))}
-    names = dict.fromkeys(name for found in (*boxes.values(), *clients.values()) for name in found)
+    clients = {item.id: item_clients for item in items if boxes[item.id] and (item_clients := _clients(item))}
+    names = dict.fromkeys(name for several in (*boxes.values(), *clients.values()) for name in several)
     return Places(boxes, pinned, {name: machine_of(paths.load_box(name)) for name in names}, clients)
 
 
@@ -151,7 +152,7 @@ def planned_anywhere(item: Item, directory: BatchDirectory | None, results: Path
 def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Planned:
     """Return an item, planned for its box; why that cannot do it is in the plan."""
     path = sweep_path(item)
-    if path is None or "box" not in parameters_of(notebook_path(item)):
+    if path is None or not takes_box(item):
         return Planned(item)
     before = directory.run_of(item, results) if directory else None
     if before and info.read_info(before).status == "complete":

@@ -37,7 +37,7 @@ class Progress:
         self._running: Item | None = None
         self._run: Path | None = None
         self._began = time.monotonic()
-        self._trials = {each.item.id: each.trials for each in planned}
+        self._trials = {plan.item.id: plan.trials for plan in planned}
         self._failed = 0
         # In a log each refresh would be a line of its own: there a line for each item is enough.
         self._live = sys.stderr.isatty()
@@ -66,9 +66,10 @@ class Progress:
     def _done(self) -> str:
         """Return how many trials of the running item are done; its run is looked for until it is there."""
         total = self._trials.get(self._running.id, 0) if self._running else 0
-        if total and self._running:
-            self._run = self._run or self._directory.run_of(self._running, self._results)
-        return f", {len(journal.read_journal(self._run))}/{total} trials" if total and self._run else ""
+        if not total or not self._running:
+            return ""
+        self._run = self._run or self._directory.run_of(self._running, self._results)
+        return f", {len(journal.read_journal(self._run))}/{total} trials" if self._run else ""
 
     def end(self, item: Item, outcome: ItemOutcome) -> None:
         self._ahead.end(item.id, outcome.elapsed_s)
@@ -94,8 +95,8 @@ def how_it_ended(item: Item, outcome: ItemOutcome) -> str:
 
 
 @dataclass
-class _Box:
-    """What is known of a box."""
+class _BoxState:
+    """What a box does, and what it will do."""
 
     ahead: Ahead = field(default_factory=lambda: Ahead(()))
     trials: dict[str, int] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class _Box:
     run: Path | None = None
     note: str = ""
     """Why it does nothing."""
-    said: str = ""
+    last_wait: str = ""
     """The last reason for which it waited."""
 
 
@@ -115,7 +116,7 @@ class Watch:
 
     def __init__(self, queue: Queue, names: Sequence[str], directory: BatchDirectory, results: Path) -> None:
         self._queue, self._directory, self._results = queue, directory, results
-        self._boxes = {name: _Box() for name in names}
+        self._boxes = {name: _BoxState() for name in names}
         self._screen: Screen | Page | Log = _screen()
 
     # ── reports ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,38 +125,38 @@ class Watch:
         self._screen.say(text)
 
     def planned(self, box: str, plans: Sequence[Planned]) -> None:
-        """What a box would do for its items."""
-        known = self._of(box)
-        known.ahead = Ahead([each for each in plans if not each.problem])
-        known.trials = {each.item.id: each.trials for each in plans}
+        """Take in what a box would do for its items."""
+        state = self._state(box)
+        state.ahead = Ahead([plan for plan in plans if not plan.problem])
+        state.trials = {plan.item.id: plan.trials for plan in plans}
 
     def begin(self, task: Task) -> None:
-        known = self._of(task.box)
-        known.task, known.began, known.run, known.note = task, time.monotonic(), None, ""
+        state = self._state(task.box)
+        state.task, state.began, state.run, state.note = task, time.monotonic(), None, ""
         if not task.planning:
             self._screen.log(f"{task.box + ': ' if task.box else ''}{task.item.id}: {task.item.label}")
 
     def end(self, task: Task, outcome: ItemOutcome | None, note: str = "") -> None:
-        """How a task ended. `note`: why its box does nothing now."""
-        known = self._of(task.box)
-        known.task, known.note = None, note
+        """Report how a task ended. `note`: why its box does nothing now."""
+        state = self._state(task.box)
+        state.task, state.note = None, note
         if outcome is not None:
-            known.states[outcome.state] += 1
-            known.ahead.end(outcome.item, outcome.elapsed_s)
+            state.states[outcome.state] += 1
+            state.ahead.end(outcome.item, outcome.elapsed_s)
             say = self._screen.log if outcome.state == "done" else self._screen.say
             say(how_it_ended(task.item, outcome))
 
     def waits(self, task: Task, why: str) -> None:
-        """It is to be done once more, later."""
-        known = self._of(task.box)
-        known.task, known.note = None, f"waits: {why}"
-        if why != known.said:
-            known.said = why
+        """Report a task that is to be done once more, later."""
+        state = self._state(task.box)
+        state.task, state.note = None, f"waits: {why}"
+        if why != state.last_wait:
+            state.last_wait = why
             self._screen.log(f"{task.box + ': ' if task.box else ''}{task.item.id} waits: {why}")
 
     def cannot(self, box: str, item: Item, outcome: ItemOutcome) -> None:
-        """An item that its box cannot do, by the plan."""
-        self._of(box).states[outcome.state] += 1
+        """Report an item that its box cannot do, by the plan."""
+        self._state(box).states[outcome.state] += 1
         self._screen.say(how_it_ended(item, outcome))
 
     def tick(self) -> None:
@@ -164,35 +165,31 @@ class Watch:
             pools = Counter(item.pool for item in self._queue.waiting if item.pool)
             self._screen.draw([self._row(name) for name in self._boxes], pools)
 
-    def _of(self, box: str) -> _Box:
-        return self._boxes.setdefault(box, _Box())
+    def _state(self, box: str) -> _BoxState:
+        return self._boxes.setdefault(box, _BoxState())
 
     # ── what it shows ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _row(self, name: str) -> BoardRow:
-        known = self._boxes[name]
-        done, failed = sum(known.states.values()), known.states["failed"]
-        running = known.task is not None and not known.task.planning
-        left_s = None
-        if known.trials and not (running and known.task and known.task.item.pool):  # else the time left is unknown
-            running_s = time.monotonic() - known.began if running else 0.0
-            left_s = known.ahead.seconds(running_s=running_s, running=known.task.item.id if known.task else "")
+        state, task = self._boxes[name], self._boxes[name].task
+        done = sum(state.states.values())
+        running = task is not None and not task.planning
+        left_s = trials = None
+        if state.trials and not (running and task and task.item.pool):  # else the time left is unknown
+            running_s = time.monotonic() - state.began if running else 0.0
+            left_s = state.ahead.seconds(running_s=running_s, running=task.item.id if task else "")
+        if running and task and state.trials.get(task.item.id):
+            state.run = state.run or self._directory.run_of(on_box(task.item, task.box), self._results)
+            trials = (len(journal.read_journal(state.run)) if state.run else 0, state.trials[task.item.id])
         return BoardRow(
             box=name or "(no box)",
             done=done,
             total=done + running + self._queue.of_box(name),
-            doing=("planning" if known.task.planning else known.task.item.id) if known.task else known.note,
-            trials=self._trials(known),
+            doing=("planning" if task.planning else task.item.id) if task else state.note,
+            trials=trials,
             left_s=left_s,
-            failed=failed,
+            failed=state.states["failed"],
         )
-
-    def _trials(self, known: _Box) -> tuple[int, int] | None:
-        task = known.task
-        if task is None or task.planning or not known.trials.get(task.item.id):
-            return None
-        known.run = known.run or self._directory.run_of(on_box(task.item, task.box), self._results)
-        return (len(journal.read_journal(known.run)) if known.run else 0, known.trials[task.item.id])
 
     def __enter__(self) -> Watch:
         return self
@@ -236,7 +233,7 @@ class Screen:
             self._write(lines)
 
     def _write(self, lines: Sequence[str], keep: int = 0) -> None:
-        """In the place of the lines that are there; the first `keep` of them are never drawn over."""
+        """Write in the place of the lines that are there; the first `keep` of them are never drawn over."""
         up = f"\x1b[{len(self._lines)}F" if self._lines else ""
         stream = drawn_on(sys.stderr)
         stream.write(f"{up}\x1b[J" + "".join(f"{line}\n" for line in lines))

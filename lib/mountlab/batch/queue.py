@@ -43,7 +43,7 @@ class Task:
     @property
     def machines(self) -> tuple[str, ...]:
         """All machines that the task holds alone meanwhile."""
-        return tuple(sorted({each for each in (self.machine, *self.others) if each}))
+        return tuple(sorted({self.machine, *self.others} - {""}))
 
     @property
     def item(self) -> Item:
@@ -79,13 +79,12 @@ class Queue:
         self._boxes = {item.id: list(boxes.get(item.id, ())) for item in items}
         self._alone = {item.id for item in items if not self._boxes[item.id]}
         self._machines, self._pinned, self._at_once = machines, dict(pinned or {}), at_once
-        self._others = {name: tuple(machines[box] for box in found) for name, found in (clients or {}).items()}
+        self._others = {name: tuple(machines[box] for box in used) for name, used in (clients or {}).items()}
         self._not_before: dict[str, float] = {}
         """By the id of an item, or by the box that is to be planned for."""
-        self._unplanned = self._by_box(items)
-
-    def _by_box(self, items: Iterable[Item]) -> dict[str, list[Item]]:
-        return by_key((self._boxes[item.id][0], item) for item in items if not item.pool and item.id not in self._alone)
+        self._unplanned = by_key(
+            (self._boxes[item.id][0], item) for item in items if not item.pool and item.id not in self._alone
+        )
 
     @property
     def pending(self) -> bool:
@@ -112,58 +111,55 @@ class Queue:
         return tasks
 
     def _candidates(self, taken: set[str], now: float) -> Iterator[Task]:
-        """`taken`: the machines that are busy. One that an earlier item waits for is not given to a later one."""
+        """Yield what may begin. `taken`: the machines that are busy. One that an earlier item waits for is not given
+        to a later one."""
         for box, items in self._unplanned.items():
             if self._machines[box] not in taken:
                 taken.add(self._machines[box])
                 if self._not_before.get(box, 0.0) <= now:
                     yield Task(tuple(items), box, self._machines[box], planning=True)
+        first = min(
+            (self._number[item.id] for item in (*self.waiting, *(task.item for task in self.running.values()))),
+            default=0,
+        )
         for item in self.waiting:
             late = self._not_before.get(item.id, 0.0) > now
             if item.id in self._alone:
-                if not late and self._is_first(item):
+                if not late and self._number[item.id] == first:
                     yield Task((item,), "", "")
                 continue
-            task = self._task(item, taken)
-            if task is not None:
+            boxes = self._boxes[item.id]
+            free = self._free_box(item, taken) if len(boxes) > 1 else boxes[0]
+            if free is not None:
+                task = Task((item,), free, self._machines[free], self._others.get(item.id, ()))
                 begins = not late and not taken.intersection(task.machines)
                 taken.update(task.machines)
                 if begins:
                     yield task
 
-    def _is_first(self, item: Item) -> bool:
-        others = [*self.waiting, *(task.item for task in self.running.values())]
-        return all(self._number[item.id] <= self._number[other.id] for other in others)
-
-    def _task(self, item: Item, taken: set[str]) -> Task | None:
-        """Return the item on a box of its own, free or not; or of several on one that is free, if any is."""
-        others = self._others.get(item.id, ())
-        box = self._free_box(item, taken) if len(self._boxes[item.id]) > 1 else self._boxes[item.id][0]
-        return None if box is None else Task((item,), box, self._machines[box], others)
-
     def _free_box(self, item: Item, taken: set[str]) -> str | None:
-        """Of those that are free the one that fewest other items wait for."""
+        """Return the free box of an item that fewest other items wait for; None where all are busy."""
         boxes, pinned = self._boxes[item.id], self._pinned.get(item.id)
         wanted = Counter(self._boxes[other.id][0] for other in self.waiting if len(self._boxes[other.id]) == 1)
         usable = [pinned] if pinned in boxes else boxes
         free = [box for box in usable if box and self._machines[box] not in taken]
-        return min(free, key=lambda box: wanted[box]) if free else None
+        return min(free, key=lambda box: wanted[box], default=None)
 
     # ── how it ended ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ended(self, task: Task) -> None:
-        """It is done with, whatever came of it."""
+        """Take a task off the running ones, whatever came of it."""
         del self.running[task.key]
 
     def planned(self, plans: Iterable[Planned]) -> list[Planned]:
-        """Takes those out that their box cannot do, and gives them."""
-        hopeless = [each for each in plans if each.problem]
-        names = {each.item.id for each in hopeless}
+        """Take out the items that their box cannot do, and return their plans."""
+        hopeless = [plan for plan in plans if plan.problem]
+        names = {plan.item.id for plan in hopeless}
         self.waiting = [item for item in self.waiting if item.id not in names]
         return hopeless
 
     def again(self, task: Task, *, at: float = 0.0) -> None:
-        """It ended without an outcome: to be done once more, not before a moment of the same clock."""
+        """Queue a task that ended without an outcome once more, not before a moment of the clock of `ready`."""
         del self.running[task.key]
         if task.planning:
             self._unplanned[task.box] = list(task.items)
@@ -173,7 +169,8 @@ class Queue:
         self.waiting = sorted([*self.waiting, task.item], key=lambda item: self._number[item.id])
 
     def elsewhere(self, task: Task) -> bool:
-        """Its box cannot do it: to be done on another one. False where there is none: it still counts as running."""
+        """Queue a task that its box cannot do for another one. Return False where there is none: it still counts as
+        running."""
         boxes = self._boxes[task.item.id]
         boxes.remove(task.box)
         if not boxes:
@@ -182,7 +179,7 @@ class Queue:
         return True
 
     def lost(self, box: str) -> None:
-        """Items that may go to other boxes do not wait for this one any more."""
+        """Give up a box: items that may go to others do not wait for it any more."""
         for item in self.waiting:
             boxes = self._boxes[item.id]
             if item.pool and box in boxes and len(boxes) > 1:
@@ -200,7 +197,7 @@ def makespan(queue: Queue, expected_s: Mapping[str, float]) -> float:
     ends: dict[str, float] = {}
     while queue.pending:
         ends |= {task.key: now + (0.0 if task.planning else expected_s[task.item.id]) for task in queue.ready(now)}
-        key = min(ends, key=lambda each: ends[each])
+        key = min(ends, key=lambda running: ends[running])
         now = ends.pop(key)
         queue.ended(queue.running[key])
     return now

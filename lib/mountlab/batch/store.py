@@ -34,33 +34,33 @@ def load_batch(path: Path | str) -> Batch:
     text = read_text(path, "batch file", paths.batch_hint(path.stem))
     where = disk.shown(path)
     batch = read_all(text, lambda raw: parse_batch(raw, name=path.stem, where=where), where=where)
-    return on_each_box(batch, _boxes_of)
 
+    def boxes_of(item: Item) -> tuple[str, ...]:
+        sweep = sweep_path(item)
+        return load_sweep(sweep, item.overrides).sweep.boxes if sweep and takes_box(item) else ()
 
-def _boxes_of(item: Item) -> tuple[str, ...]:
-    """Return the boxes that the sweep of an item names, where its notebook runs a sweep on a box."""
-    path = sweep_path(item)
-    if path is None or "box" not in parameters_of(notebook_path(item)):
-        return ()
-    return load_sweep(path, item.overrides).sweep.boxes
+    return on_each_box(batch, boxes_of)
 
 
 def sweep_path(item: Item) -> Path | None:
     """Return the file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
-    if item.sweep is None:
-        return None
-    return paths.sweep_path(item.sweep).absolute()
+    return None if item.sweep is None else paths.sweep_path(item.sweep).absolute()
 
 
 def notebook_path(item: Item) -> Path:
-    """Return the file of the item's notebook, found in the same way. Raises StoreError where there is none."""
+    """Return the file of the item's notebook, found as its sweep is. Raises StoreError where there is none."""
     name = Path(f"{item.notebook}.ipynb")
     found = [path for path in (NOTEBOOKS / name.name, name.absolute(), disk.ROOT / name) if path.is_file()]
     inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
     if not inside:
-        known = ", ".join(sorted(each.stem for each in NOTEBOOKS.glob("*.ipynb")))
+        known = ", ".join(sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")))
         raise StoreError("no such notebook", where=f"groups.{item.group}", got=item.notebook, allowed=known)
     return inside[0]
+
+
+def takes_box(item: Item) -> bool:
+    """Return whether the notebook of an item runs on a box."""
+    return "box" in parameters_of(notebook_path(item))
 
 
 class BatchDirectory:
@@ -88,20 +88,20 @@ class BatchDirectory:
     @property
     def outcomes(self) -> dict[str, ItemOutcome]:
         """The last outcome of each item that was tried; a torn last line counts as nothing."""
-        found = [self._outcome(number, line) for number, line in enumerate(whole_lines(self.journal), start=1)]
-        return {outcome.item: outcome for outcome in found}
-
-    def _outcome(self, number: int, line: bytes) -> ItemOutcome:
-        try:
-            return ItemOutcome(**json.loads(line))
-        except (ValueError, TypeError, RecursionError) as error:
-            file = disk.shown(self.journal)
-            raise StoreError(
-                "a line of the journal is not the outcome of an item",
-                where=f"{file}, line {number}",
-                got=str(error),
-                next_step=f"look at it; without that line its item counts as not done: sed -i.bak {number}d {file}",
-            ) from error
+        outcomes: dict[str, ItemOutcome] = {}
+        for number, line in enumerate(whole_lines(self.journal), start=1):
+            try:
+                outcome = ItemOutcome(**json.loads(line))
+            except (ValueError, TypeError, RecursionError) as error:
+                file = disk.shown(self.journal)
+                raise StoreError(
+                    "a line of the journal is not the outcome of an item",
+                    where=f"{file}, line {number}",
+                    got=str(error),
+                    next_step=f"look at it; without that line its item counts as not done: sed -i.bak {number}d {file}",
+                ) from error
+            outcomes[outcome.item] = outcome
+        return outcomes
 
     def mark(self, item: Item) -> str:
         """Return what the runs of an item have as `batch` in their run.json."""
@@ -114,7 +114,7 @@ class BatchDirectory:
     def run_of(self, item: Item, results: Path) -> Path | None:
         """Return the newest run that this item has made, finished or not: on its box, where it names one."""
         mark, box = self.mark(item), None if item.pool else item.box
-        runs = [path for path, found in self._marked(results) if found[0] == mark and box in (None, found[1])]
+        runs = [path for path, (by, where) in self._marked(results) if by == mark and box in (None, where)]
         return runs[-1] if runs else None
 
     def box_of(self, item: Item, results: Path) -> str:
@@ -138,29 +138,29 @@ class BatchDirectory:
         disk.append_line(self.journal, (json.dumps(asdict(outcome)) + "\n").encode())
 
     def finish(self, status: str) -> None:
-        """How it stands now, in batch.json: complete, unfinished or running."""
+        """Write the status to batch.json: complete, unfinished or running."""
         ended = now() if status == "complete" else None
         self.document = {**self.document, "schema": SCHEMA, "status": status, "finished_at": ended}
         self._write("batch.json", self.document)
 
     def begin(self) -> None:
-        """It is running, from now on in a session of its own: a copy of the directory has another."""
+        """Write that it is running, in a session of its own: a copy of the directory has another."""
         self.document = {**self.document, "session": uuid4().hex}
         self.finish("running")
 
-    def keep(self, **known: Any) -> None:
-        """More that is known of it, in batch.json."""
-        self.document = {**self.document, **known}
+    def keep(self, **facts: Any) -> None:
+        """Write more keys to batch.json."""
+        self.document = {**self.document, **facts}
         self._write("batch.json", self.document)
 
     def write_page(self, page: str, entry: Mapping[str, Any]) -> Path:
-        """report.html, and entry.json beside it, by which the index of results knows the batch."""
+        """Write report.html, and entry.json beside it, by which the index of results knows the batch."""
         self._write("entry.json", entry)
         disk.replace_file(self.path / "report.html", page.encode())
         return self.path / "report.html"
 
     def write_item_page(self, item: Item, page: str) -> str:
-        """Return the page of an item that is no run, and its name."""
+        """Write the page of an item that is no run, and return its name."""
         disk.replace_file(self.path / f"{item.id}.html", page.encode())
         return f"{item.id}.html"
 
@@ -190,11 +190,11 @@ def read_view(path: Path | str) -> BatchView:
 
 def newest_batch(results: Path = RESULTS) -> Path:
     """Return the batch below results/ that was begun last. Raises StoreError where there is none."""
-    found = [file.parent for file in results.glob("batch-*/batch.json")]
-    if not found:
-        said = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
-        raise StoreError(said, where=disk.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
-    return max(found, key=lambda path: str(_read_document(path).get("created_at", "")))
+    batches = [file.parent for file in results.glob("batch-*/batch.json")]
+    if not batches:
+        what = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
+        raise StoreError(what, where=disk.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
+    return max(batches, key=lambda path: str(_read_document(path).get("created_at", "")))
 
 
 def _published(item: Item) -> list[PublishedFigure]:
@@ -204,8 +204,8 @@ def _published(item: Item) -> list[PublishedFigure]:
     if path is None or not path.is_file():
         return []
     sweep = load_sweep(path, item.overrides).sweep
-    own = {workload.name for workload in sweep.workloads}
-    return [figure for figure in load_published(sweep.published) if figure.workload in own]
+    workloads = {workload.name for workload in sweep.workloads}
+    return [figure for figure in load_published(sweep.published) if figure.workload in workloads]
 
 
 def cannot(planned: Planned) -> ItemOutcome:
@@ -221,7 +221,7 @@ def cannot(planned: Planned) -> ItemOutcome:
 
 
 def full_disk(item: Item, outcome: ItemOutcome, directory: BatchDirectory) -> KeepError:
-    """Nor would the disk take what the next items measure."""
+    """Return the error that ends a batch: nor would the disk take what the next items measure."""
     return KeepError(
         "the batch stops: what it measures cannot be written any more",
         where=f"{item.id} {item.label}",

@@ -75,10 +75,10 @@ def result_of(run: RunView) -> ItemResult:
     """Return the first sentence of a run's answer, and its caveats."""
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
     if run.comparisons:
-        asked = answering(run) or run.comparisons
+        comparisons = answering(run) or run.comparisons
         doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-        sentences = verdicts.answer(asked, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
-    statuses = Counter(str(each) for each in run.trials["status"])
+        sentences = verdicts.answer(comparisons, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
+    statuses = Counter(map(str, run.trials["status"]))
     return ItemResult(
         question=" ".join(run.sweep.question.split()),
         verdict=sentences[0],
@@ -109,31 +109,31 @@ class Planned:
 
 def plan_text(batch: Batch, planned: Sequence[Planned], takes_s: float) -> str:
     """Return what would run, and how long that takes in all."""
-    rows = [("item", "trials", "about", ""), *(_plan_row(each) for each in planned)]
-    whole = sum(each.expected_s for each in planned if not each.problem)
-    running = sum(not each.problem for each in planned)
-    how = "one after another" if takes_s >= whole else "the boxes at the same time"
-    total = f"{numbers.counted(running, 'item')} would run, {how}: about {numbers.rough_duration(takes_s)} in all."
+    rows = [("item", "trials", "about", "")]
+    for plan in planned:
+        name = f"{plan.item.id}  {plan.item.label}"
+        if plan.problem:
+            rows.append((name, "", "", f"{'left out' if plan.item.optional else 'fails'}: {in_one_line(plan.problem)}"))
+        else:
+            about = numbers.duration_text(round(plan.expected_s))
+            rows.append((name, str(plan.trials) if plan.trials else "", about, plan.note))
+    runnable = [plan for plan in planned if not plan.problem]
+    how = "one after another" if takes_s >= sum(plan.expected_s for plan in runnable) else "the boxes at the same time"
+    total = (
+        f"{numbers.counted(len(runnable), 'item')} would run, {how}: about {numbers.rough_duration(takes_s)} in all."
+    )
     return lines_of([" ".join(batch.title.split()), "", *aligned(rows), "", total])
-
-
-def _plan_row(each: Planned) -> tuple[str, str, str, str]:
-    name = f"{each.item.id}  {each.item.label}"
-    if each.problem:
-        what = "left out" if each.item.optional else "fails"
-        return (name, "", "", f"{what}: {in_one_line(each.problem)}")
-    return (name, str(each.trials) if each.trials else "", numbers.duration_text(round(each.expected_s)), each.note)
 
 
 class Ahead:
     """The time that the items still to run will take: the plan's guesses, corrected by how wrong they were so far."""
 
     def __init__(self, planned: Sequence[Planned]) -> None:
-        self._waiting = {each.item.id: each.expected_s for each in planned}
+        self._waiting = {plan.item.id: plan.expected_s for plan in planned}
         self._guessed_s, self._spent_s = 0.0, 0.0
 
     def end(self, item: str, elapsed_s: float) -> None:
-        """An item is done with; nothing is learnt from one that took no time."""
+        """Count an item as done with; nothing is learnt from one that took no time."""
         guess = self._waiting.pop(item, 0.0)
         if elapsed_s >= 1.0:
             self._guessed_s, self._spent_s = self._guessed_s + guess, self._spent_s + elapsed_s
@@ -141,12 +141,12 @@ class Ahead:
     def seconds(self, *, running_s: float = 0.0, running: str = "") -> float:
         """Return what is left, with one item running for so long already."""
         factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
-        own = self._waiting.get(running, 0.0) * factor
-        return sum(self._waiting.values()) * factor - min(own, running_s)
+        running_item_s = self._waiting.get(running, 0.0) * factor
+        return sum(self._waiting.values()) * factor - min(running_item_s, running_s)
 
 
 def summary_text(view: BatchView) -> str:
-    """For the terminal at the end: one line an item, then what failed and why."""
+    """Return the summary for the terminal: one line an item, then what failed and why."""
     lines = [verdict(view), ""]
     for item in view.batch.items:
         lines.append(f"{STATE_WORDS[view.state(item)]:13} {item.id}  {item.label}")
@@ -162,12 +162,10 @@ def summary_text(view: BatchView) -> str:
 def verdict(view: BatchView) -> str:
     """'Of 12 items, 9 are done, 1 failed and 2 were left out. Of 14 published results ...'."""
     counts = Counter(view.state(item) for item in view.batch.items)
-    spoken: dict[ItemState | None, str] = {
-        "done": "done", "failed": "failed", "left out": "left out", "stopped": "stopped", None: "not begun",
-    }  # fmt: skip
-    parts = [f"{counts[state]} {word}" for state, word in spoken.items() if counts[state]]
-    found = [each for item in view.batch.items for each in _of_item(view, item)]
-    published = f" {verdicts.agreement_sentence([each.agreement for each in found])}" if found else ""
+    states: tuple[ItemState | None, ...] = ("done", "failed", "left out", "stopped", None)
+    parts = [f"{counts[state]} {state or 'not begun'}" for state in states if counts[state]]
+    agreements = [row.agreement for item in view.batch.items for row in _published_of(view, item)]
+    published = f" {verdicts.agreement_sentence(agreements)}" if agreements else ""
     return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
 
 
@@ -176,13 +174,13 @@ def exit_code(view: BatchView) -> int:
     kinds = [getattr(errors, view.outcomes[item.id].error, None) for item in view.having("failed")]
     if kinds and not view.results and all(getattr(kind, "exit_code", 1) == 3 for kind in kinds):
         return 3
-    bad = any(each.bad_trials for each in view.results.values())
+    bad = any(result.bad_trials for result in view.results.values())
     return 1 if bad or view.having("failed", "stopped", None) else 0
 
 
 def entry(view: BatchView) -> dict[str, Any]:
     """Return what the index of results shows of a batch."""
-    caveats: Counter[str] = sum((Counter(each.caveats) for each in view.results.values()), Counter())
+    caveats: Counter[str] = sum((Counter(result.caveats) for result in view.results.values()), Counter())
     return {
         "kind": "batch",
         "title": view.batch.title,
@@ -228,28 +226,23 @@ def over_boxes(view: BatchView) -> Html:
     if not view.across:
         return html.nothing("No sweep of this batch was run on several boxes.")
     return html.items(
-        html.link(found, label) if found.startswith("../") else html.labelled(label, found)
-        for label, found in view.across.items()
+        html.link(page, label) if page.startswith("../") else html.labelled(label, page)
+        for label, page in view.across.items()
     )
 
 
 def _item_row(view: BatchView, item: Item) -> list[Text]:
-    outcome, found = view.outcomes.get(item.id), view.results.get(item.id)
-    says: Text = ""
-    if found:
-        says = html.stacked(found.verdict, found.question)
-    elif outcome and outcome.reason:
-        says = in_one_line(outcome.reason)
-    caveats = _caveat_counts(found) if found else ""
+    outcome, result = view.outcomes.get(item.id), view.results.get(item.id)
+    says: Text = in_one_line(outcome.reason) if outcome and outcome.reason else ""
+    caveats = ""
+    if result:
+        says = html.stacked(result.verdict, result.question)
+        counts = [f"{n} × {SEVERITY_WORDS[kind]}" for kind in _SEVERITIES if (n := result.caveats.get(kind))]
+        counts += [numbers.counted(n, f"{status} trial") for status, n in result.bad_trials.items()]
+        caveats = "; ".join(counts) or "none"
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
     where = f"; done on {outcome.box}" if outcome and outcome.box else ""
     return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
-
-
-def _caveat_counts(found: ItemResult) -> str:
-    parts = [f"{found.caveats[each]} × {SEVERITY_WORDS[each]}" for each in _SEVERITIES if found.caveats.get(each)]
-    parts += [numbers.counted(n, f"{status} trial") for status, n in found.bad_trials.items()]
-    return "; ".join(parts) or "none"
 
 
 def _links(outcome: ItemOutcome | None) -> Html:
@@ -262,61 +255,55 @@ def _links(outcome: ItemOutcome | None) -> Html:
 
 def published(view: BatchView) -> Html:
     """Return what was published, study by study, and what we saw: computed from comparisons."""
-    rows = {item.id: _of_item(view, item) for item in view.batch.items}
-    if not any(rows.values()):
+    rows = {item.id: of_item for item in view.batch.items if (of_item := _published_of(view, item))}
+    if not rows:
         return html.paragraph("No sweep of this batch names published figures.")
+    groups = []
+    for item in view.batch.items:
+        if item.id in rows:
+            studies = list(dict.fromkeys(row.theirs.study for row in rows[item.id]))
+            name, outcome = f"{numbers.listed(studies)}: {item.label}", view.outcomes.get(item.id)
+            linked = html.link(outcome.page, name) if outcome and outcome.page else ""
+            heading: Text = linked or f"{name} ({STATE_WORDS[view.state(item)]})"
+            groups.append(Rows([_published_row(row) for row in rows[item.id]], heading))
     words = [Column(name) for name in ("Published", "Compared", "Theirs")]
     head = [*words, Column("Ours", "number"), Column("Our interval", "interval"), Column("Verdict")]
-    groups = [
-        Rows([_published_row(each) for each in found], _study_heading(view, item, found))
-        for item in view.batch.items
-        if (found := rows[item.id])
-    ]
-    agreements = [each.agreement for found in rows.values() for each in found]
-    sentence = html.paragraph(verdicts.agreement_sentence(agreements))
-    table = html.table(head, groups, caption="Published, and what we saw; ratios of candidate to baseline")
-    sources = {each.theirs.study: each.theirs.source for found in rows.values() for each in found}
-    note = "Absolute figures are of other machines, years and sizes: compare directions and their order, not speeds."
-    named = html.items(f"{name}: {text}" for name, text in sources.items())
-    return html.joined(sentence, html.paragraph(note), table, named)
+    all_rows = [row for of_item in rows.values() for row in of_item]
+    sources = {row.theirs.study: row.theirs.source for row in all_rows}
+    return html.joined(
+        html.paragraph(verdicts.agreement_sentence([row.agreement for row in all_rows])),
+        html.paragraph(
+            "Absolute figures are of other machines, years and sizes: compare directions and their order, not speeds."
+        ),
+        html.table(head, groups, caption="Published, and what we saw; ratios of candidate to baseline"),
+        html.items(f"{name}: {text}" for name, text in sources.items()),
+    )
 
 
-def _of_item(view: BatchView, item: Item) -> list[Beside]:
+def _published_of(view: BatchView, item: Item) -> list[Beside]:
     """Return what was published of an item's sweep, with ours. Of rows about a workload that this sweep does not have
     (of another tool, in a preset) nothing is said where others of the same study were measured."""
     if item.id in view.results:
-        found = list(view.results[item.id].beside)
-        measured = [each for each in found if each.agreement != "not measured"]
-        return measured or found
+        rows = list(view.results[item.id].beside)
+        return [row for row in rows if row.agreement != "not measured"] or rows
     return [Beside(theirs, None, "not measured") for theirs in view.expected.get(item.id, ())]
 
 
-def _study_heading(view: BatchView, item: Item, found: Sequence[Beside]) -> Text:
-    outcome = view.outcomes.get(item.id)
-    name = f"{numbers.listed(list(dict.fromkeys(each.theirs.study for each in found)))}: {item.label}"
-    if outcome and outcome.page:
-        return html.link(outcome.page, name)
-    return f"{name} ({STATE_WORDS[view.state(item)]})"
-
-
-def _published_row(each: Beside) -> list[Text]:
-    theirs, ours = each.theirs, each.ours
-    figures = verdicts.compared_figures(ours) if ours else None
+def _published_row(row: Beside) -> list[Text]:
+    theirs = row.theirs
+    figures = verdicts.compared_figures(row.ours) if row.ours else None
+    sides = f"{theirs.candidate} / {theirs.baseline}"
+    if theirs.baseline_factors:
+        other = workload_label(theirs.baseline, {**theirs.factors, **theirs.baseline_factors})
+        sides = f"{workload_label(theirs.candidate, theirs.factors)} / {other}"
     return [
         html.stacked(theirs.what, theirs.says) if theirs.says else theirs.what,
-        _sides(theirs),
+        sides,
         verdicts.claim_text(theirs),
         figures.value if figures else numbers.MISSING,
         figures.interval if figures else "",
-        verdicts.agreement_text(each.agreement, each.why, signs=True),
+        verdicts.agreement_text(row.agreement, row.why, signs=True),
     ]
-
-
-def _sides(theirs: PublishedFigure) -> str:
-    if not theirs.baseline_factors:
-        return f"{theirs.candidate} / {theirs.baseline}"
-    other = workload_label(theirs.baseline, {**theirs.factors, **theirs.baseline_factors})
-    return f"{workload_label(theirs.candidate, theirs.factors)} / {other}"
 
 
 def failures(view: BatchView) -> Html:

@@ -8,7 +8,8 @@ measured lies in that directory.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -25,7 +26,7 @@ from mountlab.core import disk
 from mountlab.core.errors import MountlabError
 from mountlab.results import paths
 
-StopAsked = Callable[[], bool]
+StopRequested = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -43,51 +44,43 @@ class Session:
 
 
 def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable[str]) -> Session:
-    """As this process sees it."""
-    names, found = tuple(sorted(set(boxes))), tuple(items)
+    """Return the session as this process sees it."""
+    names, batch_items = tuple(sorted(set(boxes))), tuple(items)
     token, version = str(directory.document.get("session", "")), metadata.version("mountlab")
-    return Session(directory.path, token, version, found, names, digests(found, names))
+    return Session(directory.path, token, version, batch_items, names, digests(batch_items, names))
 
 
 def located(item: Item) -> Item:
     """Return the item with paths that do not depend on the current directory: below the repository, or absolute."""
-    sweep = sweep_path(item)
-    named = sweep is None or sweep.parent == paths.PARAMS / "sweeps"
-    notebook = notebook_path(item)
-    return replace(
-        item,
-        sweep=item.sweep if named else _anywhere(sweep or Path()),
-        notebook=item.notebook if notebook.parent == paths.NOTEBOOKS else _anywhere(notebook).removesuffix(".ipynb"),
-    )
 
+    def anywhere(path: Path) -> str:
+        return str(path.relative_to(disk.ROOT) if path.is_relative_to(disk.ROOT) else path.absolute())
 
-def _anywhere(path: Path) -> str:
-    return str(path.relative_to(disk.ROOT) if path.is_relative_to(disk.ROOT) else path.absolute())
+    sweep, notebook = sweep_path(item), notebook_path(item)
+    if sweep and sweep.parent != paths.PARAMS / "sweeps":
+        item = replace(item, sweep=anywhere(sweep))
+    if notebook.parent != paths.NOTEBOOKS:
+        item = replace(item, notebook=anywhere(notebook).removesuffix(".ipynb"))
+    return item
 
 
 def digests(items: Iterable[Item], boxes: Iterable[str]) -> dict[str, str]:
     """Return digests of the boxes, sweeps and notebooks of a batch, as this machine has them; '' for one that it has
     not."""
-    return {name: _digest(path) for name, path in _files(items, boxes)}
-
-
-def _files(items: Iterable[Item], boxes: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    for box in boxes:
-        yield f"params/boxes/{box}.yml", paths.PARAMS / "boxes" / f"{box}.yml"
+    files = {f"params/boxes/{box}.yml": paths.PARAMS / "boxes" / f"{box}.yml" for box in boxes}
     for item in items:
-        if path := sweep_path(item):
-            yield str(item.sweep), path
+        if sweep := sweep_path(item):
+            files[str(item.sweep)] = sweep
+        name = f"{item.notebook}.ipynb"
         try:
-            yield f"{item.notebook}.ipynb", notebook_path(item)
+            files[name] = notebook_path(item)
         except MountlabError:
-            yield f"{item.notebook}.ipynb", Path(f"{item.notebook}.ipynb")
-
-
-def _digest(path: Path) -> str:
-    try:
-        return sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""
+            files[name] = Path(name)
+    sums = dict.fromkeys(files, "")
+    for name, path in files.items():
+        with suppress(OSError):
+            sums[name] = sha256(path.read_bytes()).hexdigest()
+    return sums
 
 
 def unfit(session: Session) -> str:
@@ -103,33 +96,33 @@ def unfit(session: Session) -> str:
         return f"{session.batch} is not the same directory there: another session wrote to it"
     if not os.access(session.batch.parent, os.W_OK):
         return f"it may not write to {session.batch.parent}"
-    found = digests(session.items, session.boxes)
-    other = [name for name, digest in session.digests.items() if found.get(name) != digest]
-    return f"its {other[0]} is absent or not the same" if other else ""
+    here = digests(session.items, session.boxes)
+    other = next((name for name, digest in session.digests.items() if here.get(name) != digest), None)
+    return f"its {other} is absent or not the same" if other else ""
 
 
 # ── the work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def work_of(task: Task, session: Session, results: Path) -> Callable[[StopAsked], list[Planned] | ItemOutcome]:
+def work_of(task: Task, session: Session, results: Path) -> Callable[[StopRequested], list[Planned] | ItemOutcome]:
     """Return what a worker is to do for a task; it can be sent."""
     if task.planning:
         return partial(plan_for, task, session.batch, results)
     return partial(do, task, session.batch, results)
 
 
-def plan_for(task: Task, batch: Path, results: Path, asked: StopAsked) -> list[Planned]:
+def plan_for(task: Task, batch: Path, results: Path, is_stop_requested: StopRequested) -> list[Planned]:
     """Return each item of a task, planned for its box."""
     directory = BatchDirectory(batch)
-    return [planned(item, directory, results) for item in task.items if not asked()]
+    return [planned(item, directory, results) for item in task.items if not is_stop_requested()]
 
 
-def do(task: Task, batch: Path, results: Path, asked: StopAsked) -> ItemOutcome:
+def do(task: Task, batch: Path, results: Path, is_stop_requested: StopRequested) -> ItemOutcome:
     """Return one item, done on its box. One that had no box before is planned first: not each of several can do it."""
     directory, item = BatchDirectory(batch), on_box(task.item, task.box)
-    if asked():
+    if is_stop_requested():
         return ItemOutcome(item.id, "stopped", now(), 0.0, reason="stopped by Ctrl-C")
-    if task.item.pool and (found := planned(item, directory, results)).problem:
-        return ItemOutcome(item.id, "failed", now(), 0.0, reason=found.problem, error=found.error, box=task.box)
-    outcome, _ = attempt(ItemAttempt(item, directory, results, asked=asked))
+    if task.item.pool and (plan := planned(item, directory, results)).problem:
+        return ItemOutcome(item.id, "failed", now(), 0.0, reason=plan.problem, error=plan.error, box=task.box)
+    outcome, _ = attempt(ItemAttempt(item, directory, results, is_stop_requested=is_stop_requested))
     return replace(outcome, box=task.box) if task.item.pool else outcome
