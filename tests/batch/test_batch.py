@@ -18,9 +18,10 @@ import pytest
 from mountlab.batch import commands
 from mountlab.batch.batch_file import Batch, ItemOutcome, ItemState, parse_batch
 from mountlab.batch.commands import ItemAttempt, resume_batch, run_batch
+from mountlab.batch.item import attempt
 from mountlab.batch.store import BatchDirectory, held_batch, parameters_of, read_view
 from mountlab.batch.view import Planned, exit_code
-from mountlab.core.errors import KeepError, ParameterError, StoreError
+from mountlab.core.errors import KeepError, MountlabError, ParameterError, StoreError
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels, own_loop
 from mountlab.results import paths
@@ -184,9 +185,9 @@ def test_the_second_of_two_processes_is_refused_until_the_first_is_gone(
     elsewhere: Callable[[], tuple[Batch, Path]], results_dir: Path, pages: list[Path]
 ) -> None:
     made, path = elsewhere()
-    for attempt in (lambda: run_batch(made, results=results_dir), lambda: resume_batch(path)):
+    for begin in (lambda: run_batch(made, results=results_dir), lambda: resume_batch(path)):
         with pytest.raises(StoreError) as raised:
-            attempt()
+            begin()
         assert "another process is writing to this batch" in str(raised.value)
         assert path.name in str(raised.value)
     assert [path.name for path in results_dir.iterdir()] == [path.name]
@@ -302,6 +303,31 @@ def _notebook(path: Path, code: str) -> Path:
     notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3"}
     nbformat.write(notebook, path)
     return path
+
+
+class CellError(Exception):
+    """What nbclient raises for a cell that failed."""
+
+    ename, evalue = "", "no such thing"
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "reason"),
+    [("KeyboardInterrupt", "stopped", "stopped by Ctrl-C"), ("ValueError", "failed", "no such thing")],
+)
+def test_an_item_whose_cell_was_interrupted_is_stopped_and_any_other_has_failed(
+    name: str, state: str, reason: str, results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        error = CellError()
+        error.ename = name
+        raise MountlabError("the notebook failed") from error
+
+    monkeypatch.setattr(execute, "execute", fail)
+    made = of_notebooks(1)
+    with held_batch(made, results=results_dir) as directory:
+        outcome, stopped = attempt(ItemAttempt(made.items[0], directory, results_dir))
+    assert (outcome.state, outcome.error, outcome.reason, stopped) == (state, name, reason, state == "stopped")
 
 
 @pytest.mark.slow

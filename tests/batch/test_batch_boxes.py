@@ -49,14 +49,13 @@ def resolved(changes: Mapping[str, Any] | None = None, **keys: Any) -> Resolved:
 @every_row(
     ("keys", "what", "got"),
     [
-        ({"boxes": ["a"]}, "one box is no factor", "a"),
-        ({"boxes": []}, "one box is no factor", "an empty list"),
+        ({"boxes": ["a"]}, "one box is no factor", "a"), ({"boxes": []}, "one box is no factor", "an empty list"),
         ({"boxes": ["a", "b", "a"]}, "a box is named twice", "a"),
         ({"box": "a"}, "both box and boxes say where the sweep runs", "box: a and boxes"),
         ({"boxes": ["a", "../b"]}, "a name may hold letters", "'../b'"),
         ({"boxes": "a"}, "wrong type or value", "'a' (str)"),
     ],
-)
+)  # fmt: skip
 def test_boxes_that_are_no_factor_are_refused(keys: dict[str, Any], what: str, got: str) -> None:
     with pytest.raises(ParameterError, match=what) as error:
         resolved(**keys)

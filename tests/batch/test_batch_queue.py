@@ -210,13 +210,11 @@ def test_how_long_it_takes_is_that_of_the_boxes_at_the_same_time() -> None:
 @every_row(
     ("box", "machine"),
     [
-        (Box(name="a", host="db1"), "db1:22"),
-        (Box(name="a", host="root@DB1"), "db1:22"),
-        (Box(name="a", host="db1", port=2222), "db1:2222"),
-        (Box(name="a", host="", embedded="loopback"), HERE),
+        (Box(name="a", host="db1"), "db1:22"), (Box(name="a", host="root@DB1"), "db1:22"),
+        (Box(name="a", host="db1", port=2222), "db1:2222"), (Box(name="a", host="", embedded="loopback"), HERE),
         (Box(name="a", host="", embedded="vm"), HERE),
     ],
-)
+)  # fmt: skip
 def test_what_counts_as_one_machine(box: Box, machine: str) -> None:
     assert machine_of(box) == machine
     assert machine_of(replace(box, name="another", mount_root="/srv/other")) == machine

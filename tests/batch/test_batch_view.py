@@ -154,14 +154,11 @@ def test_the_time_that_is_left_learns_from_what_items_took() -> None:
 @every_row(
     ("states", "error", "bad", "code"),
     [
-        (["done", "left out"], "", {}, 0),
-        (["done", "failed"], "BoxError", {}, 1),
-        (["failed", "failed"], "BoxError", {}, 3),
-        (["failed", "failed"], "PlanError", {}, 1),
-        (["done", "stopped"], "", {}, 1),
-        (["done", "done"], "", {"failed": 1}, 1),
+        (["done", "left out"], "", {}, 0), (["done", "failed"], "BoxError", {}, 1),
+        (["failed", "failed"], "BoxError", {}, 3), (["failed", "failed"], "PlanError", {}, 1),
+        (["done", "stopped"], "", {}, 1), (["done", "done"], "", {"failed": 1}, 1),
     ],
-)
+)  # fmt: skip
 def test_exit_codes(states: list[str], error: str, bad: dict[str, int], code: int) -> None:
     made = batch({"g": {"sweep": ["a", "b"]}})
     ended = {

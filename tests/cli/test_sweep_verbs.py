@@ -216,12 +216,11 @@ def test_a_job_file_with_what_only_its_author_knows_is_refused_with_its_text(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--name", "tiny"], "the sweep is there already"),
-        (["--name", "../x"], "a name may hold letters"),
+        (["--name", "tiny"], "the sweep is there already"), (["--name", "../x"], "a name may hold letters"),
         (["--var", "SIZE"], "not a value of a variable"),
         (["--var", "SIZE=1m", "--size", "4"], "a number with its unit"),
     ],
-)
+)  # fmt: skip
 def test_arguments_of_an_import_that_cannot_be_are_refused(
     arguments: list[str], words: str, params: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

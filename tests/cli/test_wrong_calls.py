@@ -61,16 +61,10 @@ def test_what_is_no_run_is_called_so(
 @pytest.mark.parametrize(
     ("licence", "near"),
     [
-        ("foo", ""),
-        ("cc-by", "CC-BY-4.0"),
-        ("cc0", "CC0-1.0"),
-        ("odbl", "ODbL-1.0"),
-        ("Apache-2", "Apache-2.0"),
-        ("MIT OR Apache-2.0", "Apache-2.0"),
-        ("LicenseRef-mine", ""),
-        ("MIT+", "MIT"),
+        ("foo", ""), ("cc-by", "CC-BY-4.0"), ("cc0", "CC0-1.0"), ("odbl", "ODbL-1.0"), ("Apache-2", "Apache-2.0"),
+        ("MIT OR Apache-2.0", "Apache-2.0"), ("LicenseRef-mine", ""), ("MIT+", "MIT"),
     ],
-)
+)  # fmt: skip
 def test_a_licence_that_spdx_does_not_list_is_refused(
     licence: str, near: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,13 +181,11 @@ def test_the_size_of_a_file_system_and_of_a_workload_get_the_same_words(size: ob
 @every_row(
     ("design", "read"),
     [
-        ({"level": "95%"}, 0.95),
-        ({"level": "99.9 %"}, 0.999),
-        ({"level": 0.95}, 0.95),
+        ({"level": "95%"}, 0.95), ({"level": "99.9 %"}, 0.999), ({"level": 0.95}, 0.95),
         ({"until": {"half_width": "5%", "confidence": 0.9}}, 0.9),
         ({"until": {"half_width": 0.05, "confidence": "90%"}, "level": "90%"}, 0.9),
     ],
-)
+)  # fmt: skip
 def test_a_share_is_written_with_its_sign_or_below_one(design: dict[str, Any], read: float) -> None:
     found = resolve({**SWEEP, "design": design}, where="s.yml").sweep.design
     assert found.level == read
@@ -229,11 +221,10 @@ def test_a_preset_of_a_file_without_presets() -> None:
     ("text", "place"),
     [
         ("question: x\nfilesystems:\n  t: {type: tmpfs\nworkloads: {}\n", "line 4, column 10"),
-        ("question: 'x\n", "line 2, column 1"),
-        ("a: b: c\n", "line 1, column 5"),
+        ("question: 'x\n", "line 2, column 1"), ("a: b: c\n", "line 1, column 5"),
         ("a:\n\t- b\n", "line 2, column 1"),
     ],
-)
+)  # fmt: skip
 def test_broken_yaml_is_named_by_file_line_and_column(text: str, place: str) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_yaml(text, where="s.yml")

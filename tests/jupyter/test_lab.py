@@ -83,12 +83,10 @@ def test_the_line_for_another_machine_is_told_with_the_port() -> None:
 @every_row(
     ("given", "remote"),
     [
-        ({}, False),
-        ({"SSH_CONNECTION": "1 2 3 4"}, True),
-        ({"SSH_CONNECTION": "1 2 3 4", "DISPLAY": ":10"}, False),
+        ({}, False), ({"SSH_CONNECTION": "1 2 3 4"}, True), ({"SSH_CONNECTION": "1 2 3 4", "DISPLAY": ":10"}, False),
         ({"DISPLAY": ":0"}, False),
     ],
-)
+)  # fmt: skip
 def test_no_browser_is_started_where_nobody_would_see_it(given: dict[str, str], remote: bool) -> None:
     assert lab.is_remote(given) is remote
 

@@ -28,22 +28,16 @@ TOKEN = f"ghp_{LETTERS}"
 @every_row(
     ("text", "kind"),
     [
-        (KEY, "private key"),
-        (KEY.replace("OPENSSH", "RSA"), "private key"),
-        (KEY.replace("OPENSSH", "ENCRYPTED"), "private key"),
-        (json.dumps({"key": KEY}), "private key"),
-        ("PuTTY-User-Key-File-3: ssh-ed25519\n", "private key"),
-        (f"remote: {TOKEN}", "github token"),
-        (f"github_pat_11{LETTERS}{LETTERS}", "access token"),
-        (f"token glpat-{LETTERS[:20]}", "gitlab token"),
+        (KEY, "private key"), (KEY.replace("OPENSSH", "RSA"), "private key"),
+        (KEY.replace("OPENSSH", "ENCRYPTED"), "private key"), (json.dumps({"key": KEY}), "private key"),
+        ("PuTTY-User-Key-File-3: ssh-ed25519\n", "private key"), (f"remote: {TOKEN}", "github token"),
+        (f"github_pat_11{LETTERS}{LETTERS}", "access token"), (f"token glpat-{LETTERS[:20]}", "gitlab token"),
         ("AKIA" + "Q7" * 8, "aws access key"),
         ("xoxb-" + f"123456789012-1234567890123-{LETTERS[:24].lower()}", "slack token"),
-        (f"AIza{LETTERS[:35]}", "access token"),
-        (f"Authorization: Bearer {LETTERS}", "access token"),
+        (f"AIza{LETTERS[:35]}", "access token"), (f"Authorization: Bearer {LETTERS}", "access token"),
         ("https://carol:" + "s3cret@example.org/x", "basic auth credentials"),
         ("root:$6$" + f"abcdefgh${LETTERS}{LETTERS}:19000::", "password hash"),
-        ("password: hunter2", "password or key by its name"),
-        ('"passwd": "hunter2",', "password or key by its name"),
+        ("password: hunter2", "password or key by its name"), ('"passwd": "hunter2",', "password or key by its name"),
         ("db_password = correct horse", "password or key by its name"),
         ("node.session.auth.password = hunter2", "password or key by its name"),
         ("mount -o username=x,password=hunter2", "password or key by its name"),
@@ -52,7 +46,7 @@ TOKEN = f"ghp_{LETTERS}"
         ("x " * 4500 + "password: hunter2", "password or key by its name"),
         ("api_key: 0123456789", "password or key by its name"),
     ],
-)
+)  # fmt: skip
 def test_a_secret_has_a_form(text: str, kind: str) -> None:
     assert kind in {secret.kind for secret in secrets_in(f"a line\n{text}\nanother\n")}, text
 
@@ -60,34 +54,18 @@ def test_a_secret_has_a_form(text: str, kind: str) -> None:
 @every_row(
     "text",
     [
-        "Permission denied (publickey,password).",
-        "Password:",
-        "carol@host's password: ",
-        "sudo: a password is required",
-        "password: not kept",
-        '"password": "not kept"',
-        "password=***",
-        "password: <hidden>",
-        "PasswordAuthentication: no",
-        "secret=$SECRET",
-        "CONFIG_SECRETMEM=y",
-        "PWD=/var/tmp/mountlab",
-        "OLDPWD=/root",
-        "secretfile=/etc/ceph/key",
-        "credentials=/etc/cifs.credentials",
-        "-----BEGIN CERTIFICATE-----",
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExample carol@x",
+        "Permission denied (publickey,password).", "Password:", "carol@host's password: ",
+        "sudo: a password is required", "password: not kept", '"password": "not kept"', "password=***",
+        "password: <hidden>", "PasswordAuthentication: no", "secret=$SECRET", "CONFIG_SECRETMEM=y",
+        "PWD=/var/tmp/mountlab", "OLDPWD=/root", "secretfile=/etc/ceph/key", "credentials=/etc/cifs.credentials",
+        "-----BEGIN CERTIFICATE-----", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExample carol@x",
         "87dcc92815079577c42b1475107d0392e43b13a79cde4ffc262e8edb4d47cd77  /usr/bin/fs_mark",
-        "1f0c6c86-50b1-4d5b-9b43-0a4c5f3a7d10",
-        "da1ca844dc4bc0e620bcb857f5639",
-        "lat (usec): min=2, max=140, avg= 4.11, stdev= 1.02",
-        "10:20:30 up 3 days, load average: 0.10",
-        "8:0 sda 186312 30684 40136850 35929 173138 11766 166105200 0 1 2",
-        "https://example.org:8080/a@b",
-        "bypass: 1, passes: 12, passed=3",
-        "keyring: 4, sort_key=name",
+        "1f0c6c86-50b1-4d5b-9b43-0a4c5f3a7d10", "da1ca844dc4bc0e620bcb857f5639",
+        "lat (usec): min=2, max=140, avg= 4.11, stdev= 1.02", "10:20:30 up 3 days, load average: 0.10",
+        "8:0 sda 186312 30684 40136850 35929 173138 11766 166105200 0 1 2", "https://example.org:8080/a@b",
+        "bypass: 1, passes: 12, passed=3", "keyring: 4, sort_key=name",
     ],
-)
+)  # fmt: skip
 def test_what_tools_print_is_no_secret(text: str) -> None:
     assert [secret.kind for secret in secrets_in(f"{text}\n")] == []
 

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ _FIGURES = frozenset(_FIGURES_WORDS.split())
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRun:
-    """One run of a bundle, as its pages speak of it."""
+    """One run of a bundle, as its pages describe it."""
 
     run_id: str
     name: str
@@ -52,7 +52,7 @@ class PublishedRun:
         return f"runs/{self.run_id}"
 
     def described(self) -> dict[str, Any]:
-        """As bundle.json holds it."""
+        """Return the entry of bundle.json."""
         return {**asdict(self), "path": self.path}
 
 
@@ -85,17 +85,17 @@ class Bundle:
         return max(run.finished_at or run.created_at for run in self.runs)
 
     def described(self) -> dict[str, Any]:
-        """As bundle.json holds it."""
+        """Return the content of bundle.json."""
         return {"format": FORMAT, **asdict(self), "runs": [run.described() for run in self.runs]}
 
     def entry(self) -> dict[str, Any]:
-        """As the index of results/ wants it."""
+        """Return the content of entry.json, which the index of results/ shows."""
         about = {"kind": "bundle", "title": self.title, "created_at": self.moment, "page": "index.html"}
-        return {**about, **said_in_index(self.runs)}
+        return {**about, **entry_of_figures(self.runs)}
 
 
-def said_in_index(runs: Sequence[PublishedRun]) -> dict[str, Any]:
-    """Return what follows from the figures of its runs in the entry of a bundle."""
+def entry_of_figures(runs: Sequence[PublishedRun]) -> dict[str, Any]:
+    """Return the part of a bundle's entry that follows from the figures of its runs."""
     caveats = {severity: sum(run.caveats[severity] for run in runs) for severity in runs[0].caveats}
     return {"verdict": runs[0].sentences[0], "caveats": caveats, "runs": [run.run_id for run in runs]}
 
@@ -193,31 +193,29 @@ class BundleCheck:
 def differences(run_id: str, table: str, published: str, recomputed: str) -> list[Difference]:
     """Return where two tables, as CSV text, differ in a printed figure; the order of their rows does not matter."""
     theirs, ours = _rows(published), _rows(recomputed)
-    return [
-        Difference(run_id, table, row, column, *pair)
-        for row in dict.fromkeys([*theirs, *ours])
-        for column, pair in _pairs(theirs.get(row), ours.get(row))
-        if pair[0] != pair[1]
-    ]
-
-
-def _pairs(a: Mapping[str, str] | None, b: Mapping[str, str] | None) -> Iterator[tuple[str, tuple[str, str]]]:
-    if a is None or b is None:
-        yield "the row", ("absent" if a is None else "present", "absent" if b is None else "present")
-        return
-    yield from ((name, (a.get(name, "absent"), b.get(name, "absent"))) for name in dict.fromkeys([*a, *b]))
+    changes = []
+    for row in dict.fromkeys([*theirs, *ours]):
+        if row not in theirs or row not in ours:
+            there = ("present" if row in rows else "absent" for rows in (theirs, ours))
+            changes.append(Difference(run_id, table, row, "the row", *there))
+            continue
+        for column in dict.fromkeys([*theirs[row], *ours[row]]):
+            before, after = (rows[row].get(column, "absent") for rows in (theirs, ours))
+            if before != after:
+                changes.append(Difference(run_id, table, row, column, before, after))
+    return changes
 
 
 def _rows(text: str) -> dict[str, dict[str, str]]:
-    """Return what tells a row from others, as text, to its figures."""
-    found, times = dict[str, dict[str, str]](), Counter[str]()
-    for row in csv.DictReader(io.StringIO(text)):
-        known = {str(key): str(value) for key, value in row.items()}
-        name = " ".join(f"{key}={value}" for key, value in known.items() if key not in _FIGURES and value)
+    """Return the figures of each row by column. Its key is all that identifies the row; equal ones are numbered."""
+    rows, times = dict[str, dict[str, str]](), Counter[str]()
+    for record in csv.DictReader(io.StringIO(text)):
+        cells = {str(key): str(value) for key, value in record.items()}
+        name = " ".join(f"{key}={value}" for key, value in cells.items() if key not in _FIGURES and value)
         times[name] += 1
         unique = name if times[name] == 1 else f"{name} ({times[name]})"
-        found[unique] = {key: value for key, value in known.items() if key in _FIGURES}
-    return found
+        rows[unique] = {key: value for key, value in cells.items() if key in _FIGURES}
+    return rows
 
 
 def count_figures(text: str) -> int:
@@ -230,11 +228,11 @@ def count_figures(text: str) -> int:
 
 def without_outputs(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Return a notebook as it is before it is run."""
-    return {**notebook, "cells": [_without_output(cell) for cell in notebook["cells"]]}
-
-
-def _without_output(cell: Mapping[str, Any]) -> dict[str, Any]:
-    return {**cell, "outputs": [], "execution_count": None} if cell["cell_type"] == "code" else dict(cell)
+    cells = [
+        {**cell, "outputs": [], "execution_count": None} if cell["cell_type"] == "code" else cell
+        for cell in notebook["cells"]
+    ]
+    return {**notebook, "cells": cells}
 
 
 def without_clock(notebook: Mapping[str, Any], replace: Callable[[str], str]) -> dict[str, Any]:
@@ -243,23 +241,22 @@ def without_clock(notebook: Mapping[str, Any], replace: Callable[[str], str]) ->
     recorded = notebook["metadata"].get("papermill", {})
     kept = {key: recorded[key] for key in ("parameters", "version") if key in recorded}
     metadata = {**notebook["metadata"], **({"papermill": kept} if kept else {})}
-    cells = [_without_time(cell) for cell in notebook["cells"]]
-    cleaned: dict[str, Any] = _each_text({**notebook, "metadata": metadata, "cells": cells}, replace)
+    cells = []
+    for cell in notebook["cells"]:
+        about = {key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")}
+        injected = {"id": "injected-parameters"} if "injected-parameters" in about.get("tags", []) else {}
+        cells.append({**cell, "metadata": about, **injected})
+    cleaned: dict[str, Any] = _map_texts({**notebook, "metadata": metadata, "cells": cells}, replace)
     return cleaned
 
 
-def _without_time(cell: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")}
-    injected = {"id": "injected-parameters"} if "injected-parameters" in metadata.get("tags", []) else {}
-    return {**cell, "metadata": metadata, **injected}
-
-
-def _each_text(value: Any, replace: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return JSON with every text in it replaced; keys stay."""
     if isinstance(value, str):
         return replace(value)
     if isinstance(value, Mapping):
-        return {key: _each_text(each, replace) for key, each in value.items()}
-    return [_each_text(each, replace) for each in value] if isinstance(value, Sequence) else value
+        return {key: _map_texts(inner, replace) for key, inner in value.items()}
+    return [_map_texts(inner, replace) for inner in value] if isinstance(value, Sequence) else value
 
 
 def of_same_title(names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from mountlab.core import numbers
 from mountlab.core.checksums import MANIFEST
@@ -34,15 +34,25 @@ def index_page(bundle: Bundle, files: Sequence[str]) -> str:
 
     `files`: the names of all files in it; what is not there is not linked.
     """
+    comparisons: list[Html] = []
+    if bundle.comparisons:
+        links = [html.link(f"{path}/report.html", title) for path, title in bundle.comparisons.items()]
+        comparisons = [html.heading("Runs beside each other", level=2), html.items(links)]
+    raw = sum("/raw/" in name for name in files)
+    contents = [html.link(name, name) for name in files if "/raw/" not in name]
+    cited = f"{numbers.listed(bundle.authors)} ({bundle.date[:4]}): {bundle.title}. Data set, measured with Mountlab."
     body = html.joined(
         html.heading(bundle.title, level=1),
         html.paragraph(_about(bundle), kind="meta"),
         *(_run(run, files) for run in bundle.runs),
-        _comparisons(bundle),
+        *comparisons,
         _again(bundle),
         _replaced(bundle),
-        _contents(files),
-        _cite(bundle),
+        html.heading(TITLES["files"], level=2),
+        html.details(f"{len(contents)} files; {raw} more are raw output, below runs/", html.items(contents)),
+        html.heading(TITLES["cite"], level=2),
+        html.paragraph(cited),
+        html.paragraph(html.joined(html.link("CITATION.cff", "CITATION.cff"), html.link("LICENSE", "LICENSE"))),
     )
     return page(body, title=bundle.title, kind="bundle")
 
@@ -71,13 +81,6 @@ def caveat_text(run: PublishedRun) -> str:
     return f"{numbers.listed(parts)}: see the caveats of the report." if parts else "No caveats."
 
 
-def _comparisons(bundle: Bundle) -> Html:
-    if not bundle.comparisons:
-        return Html("")
-    links = [html.link(f"{path}/report.html", title) for path, title in bundle.comparisons.items()]
-    return html.joined(html.heading("Runs beside each other", level=2), html.items(links))
-
-
 def _again(bundle: Bundle) -> Html:
     return html.joined(
         html.heading(TITLES["again"], level=2),
@@ -96,7 +99,7 @@ def _again(bundle: Bundle) -> Html:
 def _replaced(bundle: Bundle) -> Html:
     parts: list[Text] = [html.heading(TITLES["replaced"], level=2), *map(html.paragraph, replaced_sentences(bundle))]
     if bundle.replaced:
-        rows = [[each["kind"], str(each["different"]), str(each["times"])] for each in bundle.replaced]
+        rows = [[row["kind"], str(row["different"]), str(row["times"])] for row in bundle.replaced]
         head = [html.Column("kind"), html.Column("different", "number"), html.Column("places", "number")]
         parts.append(html.table(head, [html.Rows(rows)], caption="Replaced by names that stay the same in all files"))
     return html.joined(*parts)
@@ -116,62 +119,42 @@ def replaced_sentences(bundle: Bundle) -> list[str]:
 _OF_KIND = {"serial": "serial number", "device": "volume", "wwn": "world-wide name"}
 
 
-def _contents(files: Sequence[str]) -> Html:
-    raw = sum("/raw/" in name for name in files)
-    links = [html.link(name, name) for name in files if "/raw/" not in name]
-    return html.joined(
-        html.heading(TITLES["files"], level=2),
-        html.details(f"{len(links)} files; {raw} more are raw output, below runs/", html.items(links)),
-    )
-
-
-def _cite(bundle: Bundle) -> Html:
-    text = f"{numbers.listed(bundle.authors)} ({bundle.date[:4]}): {bundle.title}. Data set, measured with Mountlab."
-    return html.joined(
-        html.heading(TITLES["cite"], level=2),
-        html.paragraph(text),
-        html.paragraph(html.joined(html.link("CITATION.cff", "CITATION.cff"), html.link("LICENSE", "LICENSE"))),
-    )
-
-
 # --- files beside the page --------------------------------------------------------------------------------------------
 
 
 def readme(bundle: Bundle) -> str:
-    """README.md of a bundle; texts of others stand in it as text."""
-    return "\n".join(_readme_lines(bundle)) + "\n"
-
-
-def _readme_lines(bundle: Bundle) -> Iterator[str]:
-    yield f"# {markdown_text(bundle.title)}"
-    yield f"\n{markdown_text(_about(bundle))} Open `index.html`; it needs no network.\n"
+    """Return README.md of a bundle; texts of others stand in it as text."""
+    lines = [f"# {markdown_text(bundle.title)}"]
+    lines += ["", f"{markdown_text(_about(bundle))} Open `index.html`; it needs no network.", ""]
     for run in bundle.runs:
-        yield f"## {markdown_text(run.question)}\n"
-        yield f"[Report]({run.path}/report.html), raw output and figures: `{run.path}/`\n"
-        yield from (f"{markdown_text(sentence)}\n" for sentence in run.sentences)
-    yield f"## {TITLES['again']}\n"
-    yield f"```\nsha256sum -c {MANIFEST}"
-    yield "mountlab reproduce .\nmountlab reproduce . --box NAME\n```\n"
-    yield "`reproduce` makes all figures again from the raw output and says whether they equal those that are published"
-    yield "here, to the last digit. With `--box` it runs the sweeps once more, on a box of yours.\n"
-    yield f"## {TITLES['replaced']}\n"
-    yield from replaced_sentences(bundle)
+        lines += [f"## {markdown_text(run.question)}", ""]
+        lines += [f"[Report]({run.path}/report.html), raw output and figures: `{run.path}/`", ""]
+        lines += [f"{markdown_text(sentence)}\n" for sentence in run.sentences]
+    lines += [f"## {TITLES['again']}", "", "```", f"sha256sum -c {MANIFEST}"]
+    lines += ["mountlab reproduce .", "mountlab reproduce . --box NAME", "```", ""]
+    lines += [
+        "`reproduce` makes all figures again from the raw output and says whether they equal those that are published",
+        "here, to the last digit. With `--box` it runs the sweeps once more, on a box of yours.",
+        "",
+    ]
+    lines += [f"## {TITLES['replaced']}", "", *replaced_sentences(bundle)]
     if bundle.replaced:
-        yield "\n| kind | different | places |\n|---|---:|---:|"
-        yield from (f"| {each['kind']} | {each['different']} | {each['times']} |" for each in bundle.replaced)
+        lines += ["", "| kind | different | places |", "|---|---:|---:|"]
+        lines += [f"| {row['kind']} | {row['different']} | {row['times']} |" for row in bundle.replaced]
+    return "\n".join(lines) + "\n"
 
 
-def licence_text(bundle: Bundle, own: str) -> str:
-    """LICENSE of a bundle. `own`: that of Mountlab, whose notebooks are in it."""
+def licence_text(bundle: Bundle, of_mountlab: str) -> str:
+    """Return LICENSE of a bundle. `of_mountlab`: the licence of the notebooks in it."""
     return (
         f"The measurements, reports and texts of this bundle are licensed under {bundle.licence}, by "
         f"{numbers.listed(bundle.authors)}.\nThe text of that licence: {SPDX}{bundle.licence}.html\n\n"
-        f"The notebooks in notebooks/ are part of Mountlab, under this licence:\n\n{own}"
+        f"The notebooks in notebooks/ are part of Mountlab, under this licence:\n\n{of_mountlab}"
     )
 
 
 def citation(bundle: Bundle) -> dict[str, object]:
-    """CITATION.cff of a bundle, for YAML."""
+    """Return CITATION.cff of a bundle, for YAML."""
     return {
         "cff-version": "1.2.0",
         "message": "If you use these measurements, please cite them as below.",
@@ -185,30 +168,31 @@ def citation(bundle: Bundle) -> dict[str, object]:
     }
 
 
-# --- what a check found -----------------------------------------------------------------------------------------------
+# --- the result of a check ------------------------------------------------------------------------------------------
 
 
 def checked_text(checked: BundleCheck) -> str:
     """Return what became of checksums and figures, for a terminal."""
-    return lines_of(_checked_lines(checked))
-
-
-def _checked_lines(checked: BundleCheck) -> Iterator[str]:
-    yield f"{checked.title}: {numbers.counted(len(checked.runs), 'run')}"
-    yield from (f"  {each}" for each in checked.damage)
+    lines = [f"{checked.title}: {numbers.counted(len(checked.runs), 'run')}"]
+    lines += [f"  {damage}" for damage in checked.damage]
     if checked.damage:
-        yield f"Files: {numbers.counted(len(checked.damage), 'file')} not as published."
+        lines.append(f"Files: {numbers.counted(len(checked.damage), 'file')} not as published.")
     else:
-        yield "Files: all as published, by their checksums."
-    yield from (f"  {each}" for each in checked.differences)
+        lines.append("Files: all as published, by their checksums.")
+    lines += [f"  {difference}" for difference in checked.differences]
     figures = numbers.counted(checked.figures, "figure")
     if checked.lost:
         runs = numbers.counted(len(checked.lost), "run")
-        yield f"Figures: of {runs} none could be made again: {numbers.listed(checked.lost)}."
+        lines.append(f"Figures: of {runs} none could be made again: {numbers.listed(checked.lost)}.")
     elif not checked.differences:
-        yield f"Figures: all {figures} made again from the raw output equal those published, to the last digit."
+        lines.append(f"Figures: all {figures} made again from the raw output equal those published, to the last digit.")
     else:
-        yield f"Figures: {len(checked.differences)} of {figures} and sentences made again from the raw output differ."
+        lines.append(
+            f"Figures: {len(checked.differences)} of {figures} and sentences made again from the raw output differ."
+        )
     if checked.differences and checked.versions:
-        yield f"The likely reason: other versions of libraries: {'; '.join(checked.versions)}."
-    yield "Not made again: pages and notebooks (report.html, index.html, README.md). Only their checksums are checked."
+        lines.append(f"The likely reason: other versions of libraries: {'; '.join(checked.versions)}.")
+    lines.append(
+        "Not made again: pages and notebooks (report.html, index.html, README.md). Only their checksums are checked."
+    )
+    return lines_of(lines)

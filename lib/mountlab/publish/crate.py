@@ -64,8 +64,8 @@ def metadata(bundle: Bundle, files: Sequence[str]) -> dict[str, Any]:
 
 def description(bundle: Bundle) -> str:
     """Return what the bundle is, in a sentence for each run."""
-    asked = " ".join(" ".join(run.question.split()) for run in bundle.runs)
-    return f"Measurements of file systems, with raw output, figures and reports. {asked}"
+    questions = " ".join(" ".join(run.question.split()) for run in bundle.runs)
+    return f"Measurements of file systems, with raw output, figures and reports. {questions}"
 
 
 def _file(name: str, bundle: Bundle) -> dict[str, Any]:

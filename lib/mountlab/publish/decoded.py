@@ -26,7 +26,7 @@ DEEPEST = 3
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A text, by which encodings it was come to, and the line of the file in which it begins."""
+    """A text, the encodings that were undone for it, and the line of the file in which it begins."""
 
     text: str
     how: tuple[str, ...] = ()
@@ -41,17 +41,14 @@ class DecodedText:
         return self.line if self.is_word else self.line + self.text.count("\n", 0, start)
 
 
-def decoded_texts(text: str, known: set[tuple[str, str]]) -> Iterator[DecodedText]:
-    """Yield a text, and all that can be decoded of it. `known`: words that were decoded in other files already and need
+def decoded_texts(text: str | DecodedText, done: set[tuple[str, str]]) -> Iterator[DecodedText]:
+    """Yield a text, and all that can be decoded of it. `done`: words that were decoded in other files already and need
     not be again, by their encoding; is added to."""
-    yield from _below(DecodedText(text), known)
-
-
-def _below(decoded: DecodedText, known: set[tuple[str, str]]) -> Iterator[DecodedText]:
+    decoded = DecodedText(text) if isinstance(text, str) else text
     yield decoded
     if len(decoded.how) < DEEPEST and decoded.is_clear:
-        for lower in (*_unescaped(decoded), *_words(decoded, known)):
-            yield from _below(lower, known)
+        for inner in (*_unescaped(decoded), *_words(decoded, done)):
+            yield from decoded_texts(inner, done)
 
 
 # --- escapes: of a whole text -----------------------------------------------------------------------------------------
@@ -68,7 +65,7 @@ def _unescaped(decoded: DecodedText) -> Iterator[DecodedText]:
     those that it had: the end of one, where it is escaped, becomes a carriage return."""
     text = decoded.text.replace("\0", "")
     text = unquote(_OF_URL.sub("%0D", text), errors="replace") if "%" in text else text
-    text = _HTML.sub(lambda found: unescape(found[0]).replace("\n", "\r"), text) if "&" in text else text
+    text = _HTML.sub(lambda entity: unescape(entity[0]).replace("\n", "\r"), text) if "&" in text else text
     text = _ESCAPE.sub(_character, text) if "\\" in text else text
     if text != decoded.text:
         yield replace(decoded, text=text, how=(*decoded.how, "escapes"))
@@ -98,13 +95,13 @@ _STANDARD = str.maketrans("-_", "+/", " :\r\n\t")
 _RUNS = re.compile(rb"[\x20-\x7e]{4,}")
 
 
-def _words(decoded: DecodedText, known: set[tuple[str, str]]) -> Iterator[DecodedText]:
+def _words(decoded: DecodedText, done: set[tuple[str, str]]) -> Iterator[DecodedText]:
     for how, regex in _FORMS:
         for match in regex.finditer(decoded.text):
             word = match[0]
-            if (how, word) in known or (how == "Base64" and word.isdigit()):
+            if (how, word) in done or (how == "Base64" and word.isdigit()):
                 continue
-            known.add((how, word))
+            done.add((how, word))
             for data in _bytes_of(word, how):
                 text, is_clear = _as_text(data)
                 if text:

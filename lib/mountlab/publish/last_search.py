@@ -13,7 +13,7 @@ from mountlab.core.errors import StoreError
 from mountlab.publish import reproduce
 from mountlab.publish.bundle import DESCRIPTION, ENTRY
 from mountlab.publish.decoded import COMPRESSED, DecodedText, decoded_texts, unpacked
-from mountlab.publish.identities.pages import said_by_notebook, said_by_page
+from mountlab.publish.identities.pages import texts_of_notebook, texts_of_page
 from mountlab.publish.identities.pseudonyms import KINDS, Found, Pseudonyms
 from mountlab.publish.secret_forms import secrets_in
 
@@ -49,46 +49,45 @@ def search(files: Mapping[str, Path], names: Pseudonyms | None, given: Sequence[
 
     Without `names` identities are kept, and only secrets are searched for.
     """
-    known, wished = set[tuple[str, str]](), " ".join(given).lower()
+    decoded_words, wished = set[tuple[str, str]](), " ".join(given).lower()
     for name, path in files.items():
-        if name.startswith(_SAME_IN_EVERY_BUNDLE):
-            continue
-        kept = wished if name in _SAYS_AUTHORS else ""
-        leaks = dict.fromkeys(_in_file(name, path, names, kept, known))
-        yield from leaks
+        if not name.startswith(_SAME_IN_EVERY_BUNDLE):
+            allowed = wished if name in _SAYS_AUTHORS else ""
+            yield from dict.fromkeys(_in_file(name, path, names, allowed, decoded_words))
 
 
 def _in_file(
-    name: str, path: Path, names: Pseudonyms | None, wished: str, known: set[tuple[str, str]]
+    name: str, path: Path, names: Pseudonyms | None, allowed: str, decoded_words: set[tuple[str, str]]
 ) -> Iterator[Leak]:
     if names:
-        for decoded in decoded_texts(_without_ours(name), known):
-            yield from (_identity(name, 0, decoded, each) for each in names.left(decoded.text))
+        of_run = name if "/raw/" in name else name.rpartition("/")[0]  # other last parts are the same in every bundle
+        for decoded in decoded_texts(of_run, decoded_words):
+            yield from (_identity(name, 0, decoded, identity) for identity in names.left(decoded.text))
     is_raw = "/raw/" in name
     for text, whole in _texts(name, path):
-        for decoded in decoded_texts(text, known):
+        for decoded in decoded_texts(text, decoded_words):
             for secret in secrets_in(decoded.text) if decoded.is_clear else ():
                 line = _line(decoded, secret.start, secret.value, whole)
                 yield Leak(name, line, _encoded(secret.kind, decoded), _fingerprint(secret.kind, secret.value), True)
-            for each in _identities(decoded, names, is_raw) if names else ():
-                if each.value.lower() not in wished:
-                    yield _identity(name, _line(decoded, each.start, each.value, whole), decoded, each)
+            for identity in _identities(decoded, names, is_raw) if names else ():
+                if identity.value.lower() not in allowed:
+                    yield _identity(name, _line(decoded, identity.start, identity.value, whole), decoded, identity)
 
 
 def _identities(decoded: DecodedText, names: Pseudonyms, is_raw: bool) -> Iterator[Found]:
-    """Yield what is left in a text: what is known, in raw output also what has the form of an address or an id. Of a
-    word that was decoded the same, and the whole word where it is a name; by chance only short names are in one."""
+    """Yield what is left in a text: known values, in raw output and in decoded words also what has the form of an
+    address or an id, and a decoded word that is a name as a whole. By chance only short names are in a word."""
     patterns = is_raw or (decoded.is_word and decoded.is_clear)
-    for found in names.left(decoded.text, patterns=patterns):
-        if decoded.is_clear or len(found.value) >= _LEAST_UNCLEAR:
-            yield found
+    for identity in names.left(decoded.text, patterns=patterns):
+        if decoded.is_clear or len(identity.value) >= _LEAST_UNCLEAR:
+            yield identity
     if decoded.is_word and (kind := names.kind_of(decoded.text.strip())):
         yield Found(kind, decoded.text.strip(), 0)
 
 
-def _identity(name: str, line: int, decoded: DecodedText, found: Found) -> Leak:
-    mark = _fingerprint(found.kind, found.value.lower(), *(() if decoded.is_word else (name,)))
-    return Leak(name, line, _encoded(KINDS[found.kind], decoded), mark, is_secret=False)
+def _identity(name: str, line: int, decoded: DecodedText, identity: Found) -> Leak:
+    mark = _fingerprint(identity.kind, identity.value.lower(), *(() if decoded.is_word else (name,)))
+    return Leak(name, line, _encoded(KINDS[identity.kind], decoded), mark, is_secret=False)
 
 
 def _encoded(what: str, decoded: DecodedText) -> str:
@@ -118,18 +117,13 @@ def _texts(name: str, path: Path) -> Iterator[tuple[str, str]]:
     if data.startswith(COMPRESSED):
         with suppress(StoreError):  # it only begins so, and is searched as it is
             pieces = list(unpacked(data, name))
-    read = None if "/raw/" in name else _STATED.get(path.suffix)
+    stated = None if "/raw/" in name else _STATED.get(path.suffix)
     for piece in pieces:
         text = piece.decode(errors="replace")
-        yield (read(text), text) if read else (text, "")
-
-
-def _without_ours(name: str) -> str:
-    """Return the name of a file without the last part where that is ours, the same in every bundle."""
-    return name if "/raw/" in name else name.rpartition("/")[0]
+        yield (stated(text), text) if stated else (text, "")
 
 
 _STATED: Mapping[str, Callable[[str], str]] = {
-    ".html": said_by_page, ".ipynb": said_by_notebook, ".csv": lambda table: table.partition("\n")[2],
+    ".html": texts_of_page, ".ipynb": texts_of_notebook, ".csv": lambda table: table.partition("\n")[2],
 }  # fmt: skip
 """What a file of ours states about the run, by its ending."""

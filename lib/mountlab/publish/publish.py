@@ -14,7 +14,8 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -57,7 +58,7 @@ Replace = Callable[[str], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the one who publishes says."""
+    """How a bundle is to be made."""
 
     to: Path | None = None
     title: str | None = None
@@ -76,7 +77,9 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     """
     wishes = replace(wishes, licence=bundle.check_licence(wishes.licence))
     runs = [store.load_run(path) for path in paths]
-    _check_distinct(runs)
+    ids = [run.info.run_id for run in runs]
+    if twice := sorted({run_id for run_id in ids if ids.count(run_id) > 1}):
+        raise StoreError("a run is in a bundle once", where="publish", got=", ".join(twice))
     names = None if wishes.keep_identities else _pseudonyms(runs)
     sweeps = (names.text(run.sweep.name) if names else run.sweep.name for run in runs)
     title = wishes.title or bundle.of_same_title(sweeps)
@@ -103,13 +106,6 @@ def _zip_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.zip")
 
 
-def _check_distinct(runs: Sequence[Run]) -> None:
-    ids = [run.info.run_id for run in runs]
-    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
-    if twice:
-        raise StoreError("a run is in a bundle once", where="publish", got=", ".join(twice))
-
-
 def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
     """Return a name that no bundle has: old ones are never overwritten."""
     day = max((run.info.finished_at or run.info.created_at) for run in runs)[:10]
@@ -122,31 +118,24 @@ def _free_place(results: Path, title: str, runs: Sequence[Run]) -> Path:
 
 
 def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
-    found = [each for run in runs for each in run_identities(run.info, _texts(run.path))]
+    identities = [identity for run in runs for identity in run_identities(run.info, _texts(run.path))]
     ssh = [box.ssh_names(read_box(run.path)) for run in runs if not run.sweep.imported]  # that was on no box of ours
-    named = {key: [name for each in ssh for name in each.get(key, ())] for key in ("host", "user")}
-    found += control_identities(
+    named = {key: [name for names in ssh for name in names.get(key, ())] for key in ("host", "user")}
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user number without a name
+        user = ""
+    machine_id = Path("/etc/machine-id")
+    identities += control_identities(
         host=os.uname().nodename,
-        user=_user(),
+        user=user,
         home=str(Path.home()),
-        machine_id=_machine_id(),
+        machine_id=machine_id.read_text().strip() if machine_id.exists() else "",
         ssh=named,
         paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
     clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
-    return Pseudonyms(found, {run.info.run_id: run.info.box_name for run in runs}, clients)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user number without a name
-        return ""
-
-
-def _machine_id() -> str:
-    file = Path("/etc/machine-id")
-    return file.read_text().strip() if file.exists() else ""
+    return Pseudonyms(identities, {run.info.run_id: run.info.box_name for run in runs}, clients)
 
 
 def _texts(run: Path) -> Iterator[str]:
@@ -162,42 +151,60 @@ def _published_files(raw: Path) -> list[Path]:
 def _files(directory: Path) -> list[Path]:
     """Return every file below a directory, sorted. Raises StoreError for anything that is neither file nor
     directory."""
-    found = sorted(directory.rglob("*"))
-    for path in found:
+    paths = sorted(directory.rglob("*"))
+    for path in paths:
         kind = path.lstat().st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
             raise StoreError("only files and directories can be published", where=disk.shown(path), got="another kind")
-    return [path for path in found if path.is_file()]
+    return [path for path in paths if path.is_file()]
 
 
 # --- the content ------------------------------------------------------------------------------------------------------
 
 
 def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
-    """Everything but the zip, the checksums last."""
+    """Write everything but the zip, the checksums last."""
     copies = [_copy_run(place, run, names) for run in runs]
-    copied = [_derive(copy) for copy in copies]
+    copied_runs = [_derive(copy) for copy in copies]
     comparisons = dict(_compare(place, copies))
+    replace_places = _without_places(place, names)
     for notebook in sorted(place.rglob("*.ipynb")):
-        _clean(notebook, _machine_free(place, names))
+        cleaned = bundle.without_clock(json.loads(notebook.read_text()), replace_places)
+        _put(notebook, json.dumps(cleaned, indent=1) + "\n")
     for page in sorted(place.rglob("report.html")):
-        _put(page, page_with(page.read_text(), _machine_free(place, names)))
-    _add_surroundings(place)
-    _describe(place, _bundle(copied, comparisons, names, title, wishes))
+        _put(page, page_with(page.read_text(), replace_places))
+    for name in CLEAN_NOTEBOOKS:
+        clean = bundle.without_outputs(json.loads((NOTEBOOKS / name).read_text()))
+        _put(place / "notebooks" / name, json.dumps(clean, indent=1) + "\n")
+    for name in ENVIRONMENT:
+        _put(place / "environment" / name, (disk.ROOT / name).read_bytes())
+    _put(place / "environment" / "versions.json", json.dumps(writer.versions(), indent=1))
+    described = Bundle(
+        title=title,
+        authors=wishes.authors or (bundle.DEFAULT_AUTHOR,),
+        licence=wishes.licence,
+        runs=tuple(map(reproduce.published_run, copied_runs)),
+        comparisons=comparisons,
+        replaced=tuple(names.summary()) if names else None,
+        ordinary=names.ordinary() if names else (),
+        versions=writer.versions(),
+        mountlab_version=metadata.version("mountlab"),
+    )
+    _describe(place, described)
     sums = {_name(place, file): hashlib.sha256(file.read_bytes()).hexdigest() for file in _files(place)}
     _put(place / MANIFEST, manifest(sums))
 
 
 def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     """Copy the measurements, with identities replaced; derived files are made again."""
-    value: Callable[[Any], Any] = names.value if names else lambda each: each
+    value: Callable[[Any], Any] = names.value if names else lambda record: record
     record = value(read_record(run.path))
     info = RunInfo.from_record(record)
     copy = place / "runs" / info.run_id
     copy.mkdir(parents=True)
     write_record(copy, record)
     _put(copy / "sweep.yml", as_yaml(info.parameters))
-    _put(copy / "box.yml", as_yaml({key: each for key, each in info.box.items() if each not in (None, "", [])}))
+    _put(copy / "box.yml", as_yaml({key: entry for key, entry in info.box.items() if entry not in (None, "", [])}))
     if info.published:
         _put(copy / "published.json", json.dumps(info.published, indent=1))
     lines = whole_lines(run.path / "trials.jsonl")
@@ -208,16 +215,12 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
         name = _name(run.path, file)
         _put(copy / (names.text(name) if names else name), _content(file, names))
     if names:
-        _put_explained(copy, run, names)
+        # What the traces of a run explain stands in their place: they cannot be searched for identities.
+        for trial_id, explained in run.explained().items():
+            replaced = names.value(json.loads(why.as_json(explained)))
+            _put(copy / "raw" / names.text(trial_id) / why.EXPLAINED, json.dumps(replaced))
     seal_again(copy)
     return copy
-
-
-def _put_explained(copy: Path, run: Run, names: Pseudonyms) -> None:
-    """Put what the traces of a run explain in their place: they cannot be searched for identities."""
-    for trial_id, found in run.explained().items():
-        said = names.value(json.loads(why.as_json(found)))
-        _put(copy / "raw" / names.text(trial_id) / why.EXPLAINED, json.dumps(said))
 
 
 def _content(file: Path, names: Pseudonyms | None) -> bytes:
@@ -232,20 +235,16 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
             where=disk.shown(file),
             next_step="unpack it, or publish with --keep-identities",
         )
-    return _commands(data, names) if file.name in _COMMANDS else names.data(data)
+    if file.name in _COMMANDS:
+        with suppress(ValueError, RecursionError):  # not as we wrote it
+            return json.dumps(names.value(json.loads(data))).encode()
+    return names.data(data)
 
 
 _NUMBERS = re.compile(rb"[\d,\s]*")
 """What the log of a search holds: times and sizes, no name of anything."""
 _COMMANDS = (TrialFiles.ARGV, COMMANDS)
 """Files of raw output that hold commands as JSON: in its text a name could run into an escape before it."""
-
-
-def _commands(data: bytes, names: Pseudonyms) -> bytes:
-    try:
-        return json.dumps(names.value(json.loads(data))).encode()
-    except (ValueError, RecursionError):  # not as we wrote it
-        return names.data(data)
 
 
 def _name(place: Path, file: Path) -> str:
@@ -286,8 +285,8 @@ def _comparable(a: Path, b: Path) -> bool:
     return True
 
 
-def _machine_free(place: Path, names: Pseudonyms | None) -> Replace:
-    """Takes the places of this machine out of a text: those of the bundle begin at the bundle."""
+def _without_places(place: Path, names: Pseudonyms | None) -> Replace:
+    """Return what takes the places of this machine out of a text: those of the bundle begin at the bundle."""
     ours = {f"{place}/": "", str(place): ".", f"{disk.shown(place)}/": "", disk.shown(place): "."}
 
     def replaced(text: str) -> str:
@@ -298,38 +297,8 @@ def _machine_free(place: Path, names: Pseudonyms | None) -> Replace:
     return replaced
 
 
-def _clean(notebook: Path, replace: Replace) -> None:
-    _put(notebook, json.dumps(bundle.without_clock(json.loads(notebook.read_text()), replace), indent=1) + "\n")
-
-
-def _add_surroundings(place: Path) -> None:
-    """The notebooks as they are before they are run, and the environment that runs them."""
-    for name in CLEAN_NOTEBOOKS:
-        clean = bundle.without_outputs(json.loads((NOTEBOOKS / name).read_text()))
-        _put(place / "notebooks" / name, json.dumps(clean, indent=1) + "\n")
-    for name in ENVIRONMENT:
-        _put(place / "environment" / name, (disk.ROOT / name).read_bytes())
-    _put(place / "environment" / "versions.json", json.dumps(writer.versions(), indent=1))
-
-
-def _bundle(
-    copied: Sequence[Run], comparisons: Mapping[str, str], names: Pseudonyms | None, title: str, wishes: Wishes
-) -> Bundle:
-    return Bundle(
-        title=title,
-        authors=wishes.authors or (bundle.DEFAULT_AUTHOR,),
-        licence=wishes.licence,
-        runs=tuple(map(reproduce.published_run, copied)),
-        comparisons=comparisons,
-        replaced=tuple(names.summary()) if names else None,
-        ordinary=names.ordinary() if names else (),
-        versions=writer.versions(),
-        mountlab_version=metadata.version("mountlab"),
-    )
-
-
 def _describe(place: Path, whole: Bundle) -> None:
-    """The files that tell what the others are."""
+    """Write the files that describe the others."""
     _put(place / DESCRIPTION, json.dumps(whole.described(), indent=1) + "\n")
     _put(place / ENTRY, json.dumps(whole.entry(), indent=1) + "\n")
     replaced = {"replaced": whole.replaced, "ordinary_words": whole.ordinary}
@@ -348,16 +317,20 @@ def _describe(place: Path, whole: Bundle) -> None:
 
 def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
     """Check the bundle as its receiver would: its sums, its figures from its raw output, and those of the runs."""
-    found = [str(each) for each in reproduce.damaged(place)]
-    for run, copy in zip(runs, _copies(place, runs, names), strict=True):
+    problems: list[object] = [*reproduce.damaged(place)]
+    for run in runs:
+        run_id = run.info.run_id
+        copy = place / "runs" / (names.text(run_id) if names else run_id)
         again = store.load_run(copy, as_it_is=True)
-        found += [str(each) for each in reproduce.differing(copy, again)]
-        found += [str(each) for each in _changed(run, again, names)]
-    if found:
+        problems += reproduce.differing(copy, again)
+        before, after = tables.texts(run, *TABLES), tables.texts(again, *TABLES)
+        for table, text in before.items():
+            problems += bundle.differences(copy.name, table, names.rows(text) if names else text, after[table])
+    if problems:
         raise MountlabError(
             "the bundle would not hold the figures of the runs: replacing a name changed what its raw output says",
             where="publish",
-            got="; ".join(found[:5]),
+            got="; ".join(map(str, problems[:5])),
             next_step="publish with --keep-identities, and tell us of it",
         )
 
@@ -365,8 +338,9 @@ def _check(place: Path, runs: Sequence[Run], names: Pseudonyms | None) -> None:
 def _check_leaks(place: Path, names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
     """Search every file for what must not be published. Raises MountlabError: secrets first, each value once."""
     files = {_name(place, file): file for file in _files(place)}
-    found = search(files, names, (title, *wishes.authors))
-    leaks = sorted(leak for leak in found if leak.fingerprint not in wishes.accept)
+    leaks = sorted(
+        leak for leak in search(files, names, (title, *wishes.authors)) if leak.fingerprint not in wishes.accept
+    )
     if not leaks:
         return
     secret = any(leak.is_secret for leak in leaks)
@@ -389,23 +363,11 @@ _SHOWN = 5
 """Leaks that an error names; each may stand in several places."""
 
 
-def _copies(place: Path, runs: Iterable[Run], names: Pseudonyms | None) -> list[Path]:
-    ids = [run.info.run_id for run in runs]
-    return [place / "runs" / (names.text(run_id) if names else run_id) for run_id in ids]
-
-
-def _changed(run: Run, again: Run, names: Pseudonyms | None) -> Iterator[object]:
-    """Yield where the figures of the copy are not those of the run."""
-    before, after = (tables.texts(each, *TABLES) for each in (run, again))
-    for table, text in before.items():
-        yield from bundle.differences(again.path.name, table, names.rows(text) if names else text, after[table])
-
-
 # --- the zip ----------------------------------------------------------------------------------------------------------
 
 
 def _pack(place: Path, archive: Path, name: str) -> None:
-    """A zip of a folder, the same bytes for the same files."""
+    """Zip a folder, the same bytes for the same files."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for file in _files(place):
             entry = zipfile.ZipInfo(f"{name}/{_name(place, file)}", _EPOCH)

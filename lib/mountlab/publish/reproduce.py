@@ -54,19 +54,26 @@ _ALL = "all tables"
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The folder of a bundle, be it a folder or a zip, which is unpacked for the time. Raises StoreError."""
+    """Open a bundle as a folder; a zip is unpacked for the time. Raises StoreError."""
     if path.is_dir():
         yield path.resolve()
         return
     if not path.exists():
         raise StoreError("no such bundle", where=disk.shown(path), next_step="name a folder or a zip of `publish`")
     with tempfile.TemporaryDirectory(prefix="mountlab-bundle-") as place:
-        _unpack(path, Path(place))
-        yield _top(Path(place).resolve(), path)
+        folder = Path(place).resolve()
+        _unpack(path, folder)
+        inside = list(folder.iterdir())
+        if (folder / DESCRIPTION).exists():
+            yield folder
+        elif len(inside) == 1 and inside[0].is_dir():
+            yield inside[0]
+        else:
+            raise StoreError("not a bundle", where=disk.shown(path), got=f"no {DESCRIPTION} in it")
 
 
 def check(place: Path) -> BundleCheck:
-    """Checksums, and all figures made again. Reads only.
+    """Check the checksums, and make all figures again. Reads only.
 
     Raises StoreError for what is no bundle. Where a file is damaged, figures are still made of what is there.
     """
@@ -74,25 +81,24 @@ def check(place: Path) -> BundleCheck:
     paths = _paths(place, description)
     damage = damaged(place)
     read = [_read_again(path) for path in paths]
-    found = [each for _, own in read for each in own]
-    lost = tuple(each.run_id for each in found if each.table == _ALL)
+    changes = [difference for _, of_run in read for difference in of_run]
+    lost = tuple(difference.run_id for difference in changes if difference.table == _ALL)
     if not lost:
-        found += _saying_otherwise(place, description, [run for run, _ in read if run is not None])
+        changes += _contradictions(place, description, [run for run, _ in read if run is not None])
     return BundleCheck(
         title=str(description.get("title", "")),
         runs=tuple(path.name for path in paths),
         damage=tuple(damage),
-        differences=tuple(found),
-        figures=sum(map(_count, paths)),
+        differences=tuple(changes),
+        figures=sum(map(_count_figures, paths)),
         versions=tuple(_other_versions(description)),
         lost=lost,
     )
 
 
 def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
-    """Run each sweep of a bundle on a box of ours: what the two runs say beside each other, and the page that does.
-
-    The same way as `mountlab run`. Published figures stand in it where this Mountlab has them.
+    """Run each sweep of a bundle on a box of ours, as `mountlab run` does. Yields what the two runs say beside each
+    other, and the page that does. Published figures stand in it where this Mountlab has them.
     """
     for path in _runs(place, _description(place)):
         new = workflow.run(sweep_of(path), box=box)
@@ -107,8 +113,8 @@ def sweep_of(path: Path) -> Resolved:
     resolved = info.read_sweep(path)
     if resolved.sweep.imported:
         raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
-    known = {file.stem for file in (places.PARAMS / "published").glob("*.yml")}
-    published = tuple(name for name in resolved.sweep.published if name in known)
+    here = {file.stem for file in (places.PARAMS / "published").glob("*.yml")}
+    published = tuple(name for name in resolved.sweep.published if name in here)
     sweep = replace(resolved.sweep, published=published, extended=None)  # an extended run is repeated in one go
     return Resolved(sweep, {**resolved.parameters, "published": list(sweep.published)})
 
@@ -116,8 +122,8 @@ def sweep_of(path: Path) -> Resolved:
 def refuse_commands(place: Path, *, allowed: bool) -> None:
     """Raise UnsafeError where running the sweeps again would run command lines that the bundle brings with it."""
     sweeps = [info.read_sweep(path).sweep for path in _runs(place, _description(place))]
-    own = [each for sweep in sweeps for each in sweep.workloads if each.tool == "command"]
-    lines = dict.fromkeys(str(each.options[key]) for each in own for key in _COMMAND_LINES if each.options.get(key))
+    options = [workload.options for sweep in sweeps for workload in sweep.workloads if workload.tool == "command"]
+    lines = dict.fromkeys(str(chosen[key]) for chosen in options for key in _COMMAND_LINES if chosen.get(key))
     if lines and not allowed:
         raise UnsafeError(
             "the bundle brings command lines of its own, which would run on your box",
@@ -138,27 +144,28 @@ def _description(place: Path) -> dict[str, Any]:
     if not _is_regular(file) or file.stat().st_size > _LARGEST_DESCRIPTION:
         raise StoreError("not a bundle", where=disk.shown(place), got=f"no {DESCRIPTION}", next_step="see `publish`")
     try:
-        found = json.loads(file.read_text())
+        description = json.loads(file.read_text())
     except (ValueError, RecursionError) as error:
         raise StoreError("the bundle's description is not whole", where=DESCRIPTION, got=str(error)) from error
-    if not isinstance(found, dict) or not isinstance(found.get("runs"), list) or not found["runs"]:
+    runs = description.get("runs") if isinstance(description, dict) else None
+    if not isinstance(description, dict) or not isinstance(runs, list) or not runs:
         raise StoreError("not a bundle of Mountlab's", where=DESCRIPTION, got="no runs")
-    if found.get("format") != bundle.FORMAT:
-        got, hint = str(found.get("format")), "use the Mountlab that made it, or a later one"
+    if description.get("format") != bundle.FORMAT:
+        got, hint = str(description.get("format")), "use the Mountlab that made it, or a later one"
         raise StoreError(
             "a bundle of another format", where=DESCRIPTION, got=got, allowed=str(bundle.FORMAT), next_step=hint
         )
-    return found
+    return description
 
 
 def _paths(place: Path, description: Mapping[str, Any]) -> list[Path]:
     """Return the directories of the runs of a bundle. Raises StoreError for a name that would lead elsewhere."""
-    ids = [each.get("run_id") if isinstance(each, dict) else None for each in description["runs"]]
+    ids = [run.get("run_id") if isinstance(run, dict) else None for run in description["runs"]]
     return [place / "runs" / bundle.plain_name(str(run_id), DESCRIPTION) for run_id in ids]
 
 
 def _runs(place: Path, description: Mapping[str, Any]) -> list[Path]:
-    """Return the same, each after a look at the names in it that are used as those of files."""
+    """Return the directories of the runs after a check of the names in them that are used as names of files."""
     paths = _paths(place, description)
     for path in paths:
         _refuse_links(path)
@@ -180,7 +187,7 @@ def _check_names(run: Path, names: list[str]) -> None:
 
 
 def _refuse_links(place: Path) -> None:
-    """A link could lead anywhere on this machine, and a pipe would wait for ever."""
+    """Raise StoreError for a link, which could lead anywhere on this machine, and a pipe, which would wait for ever."""
     for path in [place, *place.rglob("*")]:
         kind = path.lstat().st_mode if path.exists() or path.is_symlink() else stat.S_IFLNK
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
@@ -211,15 +218,14 @@ def damaged(place: Path) -> list[Damage]:
         return [Damage("missing", MANIFEST)]
     sums = read_manifest((place / MANIFEST).read_text(errors="replace"))
     present = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()} - {MANIFEST}
-    found = [Damage("missing", name) for name in sums if name not in present]
-    found += [Damage("extra", name) for name in present if name not in sums]
-    found += [Damage("damaged", name) for name in sums if name in present and _sum(place / name) != sums[name]]
-    return sorted(found, key=lambda each: (each.what, each.name))
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    files = [Damage("missing", name) for name in sums if name not in present]
+    files += [Damage("extra", name) for name in present if name not in sums]
+    for name, digest in sums.items():
+        if name in present:
+            with (place / name).open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    files.append(Damage("damaged", name))
+    return sorted(files, key=lambda damage: (damage.what, damage.name))
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -229,21 +235,24 @@ def differing(run: Path, again: Run) -> list[Difference]:
     """Return where the published tables and the sweep of a run are not what its raw output and its run.json give.
     `again`: the run as it is, with its figures from the raw output."""
     texts = tables.texts(again, *TABLES, "caveats")
-    found = [each for name, text in texts.items() for each in differences(run.name, name, _published(run, name), text)]
-    parquet = run / "measurements.parquet"
-    kept = parquet_text(parquet) if _is_regular(parquet) else ""
-    found += differences(run.name, parquet.name, kept, texts["measurements"])
-    for name, frame in again.why.frames.items() if again.why else ():
-        file = run / file_of(name)
-        kept = parquet_text(file) if _is_regular(file) else ""
-        found += differences(run.name, file.name, kept, tables.csv_text(frame))
+    changes = [
+        difference
+        for name, text in texts.items()
+        for difference in differences(run.name, name, _published(run, name), text)
+    ]
+    binary = {"measurements.parquet": texts["measurements"]}
+    if again.why:
+        binary |= {file_of(name): tables.csv_text(frame) for name, frame in again.why.frames.items()}
+    for name, text in binary.items():
+        file = run / name
+        changes += differences(run.name, name, parquet_text(file) if _is_regular(file) else "", text)
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info.parameters).encode():
-        found.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
-    for each in altered.altered(run):
-        row = os.path.relpath(each.where, disk.shown(run))
-        found.append(Difference(run.name, "checksums", row, "what was measured", "as it was written", each.what))
-    return found
+        changes.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
+    for change in altered.altered(run):
+        row = os.path.relpath(change.where, disk.shown(run))
+        changes.append(Difference(run.name, "checksums", row, "what was measured", "as it was written", change.what))
+    return changes
 
 
 def _read_again(run: Path) -> tuple[Run | None, list[Difference]]:
@@ -263,11 +272,11 @@ def _read_again(run: Path) -> tuple[Run | None, list[Difference]]:
 
 def _lost(run: Path, error: BaseException) -> Difference:
     parts = [error.what, error.where, error.got] if isinstance(error, MountlabError) else [type(error).__name__, error]
-    why = "; ".join(in_one_line(str(each))[:300] for each in parts if each)
+    why = "; ".join(in_one_line(str(part))[:300] for part in parts if part)
     return Difference(run.name, _ALL, "all rows", "figures", "published", f"none can be made again: {why}")
 
 
-def _count(run: Path) -> int:
+def _count_figures(run: Path) -> int:
     """Return how many figures a run publishes; none in a table that cannot be read."""
     try:
         return sum(bundle.count_figures(_published(run, table)) for table in TABLES)
@@ -275,24 +284,24 @@ def _count(run: Path) -> int:
         return 0
 
 
-def _saying_otherwise(place: Path, description: Mapping[str, Any], again: Sequence[Run]) -> Iterator[Difference]:
-    """Yield where the descriptions of a bundle, which its index shows, do not say what the figures say."""
-    runs = [published_run(each) for each in again]
-    for run, stated in zip(runs, description["runs"], strict=True):
-        ours = json.loads(json.dumps(run.described()))
-        yield from _unlike(run.run_id, DESCRIPTION, stated, ours)
+def _contradictions(place: Path, description: Mapping[str, Any], again: Sequence[Run]) -> Iterator[Difference]:
+    """Yield where the descriptions of a bundle, which its index shows, contradict the figures."""
+    runs = [published_run(run) for run in again]
     try:
         entry = json.loads((place / bundle.ENTRY).read_text())
     except DAMAGE:
         entry = None
-    stated = entry if isinstance(entry, dict) else {}
-    yield from _unlike(runs[0].run_id, bundle.ENTRY, stated, bundle.said_in_index(runs))
-
-
-def _unlike(run_id: str, name: str, stated: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
-    for key, value in ours.items():
-        if stated.get(key) != value:
-            yield Difference(run_id, name, "the run", key, str(stated.get(key, "absent")), str(value))
+    stated = [
+        (run.run_id, DESCRIPTION, of_run, json.loads(json.dumps(run.described())))
+        for run, of_run in zip(runs, description["runs"], strict=True)
+    ]
+    stated.append(
+        (runs[0].run_id, bundle.ENTRY, entry if isinstance(entry, dict) else {}, bundle.entry_of_figures(runs))
+    )
+    for run_id, file, theirs, ours in stated:
+        for key, value in ours.items():
+            if theirs.get(key) != value:
+                yield Difference(run_id, file, "the run", key, str(theirs.get(key, "absent")), str(value))
 
 
 def parquet_text(path: Path) -> str:
@@ -310,7 +319,7 @@ def _published(run: Path, table: str) -> str:
 
 def published_run(run: Run) -> PublishedRun:
     """Return what the pages of a bundle show of a run, by its figures."""
-    severities = [each.severity for each in run.caveats]
+    severities = [caveat.severity for caveat in run.caveats]
     return PublishedRun(
         run_id=run.info.run_id,
         name=run.sweep.name,
@@ -373,13 +382,3 @@ def _unpack_one(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) ->
             if left < 0:
                 raise StoreError("a file is larger than it says", where="archive", got=repr(entry.filename))
             sink.write(piece)
-
-
-def _top(place: Path, archive: Path) -> Path:
-    """Return the folder in an archive, or the archive's own root where the bundle lies there."""
-    inside = list(place.iterdir())
-    if (place / DESCRIPTION).exists():
-        return place
-    if len(inside) == 1 and inside[0].is_dir():
-        return inside[0]
-    raise StoreError("not a bundle", where=disk.shown(archive), got=f"no {DESCRIPTION} in it")

@@ -21,18 +21,18 @@ def seal_again(run: Path) -> None:
     if chain.KEY not in record and not any(chain.KEY in row for row in rows):
         return
     for sums in (run / "raw").glob(f"*/{MANIFEST}"):
-        others = {name: each for name, each in raw_sums.on_disk(sums.parent).items() if name != MANIFEST}
-        replace_file(sums, manifest(others).encode())
+        digests = {name: digest for name, digest in raw_sums.on_disk(sums.parent).items() if name != MANIFEST}
+        replace_file(sums, manifest(digests).encode())
     if chain.ALTERED in record:  # accepted changes stay listed; the new checksums are of the files as they are
         record[chain.ALTERED] = [{key: entry[key] for key in ("at", "found")} for entry in record[chain.ALTERED]]
     record, lines = chain.bound(record), list[bytes]()
     head = chain.anchor(record).start
     for row in rows:
-        said = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
+        content = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
         raw = run / "raw" / str(row["trial_id"])
-        line, head = chain.chained(
-            {**said, **({chain.RAW: raw_sums.digest_on_disk(raw)} if raw.is_dir() else {})}, head
-        )
+        if raw.is_dir():
+            content[chain.RAW] = raw_sums.digest_on_disk(raw)
+        line, head = chain.chained(content, head)
         lines.append(line + b"\n")
     replace_file(run / FILE, b"".join(lines))
     ending = {chain.ENDING: {"trials": len(lines), "head": head}} if chain.ENDING in record else {}

@@ -28,7 +28,9 @@ def staging(parent: Path) -> Iterator[Path]:
     """
     with disk_errors(parent):
         parent.mkdir(parents=True, exist_ok=True)
-        _clear(parent)
+        for path in parent.iterdir():
+            if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink() and _is_left(path):
+                shutil.rmtree(path, ignore_errors=True)
         place = Path(tempfile.mkdtemp(dir=parent, prefix=".bundle-"))
     try:
         with held(place, what="bundle"):
@@ -37,16 +39,10 @@ def staging(parent: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _clear(parent: Path) -> None:
-    for path in parent.iterdir():
-        if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink() and _is_left(path):
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _is_left(path: Path) -> bool:
-    """Return whether no process makes a bundle there any more: its owner has ended, or never said its name and began
-    long ago. A directory with other files in it is none of ours."""
-    if path.stat().st_uid != os.geteuid() or not {each.name for each in path.iterdir()} <= {BUNDLE, ARCHIVE, FILE}:
+    """Return whether no process makes a bundle there any more: its owner has ended, or left no name and began long
+    ago. A directory with other files in it is none of ours."""
+    if path.stat().st_uid != os.geteuid() or not {entry.name for entry in path.iterdir()} <= {BUNDLE, ARCHIVE, FILE}:
         return False
     owner = path / FILE
     if owner.exists() and owner.stat().st_size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, lru_cache
 from html import unescape
 from urllib.parse import unquote
@@ -98,13 +98,12 @@ def _plain(text: str) -> str:
 def _columns(text: str) -> list[tuple[str, int, int, int, int]]:
     """Return each column of names in the tables of a text: its kind, where the table's lines begin and end, and from
     where to where the column is in each of them. A table ends with an empty line."""
-    return [found for head in _HEAD.finditer(text) for found in _columns_of(head)]
-
-
-def _columns_of(head: re.Match[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    bottom = head.string.find("\n\n", head.end())
-    words = list(re.finditer(r"\S+", head[0]))
-    for number, word in enumerate(words):
-        if kind := _COLUMNS.get(word[0]):
-            right = words[number + 1].start() if number + 1 < len(words) else len(head[0]) + _LONGEST_AFTER
-            yield kind, head.end(), bottom if bottom >= 0 else len(head.string), word.start(), right
+    columns = []
+    for head in _HEAD.finditer(text):
+        bottom = text.find("\n\n", head.end())
+        words = list(re.finditer(r"\S+", head[0]))
+        rights = [*(word.start() for word in words[1:]), len(head[0]) + _LONGEST_AFTER]
+        for word, right in zip(words, rights, strict=True):
+            if kind := _COLUMNS.get(word[0]):
+                columns.append((kind, head.end(), bottom if bottom >= 0 else len(text), word.start(), right))
+    return columns

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParseError
-from mountlab.core.mountinfo import mount_lines
+from mountlab.core.mountinfo import MountLine, mount_lines
 from mountlab.core.run_info import RunInfo
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
 from mountlab.publish.identities.patterns import PATTERNS, is_address
@@ -28,26 +29,31 @@ class Identity:
 def run_identities(info: RunInfo, texts: Iterable[str]) -> list[Identity]:
     """Return everything that run.json knows, and what stands in `texts` (the raw output) as a name and can be trusted
     to be one. In the order in which placeholders are to be numbered, each once."""
-    found = [*_of_box(info.box), *_of_facts(info.facts)]
-    parameters = [info.parameters, *(extension.parameters for extension in info.extensions)]
-    found += [identity for part in parameters for identity in _of_parameters(part)]
-    own = info.facts.storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
+    identities = [*_of_box(info.box), *_of_facts(info.facts)]
+    for parameters in (info.parameters, *(extension.parameters for extension in info.extensions)):
+        identities += _of_parameters(parameters)
+    root = info.facts.storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
     for text in texts:
-        found += [each for each in _of_mounts(text) if not (each.kind == "place" and each.value.startswith(own))]
-        found += _of_forms(text)
-    return list(dict.fromkeys(found))
+        identities += (
+            identity
+            for identity in _of_mounts(text)
+            if not (identity.kind == "place" and identity.value.startswith(root))
+        )
+        identities += _of_forms(text)
+    return list(dict.fromkeys(identities))
 
 
 def control_identities(
     *, host: str, user: str, home: str, machine_id: str, paths: Iterable[str], ssh: Mapping[str, Iterable[str]]
 ) -> list[Identity]:
-    """Identities of the machine that publishes. `ssh`: the boxes in its configuration, 'host' and 'user' to names."""
-    found = [*hosts(host), *users(user)]
-    found += [Identity("machine", machine_id)] if machine_id else []
-    found += [each for name in ssh.get("host", ()) for each in hosts(name)]
-    found += [each for name in ssh.get("user", ()) for each in users(name)]
-    found += [Identity("place", path) for path in (home, *paths) if path.count("/") > 1]
-    return list(dict.fromkeys(found))
+    """Return the identities of the machine that publishes. `ssh`: the boxes in its configuration, 'host' and 'user' to
+    names."""
+    identities = [*hosts(host), *users(user)]
+    identities += [Identity("machine", machine_id)] if machine_id else []
+    identities += [identity for name in ssh.get("host", ()) for identity in hosts(name)]
+    identities += [identity for name in ssh.get("user", ()) for identity in users(name)]
+    identities += [Identity("place", path) for path in (home, *paths) if path.count("/") > 1]
+    return list(dict.fromkeys(identities))
 
 
 def hosts(name: str | None) -> Iterator[Identity]:
@@ -76,7 +82,10 @@ def _of_box(box: Mapping[str, Any]) -> Iterator[Identity]:
     if box.get("name") and box["name"] not in OWN_BOXES:
         yield Identity("box", box["name"])
     yield from users(box.get("user"))
-    yield from _devices(each.get("device") for each in box.get("scratch") or ())
+    for scratch in box.get("scratch") or ():
+        name = re.fullmatch(r"/dev/disk/by-(?!path/)[a-z]+/(.+)", scratch.get("device") or "")
+        if name and not re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-", name[1]):
+            yield Identity("device", name[1])
     yield from _places(box.get("mount_root"), box.get("output_root"))
 
 
@@ -92,10 +101,11 @@ def _of_facts(facts: BoxFacts) -> Iterator[Identity]:
     yield from _pool(facts.storage.mount_root_fstype, facts.storage.mount_root_source)
     yield from _places(facts.storage.mount_root, facts.storage.output_root, *facts.surveyed.image_room)
     for addresses in facts.surveyed.peers.values():
-        yield from (found for address in addresses for found in hosts(address))
-    for name, own in facts.clients.items():
-        yield from (Identity("box", each) for each in (name,) if each not in OWN_BOXES)
-        yield from _of_facts(own)
+        yield from (identity for address in addresses for identity in hosts(address))
+    for name, of_client in facts.clients.items():
+        if name not in OWN_BOXES:
+            yield Identity("box", name)
+        yield from _of_facts(of_client)
 
 
 def _of_parameters(parameters: Mapping[str, Any]) -> Iterator[Identity]:
@@ -104,25 +114,15 @@ def _of_parameters(parameters: Mapping[str, Any]) -> Iterator[Identity]:
     for entry in (parameters.get("filesystems") or {}).values():
         if isinstance(entry, Mapping):
             yield from _places(*(entry.get(key) for key in ("path", "image_dir") if isinstance(entry.get(key), str)))
-            yield from _overwritten(entry.get("overwrite"), entry.get("journal_overwrite"))
+            for value in (entry.get("overwrite"), entry.get("journal_overwrite")):
+                if isinstance(value, str) and value.count("-") != 4:  # a UUID is found by its form
+                    yield Identity("serial", value)
             yield from hosts(str(entry["server"]) if entry.get("server") else None)
 
 
-def _overwritten(*values: object) -> Iterator[Identity]:
-    """Yield ids of what lay on a device; those in the form of a UUID are found by it."""
-    yield from (Identity("serial", each) for each in values if isinstance(each, str) and each.count("-") != 4)
-
-
 def _serials(*values: str | None) -> Iterator[Identity]:
-    """Serial numbers; those that Mountlab gives to the disks of its own virtual box are everybody's."""
-    yield from (Identity("serial", each) for each in values if each and not each.startswith("mountlab"))
-
-
-def _devices(paths: Iterable[str | None]) -> Iterator[Identity]:
-    for path in paths:
-        name = re.fullmatch(r"/dev/disk/by-(?!path/)[a-z]+/(.+)", path or "")
-        if name and not re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-", name[1]):
-            yield Identity("device", name[1])
+    """Yield serial numbers; those that Mountlab gives to the disks of its own virtual box are everybody's."""
+    yield from (Identity("serial", value) for value in values if value and not value.startswith("mountlab"))
 
 
 def _places(*paths: str | None) -> Iterator[Identity]:
@@ -165,17 +165,15 @@ _NAMED = re.compile(r"(?:^|,)(?P<key>username|user|domain|unc|addr|clientaddr|mo
 
 
 def _of_mounts(text: str) -> Iterator[Identity]:
-    """Of every line of /proc/self/mountinfo in a text: where it is mounted, and who serves it."""
+    """Yield where each line of /proc/self/mountinfo in a text is mounted, and who serves it."""
     for line in text.splitlines():
         if " - " in line and line[:1].isdigit():
-            yield from _of_mount(line)
+            with suppress(ParseError):
+                (mount,) = mount_lines(line)
+                yield from _of_mount(mount)
 
 
-def _of_mount(text: str) -> Iterator[Identity]:
-    try:
-        (line,) = mount_lines(text)
-    except ParseError:
-        return
+def _of_mount(line: MountLine) -> Iterator[Identity]:
     yield from _places(line.mountpoint)
     yield from _pool(line.fstype, line.source)
     if not line.fstype.startswith(_NETWORK):

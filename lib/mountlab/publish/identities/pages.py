@@ -20,44 +20,41 @@ _OURS = frozenset(_OURS_WORDS.split())
 def page_with(text: str, replace: Callable[[str], str]) -> str:
     """Return a page with `replace` done to what it says: text and values of attributes after its head, in which are our
     style and our script, which the page's policy names by its hash."""
-    head, body, said = text.partition("<body>") if "<body>" in text else ("", "", text)
-    parts, done = [head + body], 0
-    for match in _TAG.finditer(said):
-        tag = match[0] if match["silent"] else _tag_with(match[0], replace)
-        parts += [replace(said[done : match.start()]), tag]
-        done = match.end()
-    return "".join([*parts, replace(said[done:])])
+    head, body, content = text.partition("<body>") if "<body>" in text else ("", "", text)
 
-
-def _tag_with(tag: str, replace: Callable[[str], str]) -> str:
-    def changed(match: re.Match[str]) -> str:
+    def attribute(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
         ours = name in _OURS or value[1:2] == "#"
         return match[0] if ours else f"{name}={value[0]}{replace(value[1:-1])}{value[-1]}"
 
-    return _ATTRIBUTE.sub(changed, tag)
+    parts, done = [head + body], 0
+    for match in _TAG.finditer(content):
+        tag = match[0] if match["silent"] else _ATTRIBUTE.sub(attribute, match[0])
+        parts += [replace(content[done : match.start()]), tag]
+        done = match.end()
+    return "".join([*parts, replace(content[done:])])
 
 
-def said_by_page(text: str) -> str:
+def texts_of_page(text: str) -> str:
     """Return what a page says, a line for each piece of it."""
-    found: list[str] = []
+    pieces: list[str] = []
 
-    def kept(piece: str) -> str:
-        found.append(piece)
+    def keep(piece: str) -> str:
+        pieces.append(piece)
         return piece
 
-    page_with(text, kept)
-    return "\n".join(found)
+    page_with(text, keep)
+    return "\n".join(pieces)
 
 
-def said_by_notebook(text: str) -> str:
+def texts_of_notebook(text: str) -> str:
     """Return every text in a notebook, without the keys of its format."""
     return "\n".join(_texts(json.loads(text)))
 
 
 def _texts(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [text for each in value.values() for text in _texts(each)]
+        return [text for inner in value.values() for text in _texts(inner)]
     if isinstance(value, list):
-        return [text for each in value for text in _texts(each)]
+        return [text for inner in value for text in _texts(inner)]
     return [value] if isinstance(value, str) else []

@@ -106,13 +106,14 @@ def _is_hardware(match: re.Match[str]) -> bool:
 
 
 def _is_foreign_uuid(match: re.Match[str]) -> bool:
-    """Not Mountlab's own mark, by which its guard knows a file system again, and not one of the placeholders."""
+    """Return a UUID that is neither Mountlab's own mark, by which its guard recognises a file system, nor a
+    placeholder."""
     return not match["value"].lower().startswith((OURS, BOUND, NO_UUID, "ffffffff-ffff-ffff-ffff-"))
 
 
 def _is_name_of_device(match: re.Match[str]) -> bool:
-    own = re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-|device-\d+(?!\w)", match["value"])
-    return own is None and _is_foreign_uuid(match)
+    ours = re.match(r"virtio-mountlab-|pmem-6d6f756e-746c-6162-|device-\d+(?!\w)", match["value"])
+    return ours is None and _is_foreign_uuid(match)
 
 
 _UNITS = (".service", ".socket", ".slice", ".timer", ".mount", ".target", ".scope", ".device", ".swap", ".path")
@@ -172,7 +173,7 @@ def _is_named(match: re.Match[str]) -> bool:
 
 
 def _in_groups(match: re.Match[str]) -> bool:
-    """In the list of groups that `id` prints."""
+    """Return whether a match is in the list of groups that `id` prints."""
     before = match.string[max(0, match.start() - 2000) : match.start()]
     return re.search(r"\b(?:e?gid|groups)=(?:\d+\([^)\n]*\),)*\Z", before) is not None
 

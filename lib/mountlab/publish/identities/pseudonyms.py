@@ -7,8 +7,10 @@ import io
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -67,85 +69,88 @@ class Pseudonyms:
         """`runs`: the id of each run, which names its box, to that name. `clients`: other boxes that took part in
         runs, whose names stand behind these ids, and are labels of their figures."""
         self._clients = frozenset(clients)
-        self.places: dict[str, int] = {}
+        self._times = Counter[str]()
         """How often something of each kind was replaced."""
-        self.words: set[str] = set()
+        self._word_kinds: set[str] = set()
         """Kinds with a name that is an ordinary word."""
-        self._given: dict[tuple[str, str], str] = {}
+        self._placeholders: dict[tuple[str, str], str] = {}
         self._forms: dict[str, tuple[str, str]] = {}
         self._plain: list[str] = []
         self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": []}
         self._ordinary: dict[tuple[str, str], Pattern] = {}
         """Kind and word to where it stands as a name."""
-        known = list(identities)
-        self._taken = {identity.value for identity in known if _is_placeholder(identity.value)}
-        for identity in known:
-            self._know(identity)
-        self._known = self._compiled()
+        listed = list(identities)
+        self._taken = {identity.value for identity in listed if _is_placeholder(identity.value)}
+        for identity in listed:
+            self._add(identity)
+        self._all_forms = self._compile()
+        """One expression for every form of every known value."""
         for run_id, box in (runs or {}).items():
             name = self.text(run_ids.with_box(run_id, box, self.placeholder("box", box)))
-            ids = {run_ids.of_client(run_id, client): run_ids.of_client(name, self.placeholder("box", client))
-                   for client in sorted(self._clients)}  # fmt: skip
-            for old, new in {run_id: name, **ids}.items():
+            ids = {run_id: name}
+            for client in sorted(self._clients):
+                ids[run_ids.of_client(run_id, client)] = run_ids.of_client(name, self.placeholder("box", client))
+            for old, new in ids.items():
                 if old != new:
-                    self._look_for("box", old, new, "inside")
-        self.places.clear()
-        self._known = self._compiled()
+                    self._search_for("box", old, new, "inside")
+        self._times.clear()
+        self._all_forms = self._compile()
 
     # --- what is looked for -------------------------------------------------------------------------------------------
 
-    def _know(self, identity: Identity) -> None:
+    def _add(self, identity: Identity) -> None:
         kind, value = identity.kind, identity.value
         if self._stays(kind, value):
             return
         if kind == "place":
-            self._know_path(value)
+            self._add_path(value)
             return
         name = self.placeholder(kind, identity.same_as or value)
-        self._given[kind, _key(kind, value)] = name
+        self._placeholders[kind, _key(kind, value)] = name
         if not distinctive(value):
-            self.words |= {kind}
+            self._word_kinds |= {kind}
             if kind in contexts.KINDS:
                 self._ordinary[kind, value.lower()] = contexts.as_name(kind, value)
             return
         if kind == "domain":
             self._plain.append(value)
         where = "inside" if len(value) >= LONG and not value.isalpha() else "word"
-        self._look_for(kind, value, name, "exact" if kind in _EXACT else where)
+        self._search_for(kind, value, name, "exact" if kind in _EXACT else where)
 
-    def _know_path(self, path: str) -> None:
-        """A path, and every directory above it whose name tells something."""
+    def _add_path(self, path: str) -> None:
+        """Add a path, and every directory above it whose name tells something."""
         parts = path.strip("/").split("/")
+        replaced = [self._part(part, above) for part, above in zip(parts, ["", *parts], strict=False)]
         for count in range(1, len(parts) + 1):
-            before, after = "/" + "/".join(parts[:count]), "/" + "/".join(map(self._part, parts[:count], ["", *parts]))
-            if before != after:
-                self._look_for("place", before, after, "path")
+            if parts[:count] != replaced[:count]:
+                before, after = ("/" + "/".join(names[:count]) for names in (parts, replaced))
+                self._search_for("place", before, after, "path")
 
     def _part(self, part: str, above: str) -> str:
         """Return one directory's name; below /home it is a user."""
         if above in ("home", "Users") and part not in PUBLIC_USERS:
             return self.placeholder("user", part)
-        known = next(
-            (name for kind in ("user", "host", "box") if (name := self._given.get((kind, _key(kind, part))))), ""
-        )
-        if known or neutral(part):
-            return known or part
+        for kind in ("user", "host", "box"):
+            if name := self._placeholders.get((kind, _key(kind, part))):
+                return name
+        if neutral(part):
+            return part
         head, dash, rest = part.partition("-")
         if head == "mountlab":
             return head + dash + (rest and self._part(rest, ""))
         return part if re.fullmatch(r"place-\d+|user-\d+", part) else self.placeholder("place", part)
 
-    def _look_for(self, kind: str, value: str, name: str, where: str) -> None:
+    def _search_for(self, kind: str, value: str, name: str, where: str) -> None:
         encoded = {_in_url(value, slash): _in_url(name, slash) for slash in ("%2F", "%2f")} if where == "path" else {}
-        for form, given in {**dict.fromkeys(_forms(value), name), **encoded}.items():
-            self._forms[_looked_up(form, where)] = (kind, given)
+        for form, replacement in {**dict.fromkeys(_forms(value), name), **encoded}.items():
+            self._forms[form if where in ("exact", "path") else form.lower()] = (kind, replacement)
             if kind in _JOINED and where in ("inside", "word"):
-                self._forms.setdefault(_parts_of(form), (kind, given))
+                self._forms.setdefault(_parts_of(form), (kind, replacement))
                 self._alternatives[where].append(_joined(form))
             else:
                 self._alternatives[where].append(re.escape(form))
 
-    def _compiled(self) -> re.Pattern[str] | None:
+    def _compile(self) -> re.Pattern[str] | None:
         """Return one expression for all that is known; longer values first, since a shorter one may be their
         beginning."""
         self._pieces = {
@@ -172,42 +177,39 @@ class Pseudonyms:
         if self._stays(kind, value):
             return value
         key = (kind, _key(kind, value))
-        if key not in self._given:
-            used = self._taken | {name for (of, _), name in self._given.items() if of == kind}
+        if key not in self._placeholders:
+            used = self._taken | {name for (of, _), name in self._placeholders.items() if of == kind}
             numbered = (f"{NO_UUID}{n:012d}" if kind == "uuid" else f"{kind}-{n}" for n in itertools.count(1))
-            self._given[key] = next(name for name in numbered if name not in used)
-        return self._given[key]
+            self._placeholders[key] = next(name for name in numbered if name not in used)
+        return self._placeholders[key]
 
     def text(self, text: str, *, patterns: bool = True) -> str:
         """Return a text with every identity replaced; without `patterns` only those that are known."""
         lowered = text.lower()
-        if self._known and self._may_hold(lowered):
-            text = self._known.sub(self._replacement, text)
+        if self._all_forms and any(piece in lowered for piece in self._pieces):
+            text = self._all_forms.sub(self._replacement, text)
         for (_, word), pattern in self._ordinary.items():
-            text = self._by(pattern, text) if word in lowered else text
+            text = self._replace_by(pattern, text) if word in lowered else text
         for pattern in PATTERNS if patterns else ():
-            text = self._by(pattern, text)
+            text = self._replace_by(pattern, text)
         return text
 
-    def _may_hold(self, lowered: str) -> bool:
-        """Return quickly whether any known value may be in a text at all."""
-        return any(piece in lowered for piece in self._pieces)
-
     def _replacement(self, match: re.Match[str]) -> str:
-        kind, name = self._meant(match[0])
-        self.places[kind] = self.places.get(kind, 0) + 1
+        kind, name = self._resolve(match[0])
+        self._times[kind] += 1
         return name or self.placeholder("host", match[0])
 
-    def _meant(self, found: str) -> tuple[str, str]:
-        """Kind and placeholder of a known value; of a machine of a known domain, which may be new, no placeholder."""
-        forms = (found, found.lower(), _parts_of(found))
+    def _resolve(self, written: str) -> tuple[str, str]:
+        """Return kind and placeholder of a known value; of a machine of a known domain, which may be new, no
+        placeholder."""
+        forms = (written, written.lower(), _parts_of(written))
         return next((self._forms[form] for form in forms if form in self._forms), ("host", ""))
 
     def _stays(self, kind: str, value: str) -> bool:
         """Return whether what has the form of an identity is none: a placeholder, or a name that everybody has."""
         return _is_placeholder(value) or value in _PUBLIC.get(kind, ())
 
-    def _by(self, pattern: Pattern, text: str) -> str:
+    def _replace_by(self, pattern: Pattern, text: str) -> str:
         if not pattern.may_match(text):
             return text
         done, parts = 0, []
@@ -217,7 +219,7 @@ class Pseudonyms:
                 continue
             parts += [text[done : match.start("value")], self.placeholder(pattern.kind, value)]
             done = match.end("value")
-            self.places[pattern.kind] = self.places.get(pattern.kind, 0) + 1
+            self._times[pattern.kind] += 1
         return "".join([*parts, text[done:]]) if parts else text
 
     def data(self, data: bytes) -> bytes:
@@ -225,51 +227,49 @@ class Pseudonyms:
         return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def value(self, value: Any, key: str = "", *, under: str = "", literal: bool = False) -> Any:
-        """JSON with its texts replaced, keys too. `key`: what it stands at, and `under` which one; some tell what a
-        value is."""
+        """Return JSON with its texts replaced, keys too. `key`: the key of the value, `under`: the key of the mapping
+        around it; some keys tell what a value is."""
         literal = literal or key in _LITERAL
         if isinstance(value, str):
             is_box = (key == "name" and under == "box") or (key == "label" and value in self._clients)
             kind = _STRUCTURED.get(key, "box" if is_box else "")
-            return self._named(kind, value) or self.text(value, patterns=not literal)
+            return self._placeholder_of(kind, value) or self.text(value, patterns=not literal)
         if isinstance(value, Mapping):
-            named = _STRUCTURED.get(key, "")
-            return {
-                self._named(named, name) or self.text(name, patterns=not literal): self.value(
-                    each, name, under=key, literal=literal
-                )
-                for name, each in value.items()
-            }
-        return [self.value(each, key, literal=literal) for each in value] if isinstance(value, list) else value
+            kind = _STRUCTURED.get(key, "")
+            replaced = {}
+            for name, inner in value.items():
+                new_name = self._placeholder_of(kind, name) or self.text(name, patterns=not literal)
+                replaced[new_name] = self.value(inner, name, under=key, literal=literal)
+            return replaced
+        return [self.value(inner, key, literal=literal) for inner in value] if isinstance(value, list) else value
 
-    def _named(self, kind: str, value: str) -> str | None:
+    def _placeholder_of(self, kind: str, value: str) -> str | None:
         """Return the placeholder of a value that stands where a name of this kind does."""
-        known = self._given.get((kind, _key(kind, value))) if kind else None
-        self.places[kind] = self.places.get(kind, 0) + 1 if known else self.places.get(kind, 0)
-        return known
+        name = self._placeholders.get((kind, _key(kind, value))) if kind else None
+        self._times[kind] += name is not None
+        return name
 
     def rows(self, table: str) -> str:
-        """Return a table as CSV, each cell as the value of its column."""
-        rows = list(csv.reader(io.StringIO(table)))
+        """Return a table as CSV, each cell replaced as the value of its column."""
+        replace = cache(self.value)  # few different cells, many times
+        head, *rows = csv.reader(io.StringIO(table)) if table else [[]]
         sink = io.StringIO()
-        head = rows[0] if rows else []
-        cells = dict.fromkeys(each for row in rows[1:] for each in zip(row, head, strict=True))  # few, many times
-        replaced = {(cell, column): self.value(cell, column) for cell, column in cells}
-        csv.writer(sink, lineterminator="\n").writerows(
-            [head, *([replaced[each] for each in zip(row, head, strict=True)] for row in rows[1:])]
-        )
+        replaced = [[replace(cell, column) for cell, column in zip(row, head, strict=True)] for row in rows]
+        csv.writer(sink, lineterminator="\n").writerows([head, *replaced])
         return sink.getvalue()
 
     def left(self, text: str, *, patterns: bool = True) -> list[Found]:
         """Return the identities that a text still holds, which it never does after it was replaced."""
-        lowered, found = text.lower(), list[Found]()
-        if self._known and self._may_hold(lowered):
-            found += [Found(self._meant(match[0])[0], match[0], match.start()) for match in self._known.finditer(text)]
+        lowered, left = text.lower(), list[Found]()
+        if self._all_forms and any(piece in lowered for piece in self._pieces):
+            for match in self._all_forms.finditer(text):
+                left.append(Found(self._resolve(match[0])[0], match[0], match.start()))
         ordinary = (pattern for (_, word), pattern in self._ordinary.items() if word in lowered)
         for pattern in filter(lambda each: each.may_match(text), (*ordinary, *(PATTERNS if patterns else ()))):
-            matches = (match for match in pattern.find(text) if not self._stays(pattern.kind, match["value"]))
-            found += [Found(pattern.kind, match["value"], match.start("value")) for match in matches]
-        return found
+            for match in pattern.find(text):
+                if not self._stays(pattern.kind, match["value"]):
+                    left.append(Found(pattern.kind, match["value"], match.start("value")))
+        return left
 
     def kind_of(self, word: str) -> str:
         """Return the kind of an ordinary word that is a name; '' for another one."""
@@ -277,17 +277,17 @@ class Pseudonyms:
 
     def ordinary(self) -> tuple[str, ...]:
         """Return kinds of names with one that is an ordinary word."""
-        return tuple(kind for kind in KINDS if kind in self.words)
+        return tuple(kind for kind in KINDS if kind in self._word_kinds)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return what was replaced: kind, how many different ones, how often. Never a value."""
         names: dict[str, set[str]] = {}
-        for (kind, _), name in self._given.items():
+        for (kind, _), name in self._placeholders.items():
             names.setdefault(kind, set()).add(name)
         return [
-            {"kind": KINDS[kind], "different": len(names[kind]), "times": self.places[kind]}
+            {"kind": KINDS[kind], "different": len(names[kind]), "times": self._times[kind]}
             for kind in KINDS
-            if self.places.get(kind) and kind in names
+            if self._times[kind] and kind in names
         ]
 
 
@@ -314,10 +314,6 @@ def _forms(value: str) -> list[str]:
 def _in_url(value: str, slash: str = "/") -> str:
     encoded = re.sub(r"[^A-Za-z0-9_.~/-]", lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode()), value)
     return encoded.replace("/", slash)
-
-
-def _looked_up(form: str, where: str) -> str:
-    return form if where in ("exact", "path") else form.lower()
 
 
 def _parts_of(value: str) -> str:
