@@ -41,11 +41,11 @@ def _catalog(arguments: Arguments) -> int:
     checked = catalog.check_runs(results, arguments.check, say=say) if arguments.check else None
     pages = _change_pages(built) if built.dated else []
     if arguments.json:
-        found = {key: getattr(built, key) for key in _KEYS}
+        facts = {key: getattr(built, key) for key in _KEYS}
         parsed = checked and {"runs": checked.runs, "wrong": checked.wrong}
-        print(json_text({"file": str(built.file), **found, "changes": list(map(str, pages)), "checked": parsed}))
+        print(json_text({"file": str(built.file), **facts, "changes": list(map(str, pages)), "checked": parsed}))
     else:
-        print(lines_of(_said(built, pages)))
+        print(lines_of(_summary(built, pages)))
         if checked:
             wrong = [f"WRONG: {run}: {why}" for run, why in checked.wrong.items()]
             wrong.append(f"{checked.runs - len(wrong)} of {checked.runs} checked runs are as their raw output says")
@@ -63,7 +63,7 @@ def _change_pages(built: Built) -> list[Path]:
     return pages
 
 
-def _said(built: Built, pages: Sequence[Path]) -> Iterator[str]:
+def _summary(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     from mountlab.core import numbers
 
     yield f"catalog: {disk.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"

@@ -33,8 +33,8 @@ def _compare(arguments: Arguments) -> int:
     from mountlab.report.sentences.comparison import comparison_json, comparison_text
     from mountlab.results import earlier, paths, store
 
-    asked = [run_of(path) for path in (arguments.run_a, arguments.run_b, *arguments.more)]
-    runs = [store.load_run(path) for path in asked]
+    places = [run_of(path) for path in (arguments.run_a, arguments.run_b, *arguments.more)]
+    runs = [store.load_run(path) for path in places]
     stated = arguments.runs_differ
     factor: Factor = "box" if arguments.boxes else "run"
     if arguments.boxes:
@@ -45,6 +45,6 @@ def _compare(arguments: Arguments) -> int:
         print(json_text(comparison_json(comparison)))
         return 0
     print(f"\n{comparison_text(comparison)}\n", flush=True)
-    page = write_comparison(*asked, factor=factor, results=paths.RESULTS, runs_differ=stated)
+    page = write_comparison(*places, factor=factor, results=paths.RESULTS, runs_differ=stated)
     print(f"report: {disk.shown(page)}")
     return 0

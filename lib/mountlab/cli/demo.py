@@ -18,5 +18,5 @@ def _demo(arguments: Arguments) -> int:
     from mountlab.report.kernels import prepare
     from mountlab.runner.demo import demo, may_ask
 
-    asked = ask if may_ask() and not arguments.yes else announce
-    return finish(demo(arguments.box, overrides(arguments), ask=asked, say=say, measured=prepare))
+    question = ask if may_ask() and not arguments.yes else announce
+    return finish(demo(arguments.box, overrides(arguments), ask=question, say=say, measured=prepare))

@@ -24,8 +24,8 @@ def _exclude(arguments: Arguments) -> int:
 
     path = run_of(arguments.run)
     run = exclude(path, *arguments.trials, reason=arguments.reason or "", undo=arguments.undo)
-    changes = [f"{each.cell}: {exclusion_words.figure_text(each)}" for each in run.exclusions.figures]
-    changes += [exclusion_words.verdict_text(each) for each in run.exclusions.ratios]
+    changes = [f"{change.cell}: {exclusion_words.figure_text(change)}" for change in run.exclusions.figures]
+    changes += [exclusion_words.verdict_text(change) for change in run.exclusions.ratios]
     names, what = ", ".join(arguments.trials), "counted again" if arguments.undo else "excluded"
     print(lines_of([f"{what}: {names}", *changes, f"write the report: mountlab report {disk.shown(path)}"]))
     return 0

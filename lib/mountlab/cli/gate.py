@@ -53,9 +53,10 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.sweep.validated import check_choices
 
     margin = parse_percent(arguments.worse_than, where="--worse-than")
-    change, baseline = ([store.load_run(run_of(each)) for each in side] for side in (arguments.runs, arguments.against))
-    own = [name for run in baseline for name in run.sweep.own_metrics]
-    check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own)}, "--metric", "metric")
+    change = [store.load_run(run_of(path)) for path in arguments.runs]
+    baseline = [store.load_run(run_of(path)) for path in arguments.against]
+    own_metrics = [name for run in baseline for name in run.sweep.own_metrics]
+    check_choices(arguments.metrics, {**METRICS, **dict.fromkeys(own_metrics)}, "--metric", "metric")
     differ = None
     if len(change) == len(baseline) == 1:
         differ = earlier.runs_differ([*change, *baseline], arguments.runs_differ, say=say)

@@ -22,7 +22,7 @@ def _parse(arguments: Arguments) -> int:
 
     outputs = read_log_files(arguments.tool, arguments.files)
     print(json_text(as_json(outputs)) if arguments.json else as_table(outputs))
-    problems = [output.problem for each in outputs.values() for output in each if output.problem]
+    problems = [output.problem for of_file in outputs.values() for output in of_file if output.problem]
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
     return problems[0].exit_code if problems else 0

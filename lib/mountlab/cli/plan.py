@@ -47,4 +47,4 @@ def _plan_on_boxes(resolved: Any, *, as_json: bool) -> int:
 
     planned = boxes.plans(resolved)
     print(json_text(boxes.plans_json(planned)) if as_json else boxes.plans_text(planned))
-    return next((each.error.exit_code for each in planned if each.error), 0)
+    return next((box.error.exit_code for box in planned if box.error), 0)

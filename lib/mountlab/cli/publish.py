@@ -38,7 +38,7 @@ def _publish(arguments: Arguments) -> int:
         accept=tuple(arguments.accept),
         **({"licence": arguments.licence} if arguments.licence else {}),
     )
-    runs = [run_of(each) for each in arguments.runs]
+    runs = [run_of(path) for path in arguments.runs]
     try:
         folder, archive = publish(runs, wishes)
     except KeyboardInterrupt:

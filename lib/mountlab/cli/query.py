@@ -40,7 +40,7 @@ def _query(arguments: Arguments) -> int:
     built = catalog.build((arguments.results or paths.RESULTS).resolve(), say=say)
     for line in doubts(built):
         say(f"note: {line}")
-    with catalog.opened(built.file) as connection, _ended_after(limit_s):
+    with catalog.opened(built.file) as connection, _end_after(limit_s):
         answer = catalog.ask(connection, arguments.sql, limit_s=limit_s)
     if arguments.json:
         rows = [_with_text_keys(dict(zip(answer.columns, row, strict=True))) for row in answer.rows]
@@ -65,7 +65,7 @@ def _time_limit(text: str) -> float:
 
 
 @contextmanager
-def _ended_after(limit_s: float) -> Iterator[None]:
+def _end_after(limit_s: float) -> Iterator[None]:
     """End this process where a query that was cancelled does not end: DuckDB looks for that between two pieces of its
     work, and a piece may be long. It only reads, so nothing is lost."""
     timer = Timer(limit_s + _LATE_S, _end, (limit_s,))
@@ -88,7 +88,7 @@ def _end(limit_s: float) -> None:
 def _with_text_keys(value: Any) -> Any:
     """Return a value whose maps have keys that JSON knows."""
     if isinstance(value, dict):
-        return {str(key): _with_text_keys(each) for key, each in value.items()}
+        return {str(key): _with_text_keys(inner) for key, inner in value.items()}
     return list(map(_with_text_keys, value)) if isinstance(value, list | tuple) else value
 
 

@@ -26,8 +26,7 @@ def _reparse(arguments: Arguments) -> int:
 
     run = run_of(arguments.run).resolve()
     if arguments.accept_altered:
-        found = accept(run)
-        print(lines_of(f"accepted: {each}" for each in found) or "nothing was altered")
+        print(lines_of(f"accepted: {change}" for change in accept(run)) or "nothing was altered")
     tables.derive(run)
     print(f"derived again: {disk.shown(run)}")
     return 0

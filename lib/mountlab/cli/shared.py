@@ -82,12 +82,9 @@ def box_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str)
 def override(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="overrides",
+        action="append", default=[], metavar="KEY=VALUE", dest="overrides",
         help="change one key of the sweep, such as repeats=3 or preset=small",
-    )
+    )  # fmt: skip
 
 
 def wrong_file(error: MountlabError) -> str:
@@ -132,7 +129,7 @@ def overrides(arguments: Arguments) -> dict[str, Any]:
 
 
 def finish(path: Path) -> int:
-    """Report on a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
+    """Report a run: the answer in the terminal, the page, and the exit code that its trials deserve."""
     from mountlab.checks import named
     from mountlab.report.execute import write_report
     from mountlab.report.kernels import prepare
@@ -145,14 +142,14 @@ def finish(path: Path) -> int:
         print(f"\n{run_answer(run)}\n", flush=True)
         page = write_report(path)
     print(f"report: {disk.shown(page)}")
-    errors = [each for each in run.caveats if each.severity == "error"] if run.sweep.design.strict else []
+    errors = [caveat for caveat in run.caveats if run.sweep.design.strict and caveat.severity == "error"]
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
     return 0 if run.trials["status"].isin(("ok", "skipped", "excluded")).all() and not errors else 1
 
 
 def finish_boxes(ended: tuple[Path, Any]) -> int:
-    """Report on a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
+    """Report a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
     from mountlab.batch import boxes
     from mountlab.report.sentences.comparison import comparison_text
 
@@ -164,14 +161,14 @@ def finish_boxes(ended: tuple[Path, Any]) -> int:
 
 
 def finish_batch(ended: tuple[Path, Any]) -> int:
-    """Report on a batch: what became of each item, and the pages."""
+    """Report a batch: what became of each item, and the pages."""
     from mountlab.batch.view import exit_code, summary_text
 
     page, view = ended
     print(f"\n{summary_text(view)}\n")
-    for found in view.across.values():
-        if found.startswith("../"):
-            print(f"report over boxes: {disk.shown((page.parent / found).resolve())}")
+    for across in view.across.values():
+        if across.startswith("../"):
+            print(f"report over boxes: {disk.shown((page.parent / across).resolve())}")
     print(f"report: {disk.shown(page)}")
     return exit_code(view)
 
@@ -193,7 +190,7 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """A line of progress, beside the output that scripts may read."""
+    """Print a line of progress, beside the output that scripts may read."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -209,7 +206,7 @@ def ask(question: str) -> bool:
 
 
 def json_text(data: object, default: Callable[[object], object] | None = None) -> str:
-    """Data as JSON in plain ASCII, which holds every character as it was and steers no terminal. `default` as json."""
+    """Return JSON in plain ASCII, which keeps every character and steers no terminal. `default`: of json.dumps."""
     return json.dumps(data, indent=1, default=default).replace("\x7f", "\\u007f")
 
 

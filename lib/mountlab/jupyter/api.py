@@ -49,23 +49,18 @@ def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
     given = {key: namespace.get(key) for key in SWEEP_KEYS if namespace.get(key) is not None}
     overrides = dict(namespace.get("overrides") or {})
     if isinstance(run := namespace.get("run"), str | Path):
-        _check_alone(run, [*given, *(["overrides"] if overrides else [])])
+        if others := [*given, *(["overrides"] if overrides else [])]:
+            raise ParameterError(
+                "a stopped run resumes with its own sweep and on its own box",
+                where="notebook parameter run",
+                got=f"{str(run)!r} beside {', '.join(others)}",
+                allowed="`run` alone, or a sweep without `run`",
+            )
         return read_sweep(find.run_path(run))
     if "workloads" in given:
         read = reader_in(Path.cwd())
         return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides, read=read)
     return load_sweep(namespace["sweep_file"], **{**given, **overrides})
-
-
-def _check_alone(run: str | Path, others: list[str]) -> None:
-    """Raise ParameterError where keys of a sweep are given beside a run, which has a sweep of its own."""
-    if others:
-        raise ParameterError(
-            "a stopped run resumes with its own sweep and on its own box",
-            where="notebook parameter run",
-            got=f"{str(run)!r} beside {', '.join(others)}",
-            allowed="`run` alone, or a sweep without `run`",
-        )
 
 
 def _parameters_of(cell: str) -> list[str]:

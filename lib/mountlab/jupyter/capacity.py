@@ -29,10 +29,10 @@ class Capacities:
 def capacity(run: RunView) -> Capacities:
     """Return what the searches of a run found: the capacity of each cell, its trials, and latency over load. A workload
     asks for a search by `capacity`."""
-    found = load_curve.searches(run)
+    searches = load_curve.searches(run)
     return Capacities(
         estimates=run.estimates[run.estimates["metric"] == "capacity"].reset_index(drop=True),
-        trials=load_curve.trial_frame(found),
-        points=load_curve.point_frame(found),
-        curves=[curve for each in found for curve in each.curves],
+        trials=load_curve.trial_frame(searches),
+        points=load_curve.point_frame(searches),
+        curves=[curve for search in searches for curve in search.curves],
     )

@@ -35,8 +35,8 @@ def compare_runs(
 
     `runs_differ`: by how much two runs of the same thing differ, such as '3%'. None: what earlier runs tell, else 5 %.
     """
-    asked = runs or (newest_over_boxes() if over_boxes else newest_of_one_sweep())
-    loaded = [store.load_run(each) if isinstance(each, Path | str) else each for each in asked]
+    chosen = runs or (newest_over_boxes() if over_boxes else newest_of_one_sweep())
+    loaded = [store.load_run(run) if isinstance(run, Path | str) else run for run in chosen]
     if over_boxes:
         return analysis.compare_runs(loaded, factor="box", missing=missing)
     if len(loaded) == 1:
@@ -60,12 +60,11 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     StoreError where there is none."""
     path = find.run_path(run).resolve()
     name, sweep = read_info(path).run_id, read_sweep(path).sweep
-    others = (each for each, info in runs_below(results) if info.run_id != name)
-    found = next((each for each in others if _is_comparable(each, sweep)), None)
-    if found is None:
-        said = f"no other run below {shown(results)}/ has a cell in common with {shown(path)}"
-        raise StoreError(f"{said}; name more in `runs`", where=shown(results))
-    return found
+    for other, info in runs_below(results):
+        if info.run_id != name and _is_comparable(other, sweep):
+            return other
+    what = f"no other run below {shown(results)}/ has a cell in common with {shown(path)}; name more in `runs`"
+    raise StoreError(what, where=shown(results))
 
 
 def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
@@ -82,8 +81,7 @@ def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: 
         fitting = [path for path in runs if _is_comparable(path, sweep)]
         if len(fitting) > 1:
             return fitting
-    said = f"no sweep has {kind} below {shown(results)}/"
-    raise StoreError(f"{said}; name some in `runs`", where=shown(results))
+    raise StoreError(f"no sweep has {kind} below {shown(results)}/; name some in `runs`", where=shown(results))
 
 
 def _is_comparable(path: Path, sweep: Sweep) -> bool:

@@ -91,11 +91,11 @@ class RunBrowser:
 
     def __init__(self, results: Path, chosen: Path | None) -> None:
         self.entries = entries(results)
-        if chosen is not None and not any(each.path == chosen for each in self.entries):
+        if chosen is not None and not any(entry.path == chosen for entry in self.entries):
             self.entries.append(_entry(chosen, read_info(chosen)))
         if not self.entries:
             raise StoreError("there is no run yet", where=disk.shown(results), next_step="make demo")
-        self.chosen = next((each for each in self.entries if each.path == chosen), self.entries[0])
+        self.chosen = next((entry for entry in self.entries if entry.path == chosen), self.entries[0])
         self._widget = self._widgets() if person_is_there() else None
 
     @property
@@ -117,7 +117,7 @@ class RunBrowser:
 
         def choose(_: object) -> None:
             if listed.value is not None:
-                self.chosen = next(each for each in self.entries if each.path == listed.value)
+                self.chosen = next(entry for entry in self.entries if entry.path == listed.value)
                 about.value = self._about()
 
         search.observe(narrow, "value")
@@ -126,7 +126,7 @@ class RunBrowser:
 
     def _options(self, searched: str) -> list[tuple[str, Path]]:
         wanted = searched.casefold().split()
-        return [(each.line, each.path) for each in self.entries if all(w in each.searched for w in wanted)]
+        return [(entry.line, entry.path) for entry in self.entries if all(word in entry.searched for word in wanted)]
 
     def _about(self) -> Html:
         head = html.paragraph(html.labelled(disk.shown(self.chosen.path), self.chosen.question))
@@ -137,16 +137,12 @@ class RunBrowser:
 
     def _page(self) -> Html:
         head: Head = [Column("Run", "code"), "Question", "Box", "Verdicts", "Status"]
-        rows = [
-            (html.code(each.path.name), each.question, each.box, each.verdict, each.status) for each in self.entries
-        ]
+        rows = [(html.code(run.path.name), run.question, run.box, run.verdict, run.status) for run in self.entries]
         caption = f"{numbers.counted(len(rows), 'run')}; chosen: {self.chosen.path.name}"
         return html.table(head, [Rows(rows)], caption=caption)
 
     def __repr__(self) -> str:
-        return "\n".join(
-            f"{'*' if each is self.chosen else ' '} {each.path.name}  {each.line}" for each in self.entries
-        )
+        return "\n".join(f"{'*' if run is self.chosen else ' '} {run.path.name}  {run.line}" for run in self.entries)
 
 
 def browse(results: Path = paths.RESULTS, *, chosen: Path | str | None = None) -> RunBrowser:
@@ -173,15 +169,15 @@ class Slice:
         """The measurements of the part, warm-up too, with the place of each trial in the order of the run.
 
         Raises InputError where there is none."""
-        seq, own = self.run.trials[["trial_id", "seq"]], self._part(self.run.measurements)
-        if own.empty:
+        measurements = self._part(self.run.measurements)
+        if measurements.empty:
             filesystems, workloads = (", ".join(names) or "none" for names in (self.filesystems, self.workloads))
             raise InputError(
                 "nothing was measured of what is picked",
                 got=f"{self.metric} of {filesystems} under {workloads}",
                 next_step="pick another metric, or more file systems and workloads",
             )
-        return own.merge(seq, on="trial_id", how="left")
+        return measurements.merge(self.run.trials[["trial_id", "seq"]], on="trial_id", how="left")
 
     @property
     def scale(self) -> Scale:
@@ -194,9 +190,13 @@ class Slice:
 
     @property
     def comparisons(self) -> list[Any]:
-        own = (each for each in self.run.comparisons if each.metric == self.metric)
-        own = (each for each in own if workload_label(each.workload, each.factors) in self.workloads)
-        return [each for each in own if each.candidate in self.filesystems]
+        return [
+            ratio
+            for ratio in self.run.comparisons
+            if ratio.metric == self.metric
+            and workload_label(ratio.workload, ratio.factors) in self.workloads
+            and ratio.candidate in self.filesystems
+        ]
 
     def _part(self, frame: pd.DataFrame) -> pd.DataFrame:
         cells = {cell_id(fs, workload) for fs in self.filesystems for workload in self.workloads}
@@ -213,18 +213,10 @@ def _ratios(part: Slice) -> Plot:
     return plots.plot_ratios(part.comparisons, smallest_effect=effect, filesystems=part.orders["filesystems"])
 
 
-def _trials(part: Slice) -> Plot:
-    return plots.plot_trials(part.measurements, part.estimates, part.metric, **part.orders)
-
-
-def _run_order(part: Slice) -> Plot:
-    return plots.plot_run_order(part.measurements, part.metric, **part.orders)
-
-
 KINDS: dict[str, Callable[[Slice], Plot]] = {
-    "Every trial": _trials,
+    "Every trial": lambda part: plots.plot_trials(part.measurements, part.estimates, part.metric, **part.orders),
     "Ratios to the baseline": _ratios,
-    "Trials in run order": _run_order,
+    "Trials in run order": lambda part: plots.plot_run_order(part.measurements, part.metric, **part.orders),
 }
 """Name of a kind of plot to what draws a slice in it: a new kind is one entry."""
 
@@ -241,7 +233,7 @@ class Explorer:
 
     def __init__(self, run: Run, metric: str | None, kind: str) -> None:
         names = list(dict.fromkeys(run.measurements["metric"]))
-        first = [each for metrics in run.answer_metrics.values() for each in metrics if each in names]
+        first = [name for metrics in run.answer_metrics.values() for name in metrics if name in names]
         self.metrics = list(dict.fromkeys([*first, *sorted(names)]))
         self.kind = _one_of(kind, list(KINDS), "kind of plot")
         whole = tuple(fs.name for fs in run.sweep.filesystems), tuple(w.label for w in run.sweep.workloads)
@@ -263,11 +255,11 @@ class Explorer:
 
         part, wide = self.slice, {"width": "19rem"}
         kind = ipywidgets.Dropdown(options=list(KINDS), value=self.kind, description="Plot", layout=wide)
-        headings = [(metric_heading(each), each) for each in self.metrics]
+        headings = [(metric_heading(name), name) for name in self.metrics]
         metric = ipywidgets.Dropdown(options=headings, value=part.metric, description="Metric", layout=wide)
         names, labels = (
-            ipywidgets.SelectMultiple(options=own, value=own, rows=min(6, len(own)), description=said, layout=wide)
-            for own, said in ((part.filesystems, "File systems"), (part.workloads, "Workloads"))
+            ipywidgets.SelectMultiple(options=all_, value=all_, rows=min(6, len(all_)), description=text, layout=wide)
+            for all_, text in ((part.filesystems, "File systems"), (part.workloads, "Workloads"))
         )
         drawn = ipywidgets.HTML(self._drawn())
 
@@ -276,9 +268,9 @@ class Explorer:
             self.slice = Slice(part.run, metric.value, tuple(names.value), tuple(labels.value))
             drawn.value = self._drawn()
 
-        for each in (kind, metric, names, labels):
-            each.style = {"description_width": "6rem"}
-            each.observe(pick, "value")
+        for widget in (kind, metric, names, labels):
+            widget.style = {"description_width": "6rem"}
+            widget.observe(pick, "value")
         left = ipywidgets.VBox([kind, metric, names, labels])
         return ipywidgets.HBox([left, drawn], layout={"flex_flow": "row wrap", "grid_gap": "1rem"})
 

@@ -21,13 +21,13 @@ def frame(simulated: Sequence[SimulatedRuns]) -> pd.DataFrame:
     """Return one row for each n, shares in percent."""
     rows = [
         {
-            "n": each.n,
-            "intervals that hold the truth": each.covered,
-            "half an interval": each.half_width,
-            **{f"called {word}": each.verdicts[word] for word in VERDICTS},
-            "some caveat of shape": each.caveats,
+            "n": runs_of_n.n,
+            "intervals that hold the truth": runs_of_n.covered,
+            "half an interval": runs_of_n.half_width,
+            **{f"called {word}": runs_of_n.verdicts[word] for word in VERDICTS},
+            "some caveat of shape": runs_of_n.caveats,
         }
-        for each in simulated
+        for runs_of_n in simulated
     ]
     return (pd.DataFrame(rows).set_index("n") * 100).round(1)
 

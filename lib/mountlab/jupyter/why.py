@@ -38,5 +38,5 @@ def why(run: RunView) -> Explanation:
         parts=analysis.split_frame(analysis.splits(run.why, run.sweep)),
         shares=analysis.cause_frame(causes),
         work=analysis.work_frame(analysis.work(run.why, run.sweep)),
-        withheld=[f"{each.cell}: {each.reason}" for each in why_doubts.withheld(run.why)],
+        withheld=[f"{split.cell}: {split.reason}" for split in why_doubts.withheld(run.why)],
     )

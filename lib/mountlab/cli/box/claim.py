@@ -36,6 +36,6 @@ def _claim(arguments: Arguments) -> int:
             bar.update(position.read - bar.n)
 
         lock.check_free(connection, roots(connection)[0])
-        said = claim.claim(connection, device, erase=arguments.erase, tell=tell)
-    print(said)
+        outcome = claim.claim(connection, device, erase=arguments.erase, tell=tell)
+    print(outcome)
     return 0

@@ -22,14 +22,14 @@ def _clean(arguments: Arguments) -> int:
     with open_box(paths.load_box(arguments.name)) as connection:
         if not (arguments.force or arguments.dry_run):
             lock.check_free(connection, *roots(connection))
-        found = leftovers.remove_leftovers(connection, dry_run=arguments.dry_run)
-    for each in found:
+        rows = leftovers.remove_leftovers(connection, dry_run=arguments.dry_run)
+    for leftover in rows:
         state = "found" if arguments.dry_run else "STILL THERE"
-        if each.removed:
-            state = "given back" if each.kind == "borrowed" else "removed"
-        elif each.kind == "foreign":
+        if leftover.removed:
+            state = "given back" if leftover.kind == "borrowed" else "removed"
+        elif leftover.kind == "foreign":
             state = "not ours"
-        print(f"{state:12} {each.kind:8} {each.name} {each.note}".rstrip())
-    if not found:
+        print(f"{state:12} {leftover.kind:8} {leftover.name} {leftover.note}".rstrip())
+    if not rows:
         print("nothing of ours is on the box")
-    return 0 if arguments.dry_run or all(each.removed for each in found) else 1
+    return 0 if arguments.dry_run or all(leftover.removed for leftover in rows) else 1

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mountlab.cli.shared import Arguments, verb, wrong_file
 from mountlab.core.errors import MountlabError
 from mountlab.core.text import aligned, lines_of
-
-if TYPE_CHECKING:
-    from mountlab.core.model import Box
 
 
 def add(verbs: Any) -> None:
@@ -32,14 +28,6 @@ def _row(name: str) -> tuple[str, str, str, str]:
         box = paths.load_box(name)
     except MountlabError as error:
         return name, wrong_file(error), "", ""
-    return name, _reached(box), ", ".join(each.name for each in box.scratch) or "none", box.label or ""
-
-
-def _reached(box: Box) -> str:
-    return f"starts by itself ({box.embedded})" if box.embedded else f"ssh {''.join(_address(box))}"
-
-
-def _address(box: Box) -> Iterator[str]:
-    yield f"-p {box.port} " if box.port else ""
-    yield f"{box.user}@" if box.user else ""
-    yield box.host
+    port, user = f"-p {box.port} " if box.port else "", f"{box.user}@" if box.user else ""
+    reached = f"starts by itself ({box.embedded})" if box.embedded else f"ssh {port}{user}{box.host}"
+    return name, reached, ", ".join(device.name for device in box.scratch) or "none", box.label or ""
