@@ -18,19 +18,14 @@ from mountlab.results import paths
 from rows import every_row
 
 
-def test_the_tour_is_opened_below_the_repository(tmp_path: Path) -> None:
-    words = lab.command(8888, browser=True, root=disk.ROOT)
+def test_the_tour_is_opened_below_the_repository_for_this_machine_alone_and_the_token_stays() -> None:
+    words = lab.command(8890, browser=True, root=disk.ROOT)
     assert f"--ServerApp.root_dir={disk.ROOT}" in words
     assert "--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb" in words
+    assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.port=8890"} <= set(words)
+    assert not [word for word in words if "token" in word or "password" in word]
     assert "--no-browser" not in words
     assert "--no-browser" in lab.command(8888, browser=False, root=disk.ROOT)
-
-
-def test_only_this_machine_can_connect_and_the_token_stays() -> None:
-    words = lab.command(8890, browser=False)
-    assert "--ServerApp.ip=127.0.0.1" in words
-    assert "--ServerApp.port=8890" in words
-    assert not [word for word in words if "token" in word or "password" in word]
 
 
 def test_results_elsewhere_are_below_the_root_too(tmp_path: Path) -> None:
@@ -94,13 +89,10 @@ def test_no_browser_is_started_where_nobody_would_see_it(given: dict[str, str], 
 # --- what notebooks need ----------------------------------------------------------------------------------------------
 
 
-def test_parameters_may_have_types(tmp_path: Path) -> None:
+def test_parameters_may_have_types_and_an_unknown_one_is_an_error() -> None:
     cell = '# Parameters\nsweep_file: str = "params/sweeps/tour.yml"  # the sweep\nbox: str = None  # a box'
-    found = sweep_from_notebook({"In": ["", cell], "sweep_file": "params/sweeps/tour.yml", "box": None})
-    assert found.sweep.name == "tour"
-
-
-def test_a_typed_parameter_that_nobody_knows_is_an_error() -> None:
+    resolved = sweep_from_notebook({"In": ["", cell], "sweep_file": "params/sweeps/tour.yml", "box": None})
+    assert resolved.sweep.name == "tour"
     with pytest.raises(InputError, match="unknown parameter"):
         sweep_from_notebook({"In": ["# Parameters\nrepeets: int = 3  # blocks"], "sweep_file": "x"})
 
