@@ -34,10 +34,10 @@ def index_page(bundle: Bundle, files: Sequence[str]) -> str:
 
     `files`: the names of all files in it; what is not there is not linked.
     """
-    comparisons: list[Html] = []
+    comparisons = Html("")
     if bundle.comparisons:
         links = [html.link(f"{path}/report.html", title) for path, title in bundle.comparisons.items()]
-        comparisons = [html.heading("Runs beside each other", level=2), html.items(links)]
+        comparisons = html.joined(html.heading("Runs beside each other", level=2), html.items(links))
     raw = sum("/raw/" in name for name in files)
     contents = [html.link(name, name) for name in files if "/raw/" not in name]
     cited = f"{numbers.listed(bundle.authors)} ({bundle.date[:4]}): {bundle.title}. Data set, measured with Mountlab."
@@ -45,14 +45,18 @@ def index_page(bundle: Bundle, files: Sequence[str]) -> str:
         html.heading(bundle.title, level=1),
         html.paragraph(_about(bundle), kind="meta"),
         *(_run(run, files) for run in bundle.runs),
-        *comparisons,
+        comparisons,
         _again(bundle),
         _replaced(bundle),
-        html.heading(TITLES["files"], level=2),
-        html.details(f"{len(contents)} files; {raw} more are raw output, below runs/", html.items(contents)),
-        html.heading(TITLES["cite"], level=2),
-        html.paragraph(cited),
-        html.paragraph(html.joined(html.link("CITATION.cff", "CITATION.cff"), html.link("LICENSE", "LICENSE"))),
+        html.joined(
+            html.heading(TITLES["files"], level=2),
+            html.details(f"{len(contents)} files; {raw} more are raw output, below runs/", html.items(contents)),
+        ),
+        html.joined(
+            html.heading(TITLES["cite"], level=2),
+            html.paragraph(cited),
+            html.paragraph(html.joined(html.link("CITATION.cff", "CITATION.cff"), html.link("LICENSE", "LICENSE"))),
+        ),
     )
     return page(body, title=bundle.title, kind="bundle")
 
