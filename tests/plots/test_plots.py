@@ -106,31 +106,15 @@ def test_says_what_it_shows(kind: str) -> None:
 
 
 @each_kind
-def test_axes_carry_their_units(kind: str) -> None:
+def test_has_units_and_takes_the_colour_of_the_page_and_loads_nothing(kind: str) -> None:
     assert re.search(r"GB/s|ratio to ext4|trials in the order of the run", drawn()[kind].figure.axes[-1].get_xlabel())
-
-
-@each_kind
-def test_text_and_axes_take_the_colour_of_the_page(kind: str) -> None:
     svg = svg_of(kind)
+    assert set(re.findall(r"https?://[^\"' ]+", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert len(svg) < 150_000
+    assert "max-width: min(100%" in svg, "it fits its place"
     assert svg.count("currentColor") > 10
     assert not re.search(r"#000000|#010203|fill: #ffffff|black|DejaVu", svg)
     assert "<style" not in svg, "it would style the page around the plot"
-
-
-@each_kind
-def test_loads_nothing(kind: str) -> None:
-    assert set(re.findall(r"https?://[^\"' ]+", svg_of(kind))) <= {
-        "http://www.w3.org/2000/svg",
-        "http://www.w3.org/1999/xlink",
-    }
-
-
-@pytest.mark.slow
-@each_kind
-def test_is_small_and_fits_its_place(kind: str) -> None:
-    assert len(svg_of(kind)) < 150_000
-    assert "max-width: min(100%" in svg_of(kind)
 
 
 @pytest.mark.long
@@ -229,10 +213,18 @@ def test_ticks_as_people_write_them(value: float, text: str) -> None:
 # --- ratios -----------------------------------------------------------------------------------------------------------
 
 
-def test_ratios_draw_the_intervals_they_are_given() -> None:
-    plot = ratios_of([comparison(), comparison(candidate="ramfs", ratio=2.0, low=1.8, high=2.2)])
+def test_ratios_draw_the_intervals_they_are_given_undecided_is_hollow_and_what_does_not_matter_shaded() -> None:
+    other = comparison(candidate="ramfs", ratio=2.0, low=1.8, high=2.2, verdict="undecided")
+    plot = ratios_of([comparison(), other], smallest_effect=0.05)
     assert {(6.5, 7.3), (1.8, 2.2)} <= set(intervals(plot))
     assert {"6.9 [6.5, 7.3]", "2.0 [1.8, 2.2]"} <= set(texts(plot))
+    (axes,) = plot.figure.axes
+    zones = [part.get_paths()[0].get_extents() for part in axes.collections if isinstance(part, PolyCollection)]
+    assert [(zone.x0, zone.x1) for zone in zones] == [pytest.approx((0.95, 1.05))]
+    assert "±5\u00a0%" in axes.get_xlabel()
+    faces = {line.get_markerfacecolor() for line in axes.lines if len(line.get_xdata()) == 1}
+    assert "none" in faces
+    assert len(faces) == 2
 
 
 def test_ratios_are_sorted_by_effect() -> None:
@@ -246,26 +238,12 @@ def test_ratios_are_sorted_by_effect() -> None:
     assert [text for text in texts(plot) if text in ("weak", "slow", "strong")] == ["slow", "strong", "weak"]
 
 
-def test_the_zone_that_does_not_matter_is_shaded() -> None:
-    (axes,) = ratios_of([comparison()], smallest_effect=0.05).figure.axes
-    (zone,) = (each.get_paths()[0].get_extents() for each in axes.collections if isinstance(each, PolyCollection))
-    assert (zone.x0, zone.x1) == pytest.approx((0.95, 1.05))
-    assert "±5\u00a0%" in axes.get_xlabel()
-
-
-def test_undecided_is_hollow() -> None:
-    plot = ratios_of([comparison(), comparison(candidate="ramfs", verdict="undecided")])
-    faces = {
-        line.get_markerfacecolor() for axes in plot.figure.axes for line in axes.lines if len(line.get_xdata()) == 1
-    }
-    assert "none" in faces
-    assert len(faces) == 2
-
-
 def test_without_an_interval_only_the_ratio_is_drawn() -> None:
     plot = ratios_of([comparison(low=math.nan, high=math.nan, n=1, verdict="undecided")])
     assert intervals(plot) == []
     assert "6.9" in texts(plot)
+    with pytest.raises(InputError, match="there is no ratio to plot"):
+        ratios_of([comparison(ratio=math.nan, low=math.nan, high=math.nan)])
 
 
 def test_a_vast_interval_does_not_squeeze_the_others() -> None:
@@ -285,23 +263,14 @@ def test_metrics_of_one_workload_are_told_apart() -> None:
     assert "write bandwidth" in shown
 
 
-def test_ratios_need_a_ratio() -> None:
-    with pytest.raises(InputError, match="there is no ratio to plot"):
-        ratios_of([comparison(ratio=math.nan, low=math.nan, high=math.nan)])
-
-
 # --- trials -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_counted_trial_is_a_dot() -> None:
+def test_every_counted_trial_is_a_dot_and_means_and_intervals_are_those_of_the_estimates() -> None:
     plot = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER)
     wanted = RUN.measurements[(RUN.measurements.metric == "write_bandwidth") & ~RUN.measurements.warmup]
     means = set(marker_places(plot, "|"))
     assert [x for x, _ in dots_of(plot) if x not in means] == pytest.approx(sorted(wanted.value / 1e9))
-
-
-def test_means_and_intervals_are_those_of_the_estimates() -> None:
-    plot = plots.plot_trials(RUN.measurements, RUN.estimates, "write_bandwidth", **ORDER)
     own = RUN.estimates[RUN.estimates.metric == "write_bandwidth"]
     assert sorted(marker_places(plot, "|")) == pytest.approx(sorted(own["mean"] / 1e9))
     drawn = sorted(intervals(plot))
@@ -346,6 +315,8 @@ def test_run_order_shows_every_trial_warm_up_hollow() -> None:
     own = RUN.measurements[RUN.measurements.metric == "write_bandwidth"]
     assert len(dots_of(plot)) == len(own)
     assert len(dots_of(plot, hollow=True)) == own.warmup.sum()
+    assert list(plot.legend) == ["tmpfs", "ramfs", "ext4"]
+    assert '<p class="legend">' in plot._repr_html_()
 
 
 def test_run_order_is_relative_to_the_mean_of_the_counted_trials() -> None:
@@ -361,12 +332,6 @@ def test_run_order_follows_the_sequence_it_is_given() -> None:
     mixed = RUN.measurements.assign(seq=range(len(RUN.measurements), 0, -1))
     plot = plots.plot_run_order(mixed[mixed.cell == "ext4/dd-write"], "write_bandwidth", **ORDER)
     assert dots_of(plot)[-1] == dots_of(plot, hollow=True)[-1], "the warm-up came last"
-
-
-def test_run_order_explains_its_marks() -> None:
-    plot = plots.plot_run_order(RUN.measurements, "write_bandwidth", **ORDER)
-    assert list(plot.legend) == ["tmpfs", "ramfs", "ext4"]
-    assert '<p class="legend">' in plot._repr_html_()
 
 
 # --- published --------------------------------------------------------------------------------------------------------
@@ -391,23 +356,12 @@ def test_simulated_runs_show_their_trials_and_intervals_over_the_truth() -> None
     drawn = intervals(plot)[1::2]  # below the dots of two trials each, which look like an interval to this test
     left, right = plot.figure.axes[0].get_xlim()
     assert drawn == [pytest.approx(ends) for ends in ((0.25, 1.75), (1.25, 1.75), (left, right), (0.4, 0.55))]
-
-
-def test_simulated_intervals_that_miss_the_truth_have_a_cross_at_the_near_end() -> None:
-    plot = plots.plot_simulated(SIMULATED, truth=2.0, finding="Two of four miss")
-    assert marker_places(plot, "X") == pytest.approx([1.25, 0.55])
+    assert right - left < 5, "a vast interval does not hide the others"
+    assert marker_places(plot, ">") == [right]
+    assert marker_places(plot, "X") == pytest.approx([1.25, 0.55]), "at the near end of those that miss the truth"
     assert plot.title == "Two of four miss"
     assert plot.alt == "4 simulated runs with their intervals; 2 of them miss the truth. Two of four miss"
     assert "mean over the truth = 1; dots: trials; ✖: misses the truth" in texts(plot)
-
-
-def test_a_vast_simulated_interval_does_not_hide_the_others() -> None:
-    low, high = plots.plot_simulated(SIMULATED, truth=2.0, finding="").figure.axes[0].get_xlim()
-    assert high - low < 5
-    assert marker_places(plots.plot_simulated(SIMULATED, truth=2.0, finding=""), ">") == [high]
-
-
-def test_no_simulated_run_cannot_be_plotted() -> None:
     with pytest.raises(InputError, match="there is no simulated run to plot"):
         plots.plot_simulated([], truth=1.0, finding="")
 
@@ -428,23 +382,11 @@ def test_each_line_is_the_smallest_difference_in_percent_by_blocks() -> None:
         pytest.approx([5, 2]),
     ]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-
-
-def test_a_dot_marks_the_planned_blocks_where_the_line_has_them() -> None:
-    plot = plots.plot_smallest_difference(CURVES, planned={"w: write bandwidth": 10.0, HOSTILE: 7.0}, power=0.8)
-    marks = plot.legend
-    assert len({mark.marker for mark in marks.values()}) == 2
-    assert [x for x, _ in dots_of(plot)] == [10.0]
+    assert len({mark.marker for mark in plot.legend.values()}) == 2
+    assert [x for x, _ in dots_of(plot)] == [10.0], "a dot marks the planned blocks where the line has them"
     assert plot.title == "w: write bandwidth: 10 blocks show 20\u00a0% or more, with a chance of 80\u00a0%"
-
-
-def test_the_smallest_differences_are_told_to_those_who_do_not_see_them() -> None:
-    plot = plots.plot_smallest_difference(CURVES, planned={"w: write bandwidth": 10.0}, power=0.8)
     assert plot.alt.startswith("Smallest difference shown with a chance of 80\u00a0%, by number of blocks. w: write")
     assert "10 blocks show 2\u00a0% or more" in plot.alt
     assert ElementTree.fromstring(plot.svg()).tag == f"{SVG}svg"
-
-
-def test_no_smallest_difference_cannot_be_plotted() -> None:
     with pytest.raises(InputError, match="there is no smallest difference to plot"):
         plots.plot_smallest_difference({"w": {3: math.inf, 5: math.nan}}, planned={}, power=0.8)

@@ -27,10 +27,6 @@ def drawn(*names: str, operation: str = "sync") -> Plot:
     return plots.plot_layers(bars, operation, "fsync")
 
 
-def rectangles(plot: Plot, panel: int) -> list[Rectangle]:
-    return [patch for patch in plot.figure.axes[panel].patches if isinstance(patch, Rectangle)]
-
-
 def test_the_parts_of_a_bar_follow_each_other_and_end_at_the_latency() -> None:
     plot = drawn("ext4")
     for axes, due in zip(plot.figure.axes, (1.5, 5.2), strict=True):
@@ -42,7 +38,7 @@ def test_the_parts_of_a_bar_follow_each_other_and_end_at_the_latency() -> None:
 
 
 def test_what_is_done_for_the_journal_is_patterned_and_has_the_colour_of_its_layer() -> None:
-    found = {(to_hex(each.get_facecolor()), each.get_hatch() or "") for each in rectangles(drawn("ext4"), 0)}
+    found = {(to_hex(each.get_facecolor()), each.get_hatch() or "") for each in drawn("ext4").figure.axes[0].patches}
     device, flush = (LAYER_COLOURS[layer].lower() for layer in ("device", "flush"))
     assert {(device, ""), (device, "/////"), (flush, "/////")} <= found
     assert (flush, "") not in found
@@ -66,6 +62,8 @@ def test_the_title_names_the_largest_layer_of_each_file_system() -> None:
     )
     assert "ext4, mean sync latency: 1." in plot.alt
     assert "flushes (for the journal)" in plot.alt
+    with pytest.raises(InputError, match="split of sync latency"):
+        plots.plot_layers([LayerBar("ext4", "mean", estimate([0.0, 0.0]), {})], "sync", "fsync")
 
 
 @pytest.mark.slow
@@ -73,8 +71,3 @@ def test_keys_are_those_of_the_parts_that_can_be_seen() -> None:
     keys = set(drawn("tmpfs").legend)
     assert keys == {"processor", "unattributed"}
     assert {"for the journal", "flush"} <= set(drawn("tmpfs", "xfs").legend)
-
-
-def test_no_split_cannot_be_drawn() -> None:
-    with pytest.raises(InputError, match="split of sync latency"):
-        plots.plot_layers([LayerBar("ext4", "mean", estimate([0.0, 0.0]), {})], "sync", "fsync")

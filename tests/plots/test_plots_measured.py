@@ -163,10 +163,7 @@ def test_each_quantity_has_a_panel_of_its_own_and_what_stays_at_zero_has_none() 
         "Dirty pages, MB",
     ]  # fmt: skip
     assert plots.quiet("steal", INSIDE), "0.4 % is nothing"
-    assert plots.quiet("device_read", INSIDE), "nobody saw it"
-
-
-def test_panels_share_the_time_and_lines_have_the_colour_of_their_file_system() -> None:
+    assert plots.quiet("device_read", INSIDE), "it was not recorded"
     plot = drawn("inside")
     assert len({axes.get_xlim() for axes in plot.figure.axes}) == 1
     for name in NAMES:
@@ -175,10 +172,6 @@ def test_panels_share_the_time_and_lines_have_the_colour_of_their_file_system() 
         given = INSIDE[NAMES.index(name)].points["read_bandwidth"]
         assert found[0] == [(pytest.approx(at), pytest.approx(value / 1e6)) for at, value in given]
         assert found[2][0][1] == pytest.approx(40), "shares are per cent"
-
-
-def test_the_title_says_what_was_busiest_in_each_trial() -> None:
-    plot = drawn("inside")
     assert plot.title == (
         "Busiest inside fio bs=4KiB: the processors on tmpfs (50\u00a0%) and ramfs (50\u00a0%) and "
         "the device on ext4 (90\u00a0%)"
@@ -206,31 +199,15 @@ def test_a_long_trial_is_a_line_of_some_sixty_points() -> None:
 
 @pytest.mark.slow
 @each_plot
-def test_says_what_it_shows(plot: Plot) -> None:
+def test_says_what_it_shows_with_units_in_the_colour_of_the_page(plot: Plot) -> None:
     assert re.search(r"\d", plot.title), "the title states a finding"
     assert plot.alt.endswith(".")
     assert len(plot.alt) > 60
-    assert ElementTree.fromstring(plot.svg()).attrib["aria-label"] == plot.alt
-
-
-@pytest.mark.slow
-@each_plot
-def test_axes_have_names_and_units(plot: Plot) -> None:
-    named = " ".join(
-        [
-            *(axes.get_xlabel() for axes in plot.figure.axes),
-            plot.figure.get_supxlabel(),
-            plot.figure.get_supylabel(),
-            plot.title,
-        ]
-    )
-    assert re.search(r"GB/s|MB/s|[mµ]s\b|%|ratio", named)
-
-
-@pytest.mark.slow
-@each_plot
-def test_text_takes_the_colour_of_the_page(plot: Plot) -> None:
+    names = [axes.get_xlabel() for axes in plot.figure.axes]
+    names += [plot.figure.get_supxlabel(), plot.figure.get_supylabel(), plot.title]
+    assert re.search(r"GB/s|MB/s|[mµ]s\b|%|ratio", " ".join(names))
     svg = plot.svg()
+    assert ElementTree.fromstring(svg).attrib["aria-label"] == plot.alt
     assert "currentColor" in svg
     assert "#010203" not in svg
     assert "DejaVu" not in svg
@@ -416,15 +393,9 @@ def test_nine_file_systems_have_a_line_each() -> None:
 
 
 def test_what_was_not_measured_is_refused() -> None:
+    frames = (swept_run().measurements, with_factors(swept_run()))
     with pytest.raises(InputError, match="there is no estimate of write_bandwidth by bs"):
-        plots.plot_response(
-            swept_run().measurements,
-            with_factors(swept_run()),
-            "write_bandwidth",
-            "bs",
-            workload="fio",
-            filesystems=NAMES,
-        )
+        plots.plot_response(*frames, "write_bandwidth", "bs", workload="fio", filesystems=NAMES)
     with pytest.raises(InputError, match="there is no estimate of read_bandwidth by iodepth"):
         response(factor="iodepth")
 
@@ -461,22 +432,10 @@ def test_cells_without_a_figure_are_hatched_and_said() -> None:
 
 
 def test_a_map_of_ratios_marks_what_is_undecided() -> None:
-    swept = {"bs": "4KiB", "numjobs": "1"}
-    plot = plots.plot_ratio_heat(
-        [
-            comparison(workload="fio", metric="read_bandwidth", factors=swept),
-            comparison(
-                workload="fio",
-                metric="read_bandwidth",
-                factors={**swept, "bs": "8KiB"},
-                ratio=1.01,
-                verdict="undecided",
-            ),
-        ],
-        "read_bandwidth",
-        ("bs", "numjobs"),
-        workload="fio",
-    )
+    swept, of = {"bs": "4KiB", "numjobs": "1"}, {"workload": "fio", "metric": "read_bandwidth"}
+    decided = comparison(**of, factors=swept)
+    undecided = comparison(**of, factors={**swept, "bs": "8KiB"}, ratio=1.01, verdict="undecided")
+    plot = plots.plot_ratio_heat([decided, undecided], "read_bandwidth", ("bs", "numjobs"), workload="fio")
     (axes,) = plot.figure.axes
     assert [text.get_text() for text in axes.texts] == ["6.9", "1.0?"]
     assert "?: undecided" in plot.figure.get_supxlabel()
@@ -635,10 +594,7 @@ def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
         "In 1 of 3 rows the device moved less than 90\u00a0% of the tool's bytes: a cache answered or kept the rest"
     )
     assert {"101\u00a0MB of 100\u00a0MB", "0\u00a0B of 100\u00a0MB"} <= set(texts(plot))
-
-
-def test_far_more_bytes_than_asked_for_end_at_an_arrowhead() -> None:
-    (axes,) = drawn("bytes").figure.axes
+    (axes,) = plot.figure.axes  # far more than was asked for ends at an arrowhead
     heads = [line for line in axes.lines if line.get_marker() == ">"]
     assert [float(line.get_xdata()[0]) for line in heads] == [axes.get_xlim()[1]]
     assert axes.get_xlim()[1] < 300

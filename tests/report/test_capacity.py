@@ -34,11 +34,27 @@ def shown(run: RunView) -> str:
     return plain(html.words_of(sections.capacity(run)))
 
 
-def test_the_answer_comes_first_with_the_ratio_to_the_baseline() -> None:
-    assert shown(searched_run("ext4", "xfs")).startswith(
+def test_the_answer_comes_first_with_the_ratio_to_the_baseline_also_on_the_first_screen() -> None:
+    run = searched_run("ext4", "xfs")
+    answer = (
         "At read p99 ≤ 5 ms, ext4 takes 3 080 [2 930, 3 230] requests/s. "
         "xfs takes 3 980 [3 780, 4 180] requests/s, 1.29 times as many [1.17, 1.43]: faster."
     )
+    assert shown(run).startswith(answer)
+    first = plain(html.words_of(sections.answer(run)))
+    assert first.startswith(answer)
+    assert first.count("1.29 times") == 1
+    assert "holds up to 3 080 [2 930, 3 230] requests/s on ext4" in plain(html.words_of(sections.headline(run)))
+    stopping = plain(html.words_of(sections.stopping(run)))
+    assert "until the capacity at read p99 ≤ 5 ms is within ± 5 %, 60 trials at most" in stopping
+    assert "fixed beforehand" not in stopping
+
+
+def test_the_answer_of_the_run_speaks_of_capacities_and_of_a_ratio_that_has_a_bound_only_by_it() -> None:
+    text = plain(" ".join(map(str, answers.lines(searched_run("ext4", "xfs")))))
+    assert "xfs 1.29 times [1.17, 1.43] the capacity of ext4: faster" in text
+    bounded = searched_run("ext4", "tmpfs", capacities={"tmpfs": ALWAYS})
+    assert "tmpfs at least 3.7 times the capacity of ext4: faster" in plain(" ".join(map(str, answers.lines(bounded))))
 
 
 NEVER, ALWAYS = (math.nan, 0.0, 800.0), (math.nan, 12000.0, math.inf)
@@ -204,28 +220,6 @@ def test_no_other_part_shows_a_mean_over_rates() -> None:
     assert "Capacity" in text
 
 
-def test_the_picture_of_the_first_screen_is_latency_over_load() -> None:
-    assert "holds up to 3 080 [2 930, 3 230] requests/s on ext4" in plain(
-        html.words_of(sections.headline(searched_run("ext4")))
-    )
-
-
-def test_the_stopping_rule_is_that_of_the_search() -> None:
-    text = plain(html.words_of(sections.stopping(searched_run("ext4", "xfs"))))
-    assert "until the capacity at read p99 ≤ 5 ms is within ± 5 %, 60 trials at most" in text
-    assert "fixed beforehand" not in text
-
-
-def test_the_answer_of_the_run_speaks_of_capacities_not_of_speed() -> None:
-    text = plain(" ".join(map(str, answers.lines(searched_run("ext4", "xfs")))))
-    assert "xfs 1.29 times [1.17, 1.43] the capacity of ext4: faster" in text
-
-
-def test_a_ratio_that_has_a_bound_only_is_said_by_it() -> None:
-    run = searched_run("ext4", "tmpfs", capacities={"tmpfs": (math.nan, 12000.0, math.inf)})
-    assert "tmpfs at least 3.7 times the capacity of ext4: faster" in plain(" ".join(map(str, answers.lines(run))))
-
-
 def test_a_search_that_was_interrupted_shows_what_it_has() -> None:
     run = searched_run("ext4", trials=4, capacities={"ext4": (math.nan, 0.0, math.inf)})
     stop = CellStop(cell="ext4/mail", reason="not finished", blocks=4, n=4, half_width=math.nan, metric="capacity")
@@ -244,12 +238,6 @@ def test_the_notebook_shows_the_answer_and_its_frames(tmp_path: Path) -> None:
     assert "p99" in points
     assert trials.endswith("0.003988")
     assert "t0048" in trials
-
-
-def test_the_first_screen_says_how_much_each_takes() -> None:
-    words = plain(html.words_of(sections.answer(searched_run("ext4", "xfs"))))
-    assert words.startswith("At read p99 ≤ 5 ms, ext4 takes 3 080 [2 930, 3 230] requests/s. xfs takes 3 980")
-    assert words.count("1.29 times") == 1
 
 
 @every_row(

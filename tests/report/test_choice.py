@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mountlab.core.model import Design, Filesystem, Sweep, Workload
@@ -39,11 +40,8 @@ def told(shape: Shape) -> list[tuple[str, ...]]:
 )
 def test_swept_options_ask_for_responses_and_maps(levels: dict[str, list[str]], expected: list[Any]) -> None:
     assert told(swept(**levels)) == expected
-
-
-def test_with_a_baseline_a_map_is_of_the_ratios() -> None:
-    levels = {("fio", W, ""): {"bs": ["4KiB", "1MiB"], "numjobs": ["1", "2"]}}
-    assert told(Shape(levels=levels, compared=True))[1] == ("ratio heat", "bs", "numjobs")
+    with_baseline = [("ratio heat" if kind == "heat" else kind, *factors) for kind, *factors in expected]
+    assert told(replace(swept(**levels), compared=True)) == with_baseline, "then a map is of the ratios"
 
 
 def test_what_was_kept_beside_the_figures_asks_for_its_plots() -> None:
@@ -71,14 +69,8 @@ def test_the_shape_of_a_sweep_holds_what_has_a_figure_and_belongs_to_the_answer(
         for rw in ("read", "write")
         for bs in ("4KiB", "64KiB")
     )
-    sweep = Sweep(
-        name="s",
-        question="?",
-        box="b",
-        filesystems=(Filesystem(name="a", type="tmpfs"),),
-        workloads=workloads,
-        design=Design(),
-    )
+    filesystems = (Filesystem(name="a", type="tmpfs"),)
+    sweep = Sweep(name="s", question="?", box="b", filesystems=filesystems, workloads=workloads, design=Design())
     answers = {w.label: (f"{w.factors['rw']}_bandwidth",) for w in workloads}
     measured = [(f"a/{w.label}", metric, "") for w in workloads[:3] for metric in ("read_bandwidth", "elapsed")]
     shape = shape_of(sweep, answers, measured)

@@ -71,15 +71,11 @@ def values(run: Run) -> dict[str, Shown]:
     }
 
 
-def test_each_is_html_in_the_colours_of_jupyterlab(values: dict[str, Shown]) -> None:
+def test_each_is_html_in_the_colours_of_jupyterlab_and_words_in_a_terminal(values: dict[str, Shown]) -> None:
     for name, value in values.items():
         page = value._repr_html_()
         assert "var(--jp-" in page, name
         assert "style" in Tags(page).seen, name
-
-
-def test_each_is_words_without_tags_in_a_terminal(values: dict[str, Shown]) -> None:
-    for name, value in values.items():
         text = str(value).replace(HOSTILE, "")
         assert text, name
         assert re.search(r"<[a-z/!]", text) is None, name
@@ -90,9 +86,6 @@ def test_an_estimate_has_its_interval_unit_and_n() -> None:
     assert str(ESTIMATE) == "598 [586, 610] MB/s; mean, t interval at 95\u00a0%, n = 5, CV 1.6\u00a0%"
     assert "598 [586, 610] MB/s" in ESTIMATE._repr_html_()
     assert repr(ESTIMATE).startswith("Estimate(mean=598000000.0, low="), "every field, for who debugs"
-
-
-def test_an_estimate_of_one_trial_has_no_interval() -> None:
     one = mountlab.estimate([5e8], unit="B/s")
     assert math.isnan(one.low)
     assert str(one) == "500 MB/s; mean, t interval on the log scale at 95\u00a0%, n = 1"

@@ -45,6 +45,8 @@ from years import SMALL, edit, run_of, small_with_catalog
 KEY = Key(sweep="nightly", box="db1", cell="ext4/dd", metric="write_bandwidth", unit="B/s")
 ORDER = ("tmpfs", "ramfs", "ext4")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+PARTS = (history_view.title, history_view.answer, history_view.overview, history_view.changes_table,
+         history_view.histories_table, history_view.by_kernel)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +59,12 @@ def made(values: Sequence[float], *, key: Key = KEY, facts: Sequence[dict[str, s
     """The history of runs with these means, whose trials vary by 2 %."""
     points = [
         HistoryPoint(
-            run=f"r{place:03d}",
-            at=BEGAN + timedelta(days=place),
-            n=n,
-            mean=value,
-            sd=0.02 * value,
-            log_mean=math.log(value),
-            log_sd=0.02,
-            filesystem="ext4",
-            filesystems=ORDER,
+            run=f"r{place:03d}", at=BEGAN + timedelta(days=place), n=n, mean=value, sd=0.02 * value,
+            log_mean=math.log(value), log_sd=0.02, filesystem="ext4", filesystems=ORDER,
             facts=facts[place] if facts else {},
         )
         for place, value in enumerate(values)
-    ]
+    ]  # fmt: skip
     (found,) = histories([(key, point) for point in reversed(points)])
     return found
 
@@ -100,28 +95,22 @@ def test_what_changed_with_the_level_is_named() -> None:
 
 def test_what_had_been_so_before_is_less_likely_the_cause() -> None:
     facts = kernels(*["6.2", "6.1", "6.1", "6.1"] * 2, *["6.2"] * 8)
-    for place in range(8, 16):
-        facts[place]["cpu governor"] = "powersave"
-    for place in range(8):
-        facts[place]["cpu governor"] = "performance"
+    for place, known in enumerate(facts):
+        known["cpu governor"] = "performance" if place < 8 else "powersave"
     history = made(stepped(16, 8), facts=facts)
     told = turn_sentences(history, history.changes[0])
     assert told[0].startswith("There the cpu governor changed from performance to powersave, as in no run before")
     assert told[1].endswith("; but it had been so before.")
 
 
-def test_one_value_of_a_fact_is_named_with_the_fact() -> None:
-    facts = [{"mitigations: spectre_v2": "on (Retpolines)" if place < 8 else "off"} for place in range(16)]
-    history = made(stepped(16, 8), facts=facts)
-    told = "There mitigations: spectre_v2 changed from on (Retpolines) to off, as in no run before."
-    assert turn_sentences(history, history.changes[0]) == [told]
-
-
-def test_as_data_a_run_has_its_facts_but_for_single_values_that_never_change() -> None:
+def test_one_value_of_a_fact_is_named_with_the_fact_and_is_data_where_it_changes() -> None:
     steady = {"kernel": "6.1", "control group: tasks": "5"}
-    facts = [{**steady, "mitigations: mds": "on" if place < 8 else "off"} for place in range(16)]
-    (told,) = history_json([made(stepped(16, 8), facts=facts)])["histories"]
-    assert told["runs"][0]["facts"] == {"kernel": "6.1", "mitigations: mds": "on"}
+    facts = [{**steady, "mitigations: mds": "on (VERW)" if place < 8 else "off"} for place in range(16)]
+    history = made(stepped(16, 8), facts=facts)
+    told = "There mitigations: mds changed from on (VERW) to off, as in no run before."
+    assert turn_sentences(history, history.changes[0]) == [told]
+    (data,) = history_json([history])["histories"]
+    assert data["runs"][0]["facts"] == {"kernel": "6.1", "mitigations: mds": "on (VERW)"}
 
 
 @pytest.mark.slow
@@ -146,21 +135,14 @@ def test_mountlabs_own_commits_are_a_range_too() -> None:
     assert history.turns(history.changes[0])[0].commits == f"{'a' * 12}..{'b' * 12}"
 
 
-def test_where_nothing_changed_that_is_said() -> None:
-    history = made(stepped(16, 8), facts=kernels(*["6.1"] * 16))
-    assert turn_sentences(history, history.changes[0]) == ["Nothing that runs keep of box and tools changed there."]
-
-
-def test_a_change_elsewhere_is_not_named() -> None:
-    history = made(stepped(20, 8), facts=kernels(*["6.1"] * 15, *["6.2"] * 5))
-    assert history.turns(history.changes[0]) == []
-
-
-def test_what_a_run_does_not_know_is_no_change() -> None:
-    facts = kernels(*["6.1"] * 16)
-    del facts[8]["kernel"]
-    history = made(stepped(16, 8), facts=facts)
-    assert history.turns(history.changes[0]) == []
+def test_what_is_alike_unknown_or_changed_elsewhere_is_no_change_there() -> None:
+    unknown = kernels(*["6.1"] * 16)
+    del unknown[8]["kernel"]
+    for facts in (kernels(*["6.1"] * 16), kernels(*["6.1"] * 15, *["6.2"] * 5), unknown):
+        history = made(stepped(len(facts), 8), facts=facts)
+        assert history.turns(history.changes[0]) == []
+        said = ["Nothing that runs keep of box and tools changed there."]
+        assert turn_sentences(history, history.changes[0]) == said
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,15 +273,7 @@ def test_a_history_of_which_no_run_counts_has_a_page() -> None:
     assert found.points == ()
     assert "Left out: 12 figures of 12 runs" in history_text([found])
     assert "none yet" in history_text([found] * 7)
-    for part in (
-        history_view.title,
-        history_view.answer,
-        history_view.overview,
-        history_view.histories_table,
-        history_view.by_kernel,
-        history_view.changes_table,
-    ):
-        assert part([found])
+    assert all(part([found]) for part in PARTS)
     assert grouped(found, "year") == []
 
 
@@ -508,17 +482,7 @@ def test_the_parts_of_a_page_with_hostile_names() -> None:
         key=replace(KEY, cell=f"ext4/{hostile}", sweep=hostile, box=hostile),
         facts=kernels(*["6.1"] * 8, *[hostile] * 8),
     )
-    parts = [
-        part([history])
-        for part in (
-            history_view.title,
-            history_view.answer,
-            history_view.overview,
-            history_view.changes_table,
-            history_view.histories_table,
-            history_view.by_kernel,
-        )
-    ]
+    parts = [part([history]) for part in PARTS]
     parts.append(history_view.change_body(history, history.changes[0], {}, compare=hostile))
     whole = page(html.joined(*parts), title=hostile)
     assert "<script>alert" not in whole

@@ -19,18 +19,9 @@ from rows import every_row
 HOSTILE = """<script>alert("x")</script><img src=x onerror='alert(1)'> & =HYPERLINK("a") {{ 7*7 }} {% raw %}"""
 
 OTHER_FORMAT = {
-    *range(0x600, 0x606),
-    0x6DD,
-    0x70F,
-    0x890,
-    0x891,
-    0x8E2,
-    0x110BD,
-    0x110CD,
-    *range(0x13430, 0x13440),
-    *range(0x1BCA0, 0x1BCA4),
-    *range(0x1D173, 0x1D17B),
-}
+    *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440),
+    *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B),
+}  # fmt: skip
 """Format characters that belong to a script: signs before Arabic numbers, hieroglyphs, shorthand, music."""
 
 
@@ -73,13 +64,7 @@ def test_hostile_text_stays_text(piece: Html) -> None:
     page = Page(piece)
     assert page.active() == set()
     assert HOSTILE in page.words
-
-
-@every_row("piece", pieces("plain"), ids=lambda piece: piece[:24])
-def test_every_tag_is_closed_in_order(piece: Html) -> None:
-    page = Page(piece)
-    assert page.crossed == []
-    assert page.open == []
+    assert page.crossed == page.open == [], "every tag is closed in order"
 
 
 @given(st.text(max_size=60))
@@ -104,21 +89,14 @@ def seen(character: str) -> bool:
 def test_what_turns_text_around_or_hides_is_named(mark: str) -> None:
     assert html.items([f"a{mark}b"]) == f"<ul><li>a[U+{ord(mark):04X}]b</li></ul>"
     assert visible(visible(f"a{mark}b")) == f"a[U+{ord(mark):04X}]b"
-
-
-def test_scripts_that_need_joiners_are_left_alone() -> None:
-    text = "نمی\u200cخواهم 👩\u200d🔬 שלום"
-    assert visible(text) == text
+    assert visible(joined := "نمی\u200cخواهم 👩\u200d🔬 שלום") == joined, "scripts that need joiners are left alone"
 
 
 def test_a_piece_shows_itself_in_a_notebook_and_in_a_terminal() -> None:
     piece = html.paragraph("6 < 7 & more")
     assert piece._repr_html_() == html.JUPYTERLAB_STYLE + "<p>6 &lt; 7 &amp; more</p>"
     assert repr(piece) == "6 < 7 & more"
-
-
-def test_pieces_within_pieces_are_not_escaped_again() -> None:
-    assert html.items([html.paragraph("<b>")]) == "<ul><li><p>&lt;b&gt;</p></li></ul>"
+    assert html.items([html.paragraph("<b>")]) == "<ul><li><p>&lt;b&gt;</p></li></ul>", "it is escaped once"
 
 
 def test_a_table_says_what_its_cells_belong_to() -> None:
@@ -139,9 +117,6 @@ def test_numbers_of_a_column_are_aligned_over_all_groups() -> None:
         [Column("a"), Column("b", "number")], [Rows([["x", "60.1"]], "one"), Rows([["y", "9000"]], "two")], caption="c"
     )
     assert f"9000{numbers.PUNCTUATION_SPACE}{numbers.FIGURE_SPACE}</td>" in text
-
-
-def test_a_row_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(ValueError, match="2 cells for 1 column"):
         html.table([Column("a")], [Rows([["x", "y"]])], caption="c")
 

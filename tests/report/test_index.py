@@ -100,15 +100,11 @@ def test_without_a_report_it_says_how_to_make_one(results: Path) -> None:
     assert "./whole/report.html" in page.values("href", "a")
 
 
-def test_a_run_that_was_stopped_is_resumed_first(derived: Path, results: Path) -> None:
+def test_a_run_that_was_stopped_is_resumed_first_and_one_of_logs_is_marked(derived: Path, results: Path) -> None:
     path = a_run(derived, results / "stopped", status="interrupted")
     (path / "comparisons.csv").unlink()
     assert listed(results)["stopped"].next_step == f"make resume RUN={disk.shown(path)}"
     assert listed(results)["stopped"].status == "interrupted"
-
-
-@pytest.mark.slow
-def test_a_run_of_logs_is_marked(derived: Path, results: Path) -> None:
     a_run(derived, results / "logs", imported={"sweep": {}, "files": {}})
     assert listed(results)["logs"].status == "imported"
 
@@ -119,16 +115,13 @@ def test_a_run_that_compares_nothing_says_so(derived: Path, results: Path) -> No
     assert listed(results)["alone"].said == verdicts.nothing_compared(None, 1)
 
 
-def test_the_newest_comes_first(derived: Path, results: Path) -> None:
+def test_the_newest_comes_first_and_links_are_quoted(derived: Path, results: Path) -> None:
     a_run(derived, results / "a-newer", created_at="2026-12-01T00:00:00+00:00")
     a_run(derived, results / "z-older", created_at="2025-12-01T00:00:00+00:00")
     text = shown(results).words
     assert text.index("a-newer") < text.index("whole") < text.index("z-older")
-
-
-def test_links_are_quoted(derived: Path, results: Path) -> None:
-    path = a_run(derived, results / 'a #1?"%<b>')
-    (path / "report.html").write_text("")
+    assert "Nothing was measured yet" in shown(results / "nothing").words
+    (a_run(derived, results / 'a #1?"%<b>') / "report.html").write_text("")
     assert "./a%20%231%3F%22%25%3Cb%3E/report.html" in shown(results).values("href", "a")
 
 
@@ -190,10 +183,6 @@ def test_a_directory_that_may_not_be_read_is_listed(derived: Path, results: Path
     closed.chmod(0)
     assert listed(results)["closed"].problem
     closed.chmod(0o700)
-
-
-def test_nothing_measured_yet(tmp_path: Path) -> None:
-    assert "Nothing was measured yet" in shown(tmp_path / "results").words
 
 
 # ── comparisons, batches, bundles ────────────────────────────────────────────────────────────────────────────────────
@@ -284,7 +273,4 @@ def test_it_is_made_by_a_verb(results: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == f"index: {disk.shown(results / 'index.html')}\n"
     assert __main__.main(["index", str(results / "nowhere")]) == 2
     assert sorted(each.name for each in results.iterdir()) == ["index.html", "whole"]
-
-
-def test_it_is_not_in_git() -> None:
     assert "/results/*" in (disk.ROOT / ".gitignore").read_text().splitlines()

@@ -25,23 +25,11 @@ SOME = html.paragraph("Something.")
 
 
 def test_a_part_with_nothing_leaves_with_its_heading_and_is_listed_at_the_end() -> None:
-    told = sources(
-        new_markdown_cell("# What?"),
-        new_markdown_cell("## One\n\nText."),
-        shown(SOME),
-        new_markdown_cell("## Two\n\nText."),
-        shown(NOTHING),
-        new_markdown_cell("## Three"),
-        shown(SOME),
-    )
-    assert told == [
-        "# What?",
-        "## One\n\nText.",
-        "part(run)",
-        "## Three",
-        "part(run)",
-        "### Not in this report\n\n- Two: None was <kept> & asked for.",
-    ]
+    one, two = (new_markdown_cell(f"## {name}\n\nText.") for name in ("One", "Two"))
+    three = new_markdown_cell("## Three")
+    told = sources(new_markdown_cell("# What?"), one, shown(SOME), two, shown(NOTHING), three, shown(SOME))
+    left_out = "### Not in this report\n\n- Two: None was <kept> & asked for."
+    assert told == ["# What?", "## One\n\nText.", "part(run)", "## Three", "part(run)", left_out]
 
 
 @every_row(
@@ -60,14 +48,6 @@ def test_everything_else_stays(cells: list[Any]) -> None:
     assert sources(*cells) == [cell.source for cell in cells]
 
 
-def test_a_part_with_nothing_and_no_reason_leaves_without_a_word() -> None:
-    silent = html.nothing("")
-    assert sources(new_markdown_cell("## One"), shown(SOME), new_markdown_cell("### Two"), shown(silent)) == [
-        "## One",
-        "part(run)",
-    ]
-
-
 def test_a_hidden_heading_begins_no_part() -> None:
     hidden = new_markdown_cell("## Hidden", metadata={"tags": ["notebook-only"]})
     assert len(sources(new_markdown_cell("## One"), shown(SOME), hidden, shown(NOTHING))) == 4
@@ -76,29 +56,17 @@ def test_a_hidden_heading_begins_no_part() -> None:
 def test_several_parts_are_told_in_their_order() -> None:
     cells = [each for name in "abc" for each in (new_markdown_cell(f"## {name}"), shown(html.nothing(f"No {name}.")))]
     assert sources(*cells) == ["### Not in this report\n\n- a: No a.\n- b: No b.\n- c: No c."]
+    silent = [new_markdown_cell("## One"), shown(SOME), new_markdown_cell("### Two"), shown(html.nothing(""))]
+    assert sources(*silent) == ["## One", "part(run)"], "without a reason it leaves without a word"
 
 
 def test_a_part_within_another_leaves_alone_and_its_place_stays() -> None:
-    told = sources(
-        new_markdown_cell("## Results"),
-        shown(NOTHING),
-        new_markdown_cell("### One"),
-        shown(SOME),
-        new_markdown_cell("### Two"),
-        shown(NOTHING),
-        new_markdown_cell("## Trials"),
-        shown(html.nothing("No trial.")),
-        new_markdown_cell("### Order"),
-        shown(html.nothing("No order.")),
-    )
-    none = "None was <kept> & asked for."
-    assert told == [
-        "## Results",
-        "part(run)",
-        "### One",
-        "part(run)",
-        f"### Not in this report\n\n- Two: {none}\n- Trials: No trial.\n- Order: No order.",
-    ]
+    parts = {"## Results": NOTHING, "### One": SOME, "### Two": NOTHING, "## Trials": html.nothing("No trial.")}
+    parts["### Order"] = html.nothing("No order.")
+    told = sources(*(cell for title, part in parts.items() for cell in (new_markdown_cell(title), shown(part))))
+    reasons = "- Two: None was <kept> & asked for.\n- Trials: No trial.\n- Order: No order."
+    left_out = f"### Not in this report\n\n{reasons}"
+    assert told == ["## Results", "part(run)", "### One", "part(run)", left_out]
 
 
 def test_the_report_answers_first_and_ends_with_the_appendix() -> None:

@@ -17,7 +17,7 @@ import pytest
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.report import execute
-from mountlab.results import paths, store
+from mountlab.results import store
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pages import Page
 from synthetic_report import executed_here, hostile_report, notebook_with
@@ -40,15 +40,13 @@ def page(made: Path) -> Page:
 
 
 @pytest.mark.slow
-def test_the_report_is_where_it_is_looked_for(made: Path) -> None:
+def test_the_report_is_where_it_is_looked_for_small_and_of_this_environment(made: Path) -> None:
     assert made.name == "report.html"
     assert sorted(path.name for path in (made.parent / "notebooks").iterdir()) == ["20_report.ipynb"]
     assert not list(made.parent.glob(".*"))
-
-
-@pytest.mark.slow
-def test_the_kernel_is_of_this_environment(made: Path) -> None:
-    """It ran although the kernelspec that Jupyter finds first names an interpreter that does not exist."""
+    assert made.stat().st_size < 1_000_000
+    assert "jp-OutputArea" not in made.read_text(), "it has looks of its own"
+    # It ran although the kernelspec that Jupyter finds first names an interpreter that does not exist.
     notebook = nbformat.read(made.parent / "notebooks" / "20_report.ipynb", as_version=4)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
     assert notebook.metadata.language_info.version == ".".join(map(str, sys.version_info[:3]))
@@ -134,16 +132,12 @@ def hostile(value: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_the_page_is_well_formed(page: Page) -> None:
+def test_the_page_is_well_formed_and_its_headings_are_in_order(page: Page) -> None:
     assert page.crossed == []
     assert page.open == []
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     assert {target[1:] for target in page.values("href") if target.startswith("#")} <= set(ids)
-
-
-@pytest.mark.slow
-def test_headings_are_in_order(page: Page) -> None:
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1
     assert levels[0] == 1
@@ -190,11 +184,6 @@ def test_it_can_be_read_without_seeing_it(page: Page) -> None:
     assert page.tags["table"] == page.tags["caption"]
     assert set(page.values("scope", "th")) == {"col", "row", "rowgroup"}
     assert len(page.values("scope", "th")) == page.tags["th"]
-
-
-@pytest.mark.slow
-def test_it_is_small(made: Path) -> None:
-    assert made.stat().st_size < 1_000_000
 
 
 # --- what can go wrong ------------------------------------------------------------------------------------------------
@@ -273,11 +262,8 @@ def test_cells_for_the_notebook_only_are_left_out(tmp_path: Path) -> None:
     assert "Not shown" not in text
 
 
-def test_the_title_is_escaped(tmp_path: Path) -> None:
+def test_html_in_markdown_and_in_the_title_is_text(tmp_path: Path) -> None:
     assert "<title>a &lt; b</title>" in exported(tmp_path)
-
-
-def test_html_in_markdown_is_text(tmp_path: Path) -> None:
     assert "<script>alert" not in exported(tmp_path, new_markdown_cell("<script>alert(1)</script>"))
 
 
@@ -288,11 +274,8 @@ def test_headings_have_ids_of_their_own_and_make_the_contents(tmp_path: Path) ->
     assert page.values("id", "h1") + page.values("id", "h2") == ids
     assert page.values("href", "a") == ["#report", *(f"#{each}" for each in ids)]
     assert page.tags["nav"] == 1
-
-
-def test_a_short_page_has_no_contents(tmp_path: Path) -> None:
-    page = Page(exported(tmp_path, new_markdown_cell("# Why?"), new_markdown_cell("## Because")))
-    assert page.tags["nav"] == 0
+    short = Page(exported(tmp_path, new_markdown_cell("# Why?"), new_markdown_cell("## Because")))
+    assert short.tags["nav"] == 0
 
 
 def test_writing_is_never_turned_around(tmp_path: Path) -> None:
@@ -301,13 +284,3 @@ def test_writing_is_never_turned_around(tmp_path: Path) -> None:
     assert not re.search(
         r"[\u202a-\u202e\u2066-\u2069]", exported(tmp_path, new_code_cell("f('\u2066')", outputs=[said]))
     )
-
-
-def test_the_notebook_is_the_one_of_the_repository() -> None:
-    assert execute.NOTEBOOK == paths.NOTEBOOKS / "20_report.ipynb"
-    assert execute.NOTEBOOK.exists()
-
-
-@pytest.mark.slow
-def test_the_page_has_its_own_looks_and_not_those_of_jupyterlab(made: Path) -> None:
-    assert "jp-OutputArea" not in made.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mountlab.core.findings import Caveat
 from mountlab.report.terminal import answer_text, run_answer
@@ -14,14 +15,8 @@ SWEEP = sweep(design={"level": 0.9, "smallest_effect": 0.05}).sweep
 
 
 def caveat(**changes: str) -> Caveat:
-    parts = {
-        "code": "cache-served",
-        "severity": "warning",
-        "message": "the page cache answered.",
-        "scope": "cell",
-        "subject": "a",
-    }
-    return Caveat(**{**parts, **changes})  # type: ignore[arg-type]
+    parts = {"code": "cache-served", "severity": "warning", "message": "the page cache answered.", "scope": "cell"}
+    return Caveat(**{**parts, "subject": "a", **changes})  # type: ignore[arg-type]
 
 
 def test_the_question_comes_first_then_a_row_a_comparison() -> None:
@@ -43,15 +38,6 @@ def test_the_metric_is_named_where_a_workload_has_several() -> None:
     lines = answer_text(SWEEP, [comparison(), comparison(metric="mkfs_time")], []).splitlines()
     assert lines[2].split()[:3] == ["workload", "metric", "compared"]
     assert [line.split()[1] for line in lines[3:5]] == ["write_bandwidth", "mkfs_time"]
-
-
-def test_columns_stand_under_each_other() -> None:
-    text = answer_text(
-        SWEEP, [comparison(), comparison(workload="fio", factors={"rw": "randread"}, verdict="undecided")], []
-    )
-    header, first, second = text.splitlines()[2:5]
-    assert header.index("compared") == first.index("tmpfs / ext4") == second.index("tmpfs / ext4")
-    assert second.startswith("fio rw=randread  ")
 
 
 def test_a_single_caveat_says_what_was_seen_and_several_of_a_kind_are_counted() -> None:
@@ -76,34 +62,24 @@ def test_of_unequal_work_in_many_cells_the_first_are_named_and_the_others_counte
     assert shown[1:] == [*(f"  {n}/w: {n} differs" for n in range(1, 7)), "  and 2 more cells, in the report"]
 
 
-def test_the_worst_caveats_come_first() -> None:
-    caveats = [caveat(severity="note", code="loop-image"), caveat(severity="error", code="too-few"), caveat()]
-    words = [line.partition(":")[0] for line in answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]]
-    assert words == ["error", "warning", "1 note"]
+def test_the_worst_caveats_come_first_and_notes_are_one_line_of_their_names() -> None:
+    notes = [caveat(severity="note", code=code) for code in ("loop-image", "noisy")]
+    notes.append(caveat(severity="note", code="loop-image", subject="b"))
+    caveats = [*notes, caveat(severity="error", code="too-few"), caveat()]
+    error, warning, note = answer_text(SWEEP, [comparison()], caveats).splitlines()[-3:]
+    assert (error.partition(":")[0], warning.partition(":")[0]) == ("error", "warning")
+    assert note == "2 notes: Loop image (2 cells), Noisy (1 cell)"
 
 
-def test_notes_are_one_line_of_their_names() -> None:
-    notes = [caveat(severity="note", code=code) for code in ("loop-image", "noisy", "loop-image")]
-    notes[2] = caveat(severity="note", code="loop-image", subject="b")
-    assert answer_text(SWEEP, [comparison()], notes).splitlines()[-1] == "2 notes: Loop image (2 cells), Noisy (1 cell)"
-
-
-def test_with_nothing_to_compare_the_answer_says_so() -> None:
-    text = answer_text(SWEEP, [], [])
-    assert "There is one file system only, so nothing is compared; its means are in the report." in text
-
-
-def test_a_comparison_without_an_interval_shows_none() -> None:
-    nan = float("nan")
-    row = answer_text(SWEEP, [comparison(low=nan, high=nan, n=1, verdict="undecided")], []).splitlines()[3]
-    assert "[" not in row
-    assert row.endswith("1  none: n is below 2")
-
-
-def test_what_was_not_measured_on_both_sides_is_told_apart_from_one_pair() -> None:
-    nan = float("nan")
-    row = answer_text(SWEEP, [comparison(ratio=nan, low=nan, high=nan, n=0, verdict="undecided")], []).splitlines()[3]
-    assert row.endswith("0  none: no block has both")
+def test_without_an_interval_or_a_comparison_the_answer_says_why() -> None:
+    none: dict[str, Any] = {"low": math.nan, "high": math.nan, "verdict": "undecided"}
+    rows = [comparison(**none, n=1), comparison(**none, n=0, ratio=math.nan)]
+    one, neither = answer_text(SWEEP, rows, []).splitlines()[3:5]
+    assert "[" not in one
+    assert one.endswith("1  none: n is below 2")
+    assert neither.endswith("0  none: no block has both")
+    nothing = answer_text(SWEEP, [], [])
+    assert "There is one file system only, so nothing is compared; its means are in the report." in nothing
 
 
 def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
@@ -111,7 +87,7 @@ def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
     rows = [comparison(metric="sync_rate", label="one 8kB: fsync"), comparison(metric="sync_rate", label="")]
     lines = answer_text(SWEEP, rows, []).splitlines()
     assert lines[3].startswith("dd-write (one 8kB: fsync)  tmpfs / ext4")
-    assert lines[4].startswith("dd-write                   tmpfs / ext4")
+    assert lines[4].startswith("dd-write                   tmpfs / ext4"), "columns stand under each other"
 
 
 def test_the_answer_of_a_search_is_a_sentence_with_its_interval_and_a_row() -> None:

@@ -79,14 +79,9 @@ def test_names_of_files_become_links_where_the_page_stands_beside_them() -> None
     links = Page(html.with_links_beside(text)).values("href", "a")
     assert {"raw/t0001/", "raw/t0001/argv", "raw/t0001/stdout"} <= set(links)
     assert "raw/t0001/after.txt" not in links
-
-
-def test_a_trial_without_files_has_no_link() -> None:
-    assert "data-beside" not in sections.trials(replace(RUN, records={}))
-
-
-def test_a_name_cannot_leave_the_directory_of_links() -> None:
-    assert html.with_links_beside(html.beside('raw/"onclick="x', "a")) == '<a href="raw/%22onclick=%22x">a</a>'
+    assert "data-beside" not in sections.trials(replace(RUN, records={})), "without files there is no link"
+    hostile = html.with_links_beside(html.beside('raw/"onclick="x', "a"))
+    assert hostile == '<a href="raw/%22onclick=%22x">a</a>', "no name leaves the directory"
 
 
 @pytest.mark.slow
