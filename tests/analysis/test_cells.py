@@ -461,7 +461,8 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         pairs = [(ours[b], theirs[b]) for b in sorted(ours.keys() & theirs.keys()) if ours[b] > 0 and theirs[b] > 0]
         paired = each.method == RATIO_METHOD
         alone_ratio = compare(pairs, steps=own) if paired else compare_unpaired(*sides, steps=own)
-        found, wanted = ([getattr(x, k) for k in ("ratio", "low", "high", "p", "n")] for x in (each, alone_ratio))
+        wanted = [getattr(alone_ratio, name) for name in ("ratio", "low", "high", "p", "n")]
+        found = [each.ratio, each.own.low, each.own.high, each.p, each.n]
         assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 
 

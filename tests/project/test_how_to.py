@@ -45,7 +45,8 @@ CACHED = shutil.ignore_patterns("__pycache__")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with all that the three pages add."""
     copy = tmp_path_factory.mktemp("how-to") / "mountlab"
-    for name in ("lib", "tests", "params", "notebooks", "results/tour", "docs", "pyproject.toml", "METHODS.md"):
+    pages = ("pyproject.toml", "METHODS.md", "ARCHITECTURE.md")
+    for name in ("lib", "tests", "params", "notebooks", "results/tour", "docs", *pages):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, copy / name, ignore=CACHED)

@@ -395,7 +395,7 @@ def test_the_estimates_say_for_each_cell_why_it_stopped(results: Path) -> None:
 def test_a_run_of_fixed_length_says_nothing_of_stopping(results: Path) -> None:
     fixed = resolve({**resolved().parameters, "design": {"repeats": 2, "warmup": 0}}, where="tests")
     _, path = run(fixed, noisy, results)
-    assert "stopped" not in read_info(path)
+    assert read_info(path).stopped == {}
     assert "stopped" not in load_run(path).estimates
     assert repr(sections.stopping(load_run(path))) == "The number of blocks was fixed beforehand: 2."
 
