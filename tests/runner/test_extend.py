@@ -142,9 +142,9 @@ def test_a_run_is_extended_again_and_again(run: Path) -> None:
     extend(run, repeats=3)
     extend(run, repeats=4)
     assert sorted({block for block, _ in ran(run)}) == [-2, -1, 0, 1, 2, 3, 4]
-    rule = read_sweep(run).sweep.rule
-    assert rule is not None
-    assert vars(rule) == {"count": 2}
+    correction = read_sweep(run).sweep.correction
+    assert correction is not None
+    assert vars(correction) == {"count": 2}
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_with_only_new_they_hold_new_cells_alone_and_nothing_old_is_looked_at_ag
     extend(run, only_new=True, repeats=3, **{"workloads.again": {**DD_WRITE, "count": 16}})
     assert {cell for block, cell in ran(run) if block in (-1, 3)} == {"tmpfs/again", "ramfs/again"}
     whole = read_sweep(run).sweep
-    assert whole.rule is None
+    assert whole.correction is None
     assert whole.have_blocks("tmpfs/again", "ramfs/again")
     assert not whole.have_blocks("tmpfs/again", "tmpfs/w")
 
@@ -422,7 +422,7 @@ def test_an_extended_run_is_published_reproduced_and_found_in_the_catalog(
     (copy,) = (folder / "runs").iterdir()
     again = read_sweep(copy).sweep
     assert [len(stage.counted) for stage in again.stages] == [2, 2]
-    assert again.rule is not None
+    assert again.correction is not None
     assert load_sweep(copy / "sweep.yml").sweep.design.repeats == 4
     assert differing(copy, load_run(copy)) == []
     assert sweep_of(copy).sweep.extended is None, "an extended run is repeated in one go"

@@ -173,7 +173,7 @@ def estimate_frame(
     factors, design = factor_names(sweep), sweep.design
     alike = measurements[measurements["metric"].isin(OF_A_MOUNT)] if sweep.searches else measurements
     samples = _samples(alike, (*FIGURE, "unit"), [cell.id for cell in sweep.cells])
-    within, steps = level_after(sweep.rule, design.level), _steps(samples)
+    within, steps = level_after(sweep.correction, design.level), _steps(samples)
     labels = (sweep.cells[place].workload.label for place in samples.places)
     pools = _pools(sweep, zip(labels, *(samples.keys[name] for name in FIGURE[1:]), strict=True))
     known = partial(estimate_samples, level=within, statistic=design.estimate, pools=pools)
@@ -283,7 +283,7 @@ def percentile_frame(
                 samples.append([percentile(each, percent) for each in trials])
                 steps.append(fmean(step_ns(each, percent) for each in trials) / NS_PER_S)
     design = sweep.design
-    within = level_after(sweep.rule, design.level)
+    within = level_after(sweep.correction, design.level)
     sizes = np.array([len(each) for each in samples], dtype=np.int64)
     values = np.array([value for each in samples for value in each], dtype=float)
     pools = _pools(sweep, (key[2:] for key in keys))
@@ -419,7 +419,9 @@ def _corrected_together(
     """Return the comparisons of these metrics as one family."""
     asked, ratios, late = uncorrected_ratios(sweep, measurements, censored, metrics)
     design = sweep.design
-    adjusted = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=sweep.rule)
+    adjusted = adjust_comparisons(
+        ratios, level=design.level, smallest_effect=design.smallest_effect, correction=sweep.correction
+    )
     sides = (each.sides for each in asked)
 
     def noise(places: Sequence[int]) -> list[NoiseSource]:

@@ -20,9 +20,9 @@ from mountlab.analysis.compare.differences import differences, known_areas, opti
 from mountlab.analysis.compare.figures import (
     SharedFigure,
     common_cells,
+    correction_of,
     first_repeated,
     level_of,
-    rule_of,
     shared_figures,
     table_of,
 )
@@ -255,7 +255,7 @@ def _against(
         more_is_better=better,
         margin=margin,
         level=level,
-        until=_rule(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
+        correction=_correction(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
         steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
         unit=unit,
         looks=looks,
@@ -263,11 +263,11 @@ def _against(
     )
 
 
-def _rule(runs: Sequence[ComparedRun], level: float, looks: Looks) -> Correction | None:
-    """Return the rule that is corrected for. That runs were extended is one where a single look was decided before;
-    else each number of blocks has its share of the error already."""
-    rule = rule_of(runs, level)
-    return rule if isinstance(rule, Until) or looks == "once" else None
+def _correction(runs: Sequence[ComparedRun], level: float, looks: Looks) -> Correction | None:
+    """Return what intervals are corrected for. Extensions count where a single look was decided before; else each
+    number of blocks has its share of the error already."""
+    correction = correction_of(runs, level)
+    return correction if isinstance(correction, Until) or looks == "once" else None
 
 
 def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:

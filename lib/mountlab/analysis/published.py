@@ -135,7 +135,9 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     if censored:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
-    alone = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=run.sweep.rule)
+    alone = adjust_comparisons(
+        ratios, level=design.level, smallest_effect=design.smallest_effect, correction=run.sweep.correction
+    )
     own = replace(alone, p_adjusted=alone.p, joint=alone.own, is_open=np.zeros(1, dtype=bool))
     about = Sides(
         theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label

@@ -304,7 +304,7 @@ def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
     asked, ratios, _ = uncorrected_ratios(sweep, frame)
     design = sweep.design
-    now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, looks=until)
+    now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, correction=until)
     looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))
     printed = _factors(ratios.ratio, now.joint.low, now.joint.high)
     found: Widths = defaultdict(dict)

@@ -336,7 +336,7 @@ class Sweep(Shown):
         return self.design.until is not None or self.searches
 
     @property
-    def rule(self) -> Correction | None:
+    def correction(self) -> Correction | None:
         """What its intervals and p values are corrected for, if for anything."""
         count = sum(bool(stage.repeats_cells) for stage in self.stages)
         return self.design.until or (Extensions(count) if count else None)

@@ -121,11 +121,11 @@ def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Float
     return np.where(low == 0, 0.0, high)
 
 
-def alike_p(spreads: Sequence[Spread], rule: Correction | None) -> list[float]:
+def alike_p(spreads: Sequence[Spread], correction: Correction | None) -> list[float]:
     """p of the runs being alike for each figure, adjusted over all figures together (Holm); NaN where it is not known.
 
     A stopping rule makes the spread inside the runs look a little too small, and so the F test too eager: less so than
     a t test of a single run, whose correction is therefore enough.
     """
     p_values = np.array([each.p for each in spreads])
-    return holm(p_values if rule is None else true_p(p_values, rule))
+    return holm(p_values if correction is None else true_p(p_values, correction))

@@ -112,7 +112,7 @@ class _MarginTest:
 
     margin: float
     level: float
-    until: Correction | None
+    correction: Correction | None
     unit: Unit
     looks: Looks
 
@@ -122,11 +122,11 @@ class _MarginTest:
 
     def tail(self, wrong: float) -> float:
         """Return the tail of a test that errs with this chance after the rule."""
-        return (1 - sequential.level_after(self.until, 1 - 2 * wrong)) / 2
+        return (1 - sequential.level_after(self.correction, 1 - 2 * wrong)) / 2
 
     def counted(self, change: int, baseline: int) -> tuple[int, int]:
         """Return how many values of each side this look counts: under a rule all."""
-        return (change, baseline) if self.until else looking.counted(change, baseline, self.unit, self.looks)
+        return (change, baseline) if self.correction else looking.counted(change, baseline, self.unit, self.looks)
 
 
 def against_margin(
@@ -136,22 +136,22 @@ def against_margin(
     more_is_better: Flags,
     margin: float,
     level: float = 0.95,
-    until: Correction | None = None,
+    correction: Correction | None = None,
     steps: Steps = (0.0, 0.0),
     unit: Unit = "block",
     looks: Looks = "any",
     spreads: RunSpreads | None = None,
 ) -> AgainstMargin:
     """Return values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the
-    end where there are fewer; what is not positive counts as missing. `until`: a rule by which the values were stopped.
-    `steps`: to what each side is rounded, as in `compare`.
+    end where there are fewer; what is not positive counts as missing. `steps`: to what each side is
+    rounded, as in `compare`. `correction`: for the rule by which the values were stopped.
 
     Of blocks by Welch's t (compare_rows_unpaired), from as many of either side, up to the last look; `spreads`: by how
     much runs like that of the change, and like that of the baseline, differ by themselves (None: not at all). Of runs
     by Student's t with the spread of both sides together, so that a side may be a single run: runs are taken to differ
-    as much on either side. A rule has looks of its own, so with `until` all values count.
+    as much on either side. A rule has looks of its own, so with a correction all values count.
     """
-    asked = _MarginTest(margin, level, until, unit, looks)
+    asked = _MarginTest(margin, level, correction, unit, looks)
     n = _smaller(change, baseline)
     lengths = change.shape[1], baseline.shape[1]
     wrong, counted = asked.wrong(*lengths), asked.counted(*lengths)
@@ -165,8 +165,8 @@ def against_margin(
     worse = np.where(more_is_better, -ratios.log_mean, ratios.log_mean)
     shifted = replace(ratios, log_mean=worse - math.log1p(margin))
     of_this_look = max(1 - 2 * wrong, _LEAST)
-    decided = [2 * p < 1 - of_this_look for p in adjusted_sides(shifted, until)]
-    low, high = ((1 + margin) * bound for bound in joint_bounds(shifted, decided, of_this_look, until))
+    decided = [2 * p < 1 - of_this_look for p in adjusted_sides(shifted, correction)]
+    low, high = ((1 + margin) * bound for bound in joint_bounds(shifted, decided, of_this_look, correction))
 
     def forecast() -> Needs:
         open_ = shifted.known & ~found.fails & ~found.passes
@@ -267,7 +267,7 @@ def _what_would(away: Floats, noise: _Noise, asked: _MarginTest, of_all: float, 
     differ = noise.run_variance > 0
     in_runs = np.asarray(differ & power.too_many(needed, n) & ~np.isnan(needed))
     if in_runs.any():
-        runs = _plan(away, noise.of_runs(n), replace(asked, unit="run", until=None), of_all, 1)
+        runs = _plan(away, noise.of_runs(n), replace(asked, unit="run", correction=None), of_all, 1)
         needed, seen = (np.where(in_runs, *pair) for pair in zip(runs, (needed, seen), strict=True))
     return Needs(needed, seen, in_runs)
 

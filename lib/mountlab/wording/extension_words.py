@@ -11,7 +11,7 @@ from mountlab.stats.sequential import level_after
 
 def looks(sweep: Sweep) -> int:
     """Return how often the results of a run were looked at, this time included; 1 where it was never extended."""
-    return 1 + (sweep.rule.count if isinstance(sweep.rule, Extensions) else 0)
+    return 1 + (sweep.correction.count if isinstance(sweep.correction, Extensions) else 0)
 
 
 def looks_text(sweep: Sweep) -> str:
@@ -25,7 +25,8 @@ def corrected_text(sweep: Sweep) -> str:
     look."""
     if looks(sweep) == 1:
         return ""
-    computed, holds = (level_text(level) for level in (level_after(sweep.rule, sweep.design.level), sweep.design.level))
+    level = sweep.design.level
+    computed, holds = level_text(level_after(sweep.correction, level)), level_text(level)
     return (
         f"Intervals and verdicts are corrected for {looks(sweep)} looks: an interval that is to hold at {holds} is "
         f"computed at {computed}."
@@ -38,8 +39,8 @@ def extended_texts(sweep: Sweep) -> list[str]:
     texts = []
     for stage in stages[1:]:
         seen += stage.repeats_cells
-        text = f"Extended on {stage.at[:10]} with {counted(len(stage.counted), 'block')}"
-        texts.append(f"{text} ({numbers_text(stage.counted)}; looks: {seen}){_added(stage)}.")
+        said = f"Extended on {stage.at[:10]} with {counted(len(stage.counted), 'block')}"
+        texts.append(f"{said} ({numbers_text(stage.counted)}; looks: {seen}){_added(stage)}.")
     return texts
 
 
@@ -51,8 +52,8 @@ def late_cells(sweep: Sweep) -> Mapping[str, Stage]:
 def uncompared(sweep: Sweep) -> list[str]:
     """Return the cells that have no block together with the baseline of their workload."""
     cells = {(cell.filesystem.name, cell.workload.label): cell.id for cell in sweep.cells}
-    pairs = [(cell_id, cells.get((sweep.baseline or "", label))) for (_, label), cell_id in cells.items()]
-    return [cell_id for cell_id, base in pairs if base and not sweep.have_blocks(cell_id, base)]
+    pairs = [(own, cells.get((sweep.baseline or "", label))) for (_, label), own in cells.items()]
+    return [own for own, base in pairs if base and not sweep.have_blocks(own, base)]
 
 
 def _added(stage: Stage) -> str:

@@ -99,7 +99,9 @@ def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats)
     kept = np.where(np.arange(until.max) < blocks[:, None], np.exp(logs), math.nan)
     pools = np.tile(np.arange(WORKLOADS), CANDIDATES)
     ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0), pools=pools)
-    return Stopped(blocks, ratios, adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, looks=until), until)
+    return Stopped(
+        blocks, ratios, adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, correction=until), until
+    )
 
 
 # ── trials that are like their neighbours ────────────────────────────────────────────────────────────────────────────

@@ -41,11 +41,11 @@ def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
     return min(run.sweep.design.smallest_effect for run in runs)
 
 
-def rule_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
-    """Return the rule by which runs were stopped, or extended; or none. Of several the one that costs most to correct
-    for; it is enough for the others, too."""
-    rules = [run.sweep.rule for run in runs if run.sweep.rule]
-    return max(rules, key=lambda rule: sequential.level_after(rule, level), default=None)
+def correction_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
+    """Return what the intervals of runs are corrected for: that of the run whose correction costs most, which is enough
+    for the others, too; None where no run was stopped by a rule or extended."""
+    corrections = [run.sweep.correction for run in runs if run.sweep.correction]
+    return max(corrections, key=lambda correction: sequential.level_after(correction, level), default=None)
 
 
 # ── the cells that runs share ────────────────────────────────────────────────────────────────────────────────────────

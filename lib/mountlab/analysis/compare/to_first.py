@@ -82,13 +82,13 @@ def ratios_to_first(
     inside_and_between = compare_rows_of_runs(
         *sides, (side_of(of_b for _, of_b in spreads), side_of(of_a for of_a, _ in spreads)), steps=steps
     )
-    level, until = figures.level_of(runs), figures.rule_of(runs, figures.level_of(runs))
+    level, correction = figures.level_of(runs), figures.correction_of(runs, figures.level_of(runs))
     smallest_effect = figures.smallest_effect_of(runs)
-    joint = adjust_comparisons(inside_and_between, level=level, smallest_effect=smallest_effect, looks=until)
+    joint = adjust_comparisons(inside_and_between, level=level, smallest_effect=smallest_effect, correction=correction)
     method = RUNS_METHOD if isinstance(inside_and_between, RatiosOfRuns) else WELCH_METHOD
     named = (_sides(cell, key, place) for place, cell, key in questions)
     comparisons = comparisons_of(named, inside_and_between, joint, level=level, method=method)
-    unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, until).tolist()
+    unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, correction).tolist()
     rows: dict[FigureKey, tuple[Cell, list[CellRatio | None]]] = {}
     for (place, cell, key), comparison, spread, even in zip(questions, comparisons, spreads, unless, strict=True):
         a, b = first.values[key], of_runs[place].values[key]
@@ -114,12 +114,12 @@ def _sides(cell: Cell, key: FigureKey, place: int) -> Sides:
     return Sides.of(cell.workload, *key[1:], baseline=baseline, candidate=candidate)
 
 
-def _break_even(inside: Ratios, level: float, until: Correction | None) -> Floats:
+def _break_even(inside: Ratios, level: float, correction: Correction | None) -> Floats:
     """Return by how much runs may differ with each ratio still shown to differ from 1; the two sides share the
     error."""
 
     def tail(share: float) -> float:
-        return (1 - level_after(until, 1 - (1 - level) * share)) / 2
+        return (1 - level_after(correction, 1 - (1 - level) * share)) / 2
 
     return np.fmax(*(break_even(inside, sign * inside.log_mean, tail) for sign in (1, -1)))
 
