@@ -19,9 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.analysis.example import good_trial
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core import chain, disk, run_ids
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
@@ -111,7 +113,7 @@ class _Sweep:
         rows = (
             (trial, Measurement(metric=name, value=1.0, unit=METRICS[name])) for trial in self.trials for name in names
         )
-        return analysis.measurement_frame(rows)
+        return measurement_frame(rows)
 
     def write(self, results: Path, box: int, run: int, facts: Mapping[str, Any]) -> None:
         at = _FIRST + timedelta(days=run, minutes=30 * self.number)
@@ -163,8 +165,8 @@ class _Sweep:
         )
         levels = rng.normal(0, RUN_SD, len(sweep.cells))[frame["cell"].map(_places(sweep.cells)).to_numpy()]
         own = frame.assign(value=1e8 * factor * np.exp(levels + rng.normal(0, TRIAL_SD, len(frame))))
-        answers = analysis.answer_metrics(sweep, own)
-        compared = pd.DataFrame([each.columns for each in analysis.comparisons(sweep, own)]).drop(columns="factors")
+        answers = answer_metrics(sweep, own)
+        compared = pd.DataFrame([each.columns for each in comparisons(sweep, own)]).drop(columns="factors")
         truth = stamp.truth_of(path)
         whole = stamp.stamped(tables.with_factors_as_text(own), stamp.Stamp(truth, answers))
         files = {

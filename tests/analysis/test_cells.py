@@ -14,20 +14,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mountlab.analysis import cells
-from mountlab.analysis.cells import (
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.estimates import PERCENTILE_COLUMNS, estimate_frame, percentile_frame
+from mountlab.analysis.measurements import (
     MEASUREMENT_COLUMNS,
-    PERCENTILE_COLUMNS,
-    answer_metrics,
-    comparisons,
     counted,
-    estimate_frame,
     factor_names,
-    figure_steps,
     measurement_frame,
-    percentile_frame,
     without_partial,
 )
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import METRICS
@@ -461,8 +458,8 @@ def test_all_cells_at_once_give_what_each_gives_alone(values: dict[str, dict[int
         pairs = [(ours[b], theirs[b]) for b in sorted(ours.keys() & theirs.keys()) if ours[b] > 0 and theirs[b] > 0]
         paired = each.method == RATIO_METHOD
         alone_ratio = compare(pairs, steps=own) if paired else compare_unpaired(*sides, steps=own)
-        wanted = [getattr(alone_ratio, name) for name in ("ratio", "low", "high", "p", "n")]
         found = [each.ratio, each.own.low, each.own.high, each.p, each.n]
+        wanted = [getattr(alone_ratio, name) for name in ("ratio", "low", "high", "p", "n")]
         assert found == pytest.approx(wanted, rel=1e-12, nan_ok=True)
 
 
@@ -592,7 +589,7 @@ def test_identical_pairs_of_a_coarse_figure_beside_a_fine_one_are_not_certain() 
 
 
 def of_latencies(sweep: Sweep, rows: pd.DataFrame) -> list[Comparison]:
-    return cells.latency_comparisons(sweep, rows, answered=answer_metrics(sweep, rows))
+    return latency_comparisons(sweep, rows, answered=answer_metrics(sweep, rows))
 
 
 def with_latencies(**own: Any) -> tuple[Sweep, pd.DataFrame]:

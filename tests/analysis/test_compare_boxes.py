@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from compared_runs import run
 from facts import known
-from mountlab.analysis.cells import by_block, counted
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
+from mountlab.analysis.measurements import by_block, counted
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.report import sections

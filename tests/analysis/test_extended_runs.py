@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from mountlab.analysis import gate
-from mountlab.analysis.cells import comparisons, estimate_frame, measurement_frame
 from mountlab.analysis.compare.figures import correction_of
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.same_cells import aligned_to
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.ran import extended_run
 from mountlab.core.model import Extensions, Measurement, Sweep, Trial
 from mountlab.core.run_info import Extension

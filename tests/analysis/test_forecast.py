@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from facts import known
-from mountlab.analysis.cells import MEASUREMENT_COLUMNS
 from mountlab.analysis.forecast import RATIOS, Forecast, Prediction, forecast
+from mountlab.analysis.measurements import MEASUREMENT_COLUMNS
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Sweep, Until
 from mountlab.core.run_info import RunInfo

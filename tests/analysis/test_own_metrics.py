@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mountlab.analysis.cells import (
-    answer_metrics,
-    censored_estimate,
-    comparisons,
-    estimate_frame,
-    figure_steps,
-    measurement_frame,
-)
+from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.analysis.compare.figures import common_cells
+from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.history import History, Key
+from mountlab.analysis.measurements import measurement_frame
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.sweep_comparisons import comparisons
+from mountlab.analysis.time_limits import censored_estimate
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import METRICS, Metric, known_metric

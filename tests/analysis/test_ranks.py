@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.analysis.cells import comparisons
 from mountlab.analysis.ranks import Rank, best, choice_sentences, rank_frame, ranks
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.errors import InputError
 from mountlab.core.model import Filesystem, Workload
 from repetition import few_then_many

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.analysis.cells import comparisons, estimate_frame, measurement_frame
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.stopping import stop_rule, stops
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.model import Cell, CellStop, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
 from repetition import others_long

@@ -13,9 +13,11 @@ import pandas as pd
 import pytest
 from analysis.test_cells import frame, make, trial
 from mountlab.analysis import gate
-from mountlab.analysis.cells import censored_blocks, comparisons, estimate_frame, percentile_frame
 from mountlab.analysis.compare.runs import compare_runs
+from mountlab.analysis.estimates import estimate_frame, percentile_frame
 from mountlab.analysis.ranks import ranks
+from mountlab.analysis.sweep_comparisons import comparisons
+from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Trial
 from mountlab.publish.seal_again import seal_again

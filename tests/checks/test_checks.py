@@ -12,7 +12,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from facts import known
-from mountlab.analysis.cells import answer_metrics, estimate_frame, figure_steps, measurement_frame, without_partial
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame, without_partial
+from mountlab.analysis.samples import figure_steps
 from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.metrics import METRICS

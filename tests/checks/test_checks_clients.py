@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from checks.test_checks import _trial, build, found, make, the_only
 from mountlab import plots
-from mountlab.analysis.cells import measurement_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS
 from mountlab.checks.clients import STRAGGLES, shares
 from mountlab.core.metrics import METRICS

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from checks.test_checks import CHAIN, build, found, make, the_only
-from mountlab.analysis.cells import answer_metrics, measurement_frame
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS, Evidence
 from mountlab.checks.burst import ODD, fall
 from mountlab.core.metrics import METRICS

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from checks.test_checks import EXT4, KNOWN, READ, _trial, build, found, make, the_only
-from mountlab.analysis.cells import estimate_frame, measurement_frame
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS, Evidence, find_caveats, foresee
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Design, Measurement, Sweep

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from checks.test_checks import build, found, make, the_only
 from facts import known
-from mountlab.analysis.cells import answer_metrics, measurement_frame
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS, Evidence
 from mountlab.checks.asked import part_of
 from mountlab.checks.rates import rates

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from checks.test_checks import EXT4, READ, TEN, build, found, make, the_only
-from mountlab.analysis.cells import answer_metrics, estimate_frame, measurement_frame
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.checks.steady import rounds_of
 from mountlab.core.findings import Caveat

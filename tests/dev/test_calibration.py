@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.measurements import measurement_frame
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.few import COVERED_BY_FEW, rests_on
 from mountlab.core import disk
 from mountlab.core.errors import InputError
@@ -418,7 +419,7 @@ def test_the_verdicts_of_the_tables_are_those_of_a_whole_analysis() -> None:
         for name, values in zip(names, cells.tolist(), strict=True)
         for block, value in enumerate(values, 1)
     ]
-    whole = analysis.comparisons(resolved.sweep, analysis.measurement_frame(rows))
+    whole = comparisons(resolved.sweep, measurement_frame(rows))
     assert tables.verdicts(*tables._against_first(cells)) == [each.verdict for each in whole]
     assert [each.candidate for each in whole if each.verdict == "faster"] == ["fs3"]
 

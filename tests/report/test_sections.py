@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 import yaml
 from facts import known
-from mountlab.analysis.cells import comparisons, estimate_frame
+from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.inside import Inside
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Interval, OptionEvidence

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from copied_run import EARLIER, copied, earlier_run
 from mountlab.__main__ import main
-from mountlab.analysis.cells import MEASUREMENT_COLUMNS, measurement_frame
+from mountlab.analysis.measurements import MEASUREMENT_COLUMNS, measurement_frame
 from mountlab.core import disk
 from mountlab.report import execute
 from mountlab.results import catalog, store, tables

@@ -16,7 +16,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from facts import known
-from mountlab.analysis.cells import MEASUREMENT_COLUMNS, estimate_frame, measurement_frame
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import MEASUREMENT_COLUMNS, measurement_frame
 from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import replace_file

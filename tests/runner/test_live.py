@@ -14,7 +14,8 @@ from typing import Any
 import mountlab
 import pandas as pd
 import pytest
-from mountlab.analysis import cells
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.batch import store as batch_store
 from mountlab.core import disk
 from mountlab.core.errors import Interrupted, StoreError
@@ -62,8 +63,8 @@ def figures(the_sweep: Sweep, *rows: tuple[str, int, float]) -> LiveFigures:
         (trial(cell, block), Measurement(metric="write_bandwidth", value=value, unit="B/s"))
         for cell, block, value in rows
     ]
-    frame = cells.measurement_frame(measured)
-    return LiveFigures(frame, cells.estimate_frame(the_sweep, frame, run_id="", box=""))
+    frame = measurement_frame(measured)
+    return LiveFigures(frame, estimate_frame(the_sweep, frame, run_id="", box=""))
 
 
 # --- what it says -----------------------------------------------------------------------------------------------------
@@ -356,7 +357,7 @@ def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: p
 def test_estimates_so_far_are_those_of_the_report() -> None:
     """By another route: the frame of a recorded run against what the report's own store derives of it."""
     run = store.load_run(disk.ROOT / "results" / "tour")
-    frame = cells.estimate_frame(run.sweep, run.measurements, run_id="", box="")
+    frame = estimate_frame(run.sweep, run.measurements, run_id="", box="")
     pd.testing.assert_series_equal(frame["mean"], run.estimates["mean"])
     text = repr(estimates_table(run.sweep, LiveFigures(run.measurements, frame)))
     assert text.count("n = 10") == 14

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from mountlab.analysis.cells import latency_comparisons, percentile_frame
+from mountlab.analysis.estimates import percentile_frame
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.sweep_comparisons import latency_comparisons
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.box_facts import BoxFacts

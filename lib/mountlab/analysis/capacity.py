@@ -106,7 +106,7 @@ class Searching:
 
 def searches(sweep: Sweep, measurements: pd.DataFrame, *, before: float = math.inf) -> dict[str, Searching]:
     """Return the search of each cell, from the counted trials of the blocks before `before`. `measurements` has the
-    columns of cells.measurement_frame."""
+    columns of measurements.measurement_frame."""
     rows = measurements[~measurements["warmup"].astype(bool) & (measurements["block"] < before)]
     asked, used = (_by_cell(rows, metric) for metric in ("asked_rate", "objective_used"))
     return {cell.id: _searching(sweep, cell, asked.get(cell.id, {}), used.get(cell.id, {})) for cell in sweep.cells}

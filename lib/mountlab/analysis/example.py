@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.estimates import estimate_frame, percentile_frame
 from mountlab.analysis.inside import Inside
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.memory_use import Use
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Evidence, Moved
 from mountlab.core.box_facts import BoxFacts, RightsFacts
@@ -80,23 +84,23 @@ class ExampleRun:
             for name, values in self._figures_of(trial.cell).items()
             if trial.block <= len(values) and not math.isnan(values[trial.block - 1])
         ]
-        return analysis.measurement_frame(rows)
+        return measurement_frame(rows)
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
-        return analysis.estimate_frame(self.sweep, self.measurements, run_id="example", box="example")
+        return estimate_frame(self.sweep, self.measurements, run_id="example", box="example")
 
     @cached_property
     def answer_metrics(self) -> Mapping[str, tuple[str, ...]]:
-        return analysis.answer_metrics(self.sweep, self.measurements)
+        return answer_metrics(self.sweep, self.measurements)
 
     @cached_property
     def comparisons(self) -> Sequence[Comparison]:
-        return analysis.comparisons(self.sweep, self.measurements)
+        return comparisons(self.sweep, self.measurements)
 
     @cached_property
     def percentiles(self) -> pd.DataFrame:
-        return analysis.percentile_frame(self.sweep, {})
+        return percentile_frame(self.sweep, {})
 
     @property
     def records(self) -> Mapping[str, TrialRecord]:
@@ -123,7 +127,7 @@ class ExampleRun:
             "options": list(self.options),
             "facts": self.facts,
             "around": {trial.trial_id: Around() for trial in self._trials},
-            "steps": analysis.figure_steps(self.sweep, self.measurements),
+            "steps": figure_steps(self.sweep, self.measurements),
         }
         return Evidence(**{**known, **more})
 

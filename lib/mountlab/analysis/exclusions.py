@@ -6,14 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mountlab.analysis.cells import (
-    OF_A_MOUNT,
-    Censored,
-    comparisons,
-    estimate_frame,
-    without_partial,
-)
 from mountlab.analysis.compare.comparisons import key_of
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import without_partial
+from mountlab.analysis.sweep_comparisons import comparisons
+from mountlab.analysis.time_limits import OF_A_MOUNT, Censored
 from mountlab.core.findings import Comparison, Estimate, Exclusions, FigureTwice, RatioTwice
 from mountlab.core.frames import pd
 from mountlab.core.model import Sweep

@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mountlab.analysis.cells import OF_A_MOUNT, answer_labels, answer_metrics, by_block, counted, log_ratios
+from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
+from mountlab.analysis.measurements import by_block, counted, log_ratios
 from mountlab.analysis.run_view import PilotRun
 from mountlab.analysis.same_cells import aligned_to
+from mountlab.analysis.time_limits import OF_A_MOUNT
 from mountlab.core import numbers
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mountlab.analysis.cells import factor_names
+from mountlab.analysis.measurements import factor_names
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.core.findings import COMPARISON_COLUMNS, Comparison
 from mountlab.core.frames import pd

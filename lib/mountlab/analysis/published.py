@@ -10,9 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from mountlab.analysis import cells
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
+from mountlab.analysis.measurements import by_block, counted, log_ratios
 from mountlab.analysis.run_view import Measured
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.time_limits import OF_A_MOUNT, worse_side
 from mountlab.core.findings import Agreement, Claim, Comparison, PublishedFigure
 from mountlab.core.metrics import higher_is_better, known_metric
 from mountlab.core.model import Cell
@@ -58,7 +60,7 @@ def _beside(theirs: PublishedFigure, ours: Comparison | None, run: Compared) -> 
 def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
     """Return whether both sides were measured in common blocks, and a figure that is not positive leaves no ratio in
     any."""
-    values = cells.by_block(cells.counted(run.measurements))
+    values = by_block(counted(run.measurements))
     sides = [[values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair] for pair in _pairs(theirs, run)]
     common = [(ours[block], other[block]) for ours, other in sides for block in ours.keys() & other.keys()]
     return any(min(pair) <= 0 for pair in common)
@@ -123,7 +125,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     pairs = _pairs(theirs, run)
     if not pairs:
         return None
-    values = cells.by_block(cells.counted(run.measurements))
+    values = by_block(counted(run.measurements))
     whole, late = _mean_ratios(theirs, pairs, values), _late_blocks(theirs, pairs, run)
     blocks = sorted({*whole, *late[0], *late[1]})
     if not blocks:
@@ -134,7 +136,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     censored = len(late[0] | late[1])
     if censored:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
-        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), cells.worse_side([known_metric(theirs.metric)]))
+        ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), worse_side([known_metric(theirs.metric)]))
     alone = adjust_comparisons(
         ratios, level=design.level, smallest_effect=design.smallest_effect, correction=run.sweep.correction
     )
@@ -155,7 +157,7 @@ def _mean_ratios(
     logs: dict[int, list[float]] = {}
     for pair in pairs:
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
-        for block, log in cells.log_ratios(mine, base).items():
+        for block, log in log_ratios(mine, base).items():
             logs.setdefault(block, []).append(log)
     return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
 
@@ -164,7 +166,7 @@ def _late_blocks(
     theirs: PublishedFigure, pairs: Sequence[tuple[Cell, Cell]], run: Compared
 ) -> tuple[set[int], set[int]]:
     """Return the blocks in which a candidate, and in which a baseline, ran into the time limit."""
-    if theirs.metric in cells.OF_A_MOUNT:
+    if theirs.metric in OF_A_MOUNT:
         return set(), set()
     sides = ([run.censored.get(pair[place].id, frozenset()) for pair in pairs] for place in (0, 1))
     ours, other = (set[int]().union(*side) for side in sides)
@@ -178,7 +180,7 @@ def _step(
     values: Mapping[tuple[str, str, str], Mapping[int, float]],
 ) -> float:
     """Return the step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
-    steps = cells.figure_steps(run.sweep, run.measurements)
+    steps = figure_steps(run.sweep, run.measurements)
     keys = [(cell.id, theirs.metric, theirs.label) for pair in pairs for cell in pair]
     means = {key: fmean(values[key].values()) for key in keys if key in values}
     return math.hypot(*(steps[key] / means[key] for key in keys if means.get(key))) / len(pairs)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from mountlab.analysis import cells
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison, Verdict
@@ -94,7 +94,7 @@ def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
     design = replace(sweep.design, level=level)
     pairs = list(run.comparisons)
     for place, baseline in enumerate(others[:-1]):
-        of_one = cells.comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
+        of_one = comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
         pairs += [each for each in of_one if each.candidate in others[place + 1 :]]
     return pairs
 

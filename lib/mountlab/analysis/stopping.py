@@ -19,14 +19,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from mountlab.analysis import capacity
-from mountlab.analysis.cells import (
-    answer_labels,
-    answer_metrics,
-    counted,
-    estimate_frame,
-    uncorrected_ratios,
-    without_partial,
-)
+from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import FIGURE, counted, rows_of, without_partial
+from mountlab.analysis.sweep_comparisons import uncorrected_ratios
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
 from mountlab.stats import adjust_comparisons, look_level
@@ -57,7 +53,7 @@ class StopRule(Protocol):
         self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
     ) -> Decision:
         """Decide before block `before`, from the trials of the blocks before it. `stopped`: the cells that ended
-        earlier. `trials` may hold those of any block, `measurements` is cells.measurement_frame's, with percentiles
+        earlier. `trials` may hold those of any block, `measurements` is that of measurement_frame, with percentiles
         that some trials lack."""
 
     def unfinished(
@@ -206,7 +202,7 @@ class _Interim:
             if trial.block < before:
                 by_cell[trial.cell].append(trial)
         frame = _of_answer(sweep, without_partial(measurements[measurements["block"] < before]))
-        sizes = frame.groupby(["cell", "metric", "label"], sort=False).size()
+        sizes = frame.groupby(list(FIGURE), sort=False).size()
         counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}
         widths = _of_means(sweep, frame) if until.of == "cells" else _of_ratios(sweep, frame, until)
         return cls(sweep, until, before - 1, by_cell, counts, widths)
@@ -284,8 +280,7 @@ def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
         for metric in metrics[cell.workload.label]
         for label in labels.get((cell.workload.label, metric), ("",))
     }
-    rows = zip(frame["cell"], frame["metric"], frame["label"], strict=True)
-    return frame[np.array([row in wanted for row in rows], dtype=bool)]
+    return frame[np.array([key in wanted for key in rows_of(frame, *FIGURE)], dtype=bool)]
 
 
 def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
@@ -293,24 +288,24 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
     mean, low, high = (estimates[name].to_numpy(dtype=float) for name in ("mean", "low", "high"))
     off = np.maximum(high - mean, mean - low)
     widths = np.divide(off, np.abs(mean), out=np.where(off > 0, math.inf, off), where=mean != 0)
-    columns = (estimates[name].tolist() for name in ("cell", "metric", "label", "n"))
-    found: Widths = defaultdict(dict)
-    for cell, metric, label, n, width in zip(*columns, widths.tolist(), strict=True):
-        found[cell][metric, label] = _Width(n, width, width)
-    return found
+    by_cell: Widths = defaultdict(dict)
+    rows = rows_of(estimates, *FIGURE, "n")
+    for (cell, metric, label, n), width in zip(rows, widths.tolist(), strict=True):
+        by_cell[cell][metric, label] = _Width(n, width, width)
+    return by_cell
 
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
-    asked, ratios, _ = uncorrected_ratios(sweep, frame)
+    questions, ratios, _ = uncorrected_ratios(sweep, frame)
     design = sweep.design
     now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, correction=until)
-    looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(asked))))
+    looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(questions))))
     printed = _factors(ratios.ratio, now.joint.low, now.joint.high)
-    found: Widths = defaultdict(dict)
-    for each, *width in zip(asked, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
-        found[each.key(each.candidate)[0]][each.metric, each.label] = _Width(*width)
-    return found
+    widths: Widths = defaultdict(dict)
+    for question, *width in zip(questions, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
+        widths[question.candidate_cell][question.metric, question.label] = _Width(*width)
+    return widths
 
 
 def _factors(ratio: Floats, low: Floats, high: Floats) -> Floats:

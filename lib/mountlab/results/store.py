@@ -15,13 +15,18 @@ from functools import cached_property
 from pathlib import Path
 
 from mountlab import checks
-from mountlab.analysis import cells as analysis
 from mountlab.analysis import exclusions as twice
 from mountlab.analysis import stopping
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.estimates import estimate_frame, percentile_frame
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
+from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
+from mountlab.analysis.time_limits import Censored, censored_blocks
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import plugins
@@ -83,7 +88,7 @@ class Run(Shown):
     """The question with its file systems, workloads and design."""
     trials: pd.DataFrame
     """A row for each trial in the order of the plan, with status and reason."""
-    censored: analysis.Censored
+    censored: Censored
     """Cell to the counted blocks in which its trial ran into the time limit."""
     measurements: pd.DataFrame
     """A row for each figure of each trial."""
@@ -166,15 +171,15 @@ class Run(Shown):
     @cached_property
     def percentiles(self) -> pd.DataFrame:
         """The latency percentiles of each cell with their intervals over trials, in seconds: columns as
-        cells.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
-        return analysis.percentile_frame(self.sweep, self._histograms, self.censored)
+        estimates.PERCENTILE_COLUMNS, no rows where no histogram was kept."""
+        return percentile_frame(self.sweep, self._histograms, self.censored)
 
     @cached_property
     def latency_comparisons(self) -> Several[Comparison]:
-        """The median and the tail of latencies against the baseline, where there are I/Os enough (cells.
+        """The median and the tail of latencies against the baseline, where there are I/Os enough (sweep_comparisons.
         latency_comparisons): verdicts and intervals hold for all of these together, apart from `comparisons`."""
         about, answered = (self.sweep, self.measurements, self.censored), self.answer_metrics
-        return Several(analysis.latency_comparisons(*about, answered=answered))
+        return Several(latency_comparisons(*about, answered=answered))
 
     @property
     def ratios(self) -> pd.DataFrame:
@@ -362,9 +367,9 @@ def _figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_i
         replace(trial, status="invalid", reason=read[trial.trial_id].refused) if _refused(trial, read) else trial
         for trial in journal
     ]
-    measurements = analysis.measurement_frame(raw_output.measured_rows(path / "raw", journal, sweep, read))
-    measurements = analysis.without_partial(measurements)
-    answers = analysis.answer_metrics(sweep, measurements)
+    measurements = measurement_frame(raw_output.measured_rows(path / "raw", journal, sweep, read))
+    measurements = without_partial(measurements)
+    answers = answer_metrics(sweep, measurements)
     cells = [cell.id for cell in sweep.cells] if sweep.decides else []
     stopped = info.stops(cells, len(whole)) if known.keys() >= read.keys() else None
     return RunFigures(info, sweep, whole, journal, unread, read, made, stopped, measurements, answers, truth)
@@ -379,9 +384,9 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
     own, raw = _figures(path, known, as_it_is=as_it_is), path / "raw"
     info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
     stops = _stops(path, own) if own.stopped is None else own.stopped
-    censored = analysis.censored_blocks(journal)
-    estimates = analysis.estimate_frame(sweep, measurements, run_id=info.run_id, box=info.box_name, censored=censored)
-    compared = analysis.comparisons(sweep, measurements, censored)
+    censored = censored_blocks(journal)
+    estimates = estimate_frame(sweep, measurements, run_id=info.run_id, box=info.box_name, censored=censored)
+    compared = comparisons(sweep, measurements, censored)
     excluded = _exclusions(path, own, twice.Figures(measurements, censored, estimates, compared))
     estimates = _with_reasons(estimates, stops)
     trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
@@ -421,7 +426,7 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         altered=info.accepted(),
         plugins=[each.difference for each in info.plugins if each.difference],
         has_checksums=info.has_checksums,
-        steps=analysis.figure_steps(sweep, measurements),
+        steps=figure_steps(sweep, measurements),
         exclusions=excluded,
     )
     findings = checks.find_caveats(evidence)
@@ -460,9 +465,9 @@ def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusio
         return Exclusions(unread=tuple(own.unread))
     sweep, whole = own.sweep, as_outcomes(path, own.whole)
     trials = [trial for trial in whole if trial.trial_id in names]
-    more = analysis.measurement_frame(raw_output.measured_rows(path / "raw", trials, sweep, own.records))
+    more = measurement_frame(raw_output.measured_rows(path / "raw", trials, sweep, own.records))
     counting = [trial for trial in whole if trial.trial_id not in own.unread]
-    counted = without.with_trials(sweep, more, analysis.censored_blocks(counting))
+    counted = without.with_trials(sweep, more, censored_blocks(counting))
     cells = frozenset(trial.cell for trial in trials)
     return twice.exclusions(sweep, without, counted, cells=cells, answers=own.answers, unread=own.unread)
 
@@ -472,7 +477,7 @@ def _stops(path: Path, own: RunFigures) -> list[CellStop]:
     if not own.sweep.decides:
         return []
     rows = raw_output.measured_rows(path / "raw", own.whole, own.sweep, own.records)
-    return stopping.stops(own.sweep, own.whole, analysis.measurement_frame(rows))
+    return stopping.stops(own.sweep, own.whole, measurement_frame(rows))
 
 
 def _with_reasons(estimates: pd.DataFrame, stops: Sequence[CellStop]) -> pd.DataFrame:

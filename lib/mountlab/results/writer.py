@@ -17,8 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mountlab.analysis import cells as analysis
 from mountlab.analysis import stopping
+from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks.outcome import Outcome
 from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.box_facts import BoxFacts
@@ -161,7 +161,7 @@ class RunWriter:
         """Return the trials in the journal and their figures, from what is on disk: what a later session would see."""
         trials = read_journal(self.path)
         self.records = records.complete(self.path, trials, sweep, self.records)
-        return trials, analysis.measurement_frame(measured_rows(self.path / "raw", trials, sweep, self.records))
+        return trials, measurement_frame(measured_rows(self.path / "raw", trials, sweep, self.records))
 
     def stops(self, sweep: Sweep) -> list[CellStop]:
         """Return why each cell has no more trials; [] where there is no stopping rule.

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
-from mountlab.analysis.cells import counted, without_partial
+from mountlab.analysis.measurements import counted, without_partial
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.steady import SteadyBox

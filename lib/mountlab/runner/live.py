@@ -16,7 +16,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from mountlab.analysis import cells
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.measurements import measurement_frame, without_partial
+from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError
 from mountlab.core.model import CellStop, Trial
@@ -123,8 +125,8 @@ class Live:
     def _read_figures(self) -> None:
         began = time.monotonic()
         trials, measurements = self._writer.measured(self._plan.sweep)
-        measurements, censored = cells.without_partial(measurements), cells.censored_blocks(trials)
-        estimates = cells.estimate_frame(self._plan.sweep, measurements, run_id="", box="", censored=censored)
+        measurements, censored = without_partial(measurements), censored_blocks(trials)
+        estimates = estimate_frame(self._plan.sweep, measurements, run_id="", box="", censored=censored)
         self._figures = replace(self._figures, measurements=measurements, estimates=estimates)
         self._glance.spent(time.monotonic() - began)
 
@@ -204,8 +206,8 @@ class Live:
 
 
 def _none_yet(plan: Plan) -> LiveFigures:
-    nothing = cells.measurement_frame([])
-    return LiveFigures(nothing, cells.estimate_frame(plan.sweep, nothing, run_id="", box=""))
+    nothing = measurement_frame([])
+    return LiveFigures(nothing, estimate_frame(plan.sweep, nothing, run_id="", box=""))
 
 
 class _View:

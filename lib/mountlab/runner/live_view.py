@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
@@ -51,9 +51,9 @@ class LiveFigures:
     """What is known of the cells so far."""
 
     measurements: pd.DataFrame
-    """With the columns of cells.measurement_frame."""
+    """With the columns of measurements.measurement_frame."""
     estimates: pd.DataFrame
-    """With the columns of cells.estimate_frame."""
+    """With the columns of estimates.estimate_frame."""
     caveats: Sequence[Caveat] = field(default_factory=tuple)
 
 
@@ -66,7 +66,7 @@ def estimates_table(
     """
     names = [fs.name for fs in sweep.filesystems]
     table = _LiveTable(sweep, figures.estimates, now, left or {})
-    answers = analysis.answer_metrics(sweep, figures.measurements)
+    answers = answer_metrics(sweep, figures.measurements)
     metrics = dict.fromkeys(metric for found in answers.values() for metric in found)
     groups = [table.group(metric, [label for label, own in answers.items() if metric in own]) for metric in metrics]
     return html.table([Column("Workload"), *(Column(name) for name in names)], groups, caption="Estimates so far")

@@ -119,7 +119,7 @@ def explained(
     """Return how much of one metric of one workload (by name) each swept option, the file system, their interactions in
     pairs, the blocks and the turns explain: one row an effect, columns COLUMNS, the residual last.
 
-    `measurements`: rows as cells.measurement_frame makes them; warm-up trials are left out. The table is empty where
+    `measurements`: rows as measurement_frame makes them; warm-up trials are left out. The table is empty where
     no effect can be estimated: no factor has two levels, nothing is left for the residual, or a value is not positive
     and has no logarithm. See `variance_table` for the columns.
     """

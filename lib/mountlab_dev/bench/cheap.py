@@ -113,11 +113,12 @@ def many_cells(count: int) -> tuple[Sweep, pd.DataFrame]:
 
 def statistics() -> float:
     """Estimates and comparisons of many cells."""
-    from mountlab.analysis import cells
+    from mountlab.analysis.estimates import estimate_frame
+    from mountlab.analysis.sweep_comparisons import comparisons
 
     def analyse(sweep: Sweep, frame: pd.DataFrame) -> None:
-        cells.estimate_frame(sweep, frame, run_id="", box="")
-        cells.comparisons(sweep, frame)
+        estimate_frame(sweep, frame, run_id="", box="")
+        comparisons(sweep, frame)
 
     analyse(*many_cells(8))  # imports what is imported late, and makes tables that are made once
     many = many_cells(CELLS)

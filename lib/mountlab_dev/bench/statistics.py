@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.estimates import estimate_frame
+from mountlab.analysis.sweep_comparisons import comparisons
 from scipy import stats
 
 from mountlab_dev.bench.cheap import BLOCKS, METRICS, many_cells
@@ -22,8 +23,8 @@ def rows(repeats: int) -> Iterator[Row]:
     sweep, frame = many_cells(CELLS)
 
     def ours() -> None:
-        analysis.estimate_frame(sweep, frame, run_id="", box="")
-        analysis.comparisons(sweep, frame)
+        estimate_frame(sweep, frame, run_id="", box="")
+        comparisons(sweep, frame)
 
     few = frame[: len(frame) // _LOOP_SHARE]
     alone = [share * _LOOP_SHARE for share in timed(lambda: _cell_by_cell(few), 1)]

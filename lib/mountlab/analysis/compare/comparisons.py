@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -43,7 +43,16 @@ class Sides:
 
     @classmethod
     def like(cls, comparison: Comparison) -> Sides:
-        return cls(**{field.name: getattr(comparison, field.name) for field in fields(cls)})
+        return cls(
+            baseline=comparison.baseline,
+            candidate=comparison.candidate,
+            workload=comparison.workload,
+            tool=comparison.tool,
+            factors=comparison.factors,
+            metric=comparison.metric,
+            label=comparison.label,
+            better=comparison.better,
+        )
 
 
 def comparisons_of(
@@ -63,48 +72,41 @@ def comparisons_of(
     to what their noise comes from.
     """
     censored = [0] * len(ratios.n) if late is None else late
-    methods = [
-        SIGN_METHOD if own_late else method or (RATIO_METHOD if paired else WELCH_METHOD)
-        for own_late, paired in zip(censored, ratios.paired.tolist(), strict=True)
-    ]
-    whole = np.array([used in (OVER_BOXES_METHOD, RUNS_METHOD) for used in methods], dtype=bool)
-    too_many = np.where(whole, adjusted.needed > MOST_BOXES, power.too_many(adjusted.needed, ratios.n))
+    methods = []
+    for blocks, paired in zip(censored, ratios.paired.tolist(), strict=True):
+        by_means = method or (RATIO_METHOD if paired else WELCH_METHOD)
+        methods.append(SIGN_METHOD if blocks else by_means)
+    of_runs = np.array([name in (OVER_BOXES_METHOD, RUNS_METHOD) for name in methods], dtype=bool)
+    too_many = np.where(of_runs, adjusted.needed > MOST_BOXES, power.too_many(adjusted.needed, ratios.n))
     reduce = np.where(too_many, adjusted.reduce, math.nan)
     noisy = np.flatnonzero(~np.isnan(reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
-    needed = [None if over or math.isnan(n) else int(n) for n, over in zip(adjusted.needed, too_many, strict=True)]
-    columns = zip(
-        sides,
-        ratios.ratio.tolist(),
-        adjusted.own,
-        adjusted.joint,
-        adjusted.equivalence,
-        ratios.n.tolist(),
-        adjusted.p.tolist(),
-        adjusted.p_adjusted.tolist(),
-        adjusted.p_equivalent_adjusted.tolist(),
-        methods,
-        needed,
-        reduce.tolist(),
-        censored,
-        strict=True,
-    )
-    for place, (about, ratio, own, joint, equivalence, n, p, p_adjusted, p_same, *rest) in enumerate(columns):
-        more = higher_is_better(about.metric, about.better)
+    needed = np.where(too_many, math.nan, adjusted.needed).tolist()
+    ratio, n, p = ratios.ratio.tolist(), ratios.n.tolist(), adjusted.p.tolist()
+    p_adjusted, p_same = adjusted.p_adjusted.tolist(), adjusted.p_equivalent_adjusted.tolist()
+    intervals = zip(sides, adjusted.own, adjusted.joint, adjusted.equivalence, strict=True)
+    for place, (about, own, joint, equivalence) in enumerate(intervals):
         yield Comparison(
             **vars(about),
-            ratio=math.nan if ratio in (0.0, math.inf) else ratio,
+            ratio=math.nan if ratio[place] in (0.0, math.inf) else ratio[place],
             own=own,
             joint=joint,
             equivalence=equivalence,
-            n=n,
-            p=p,
-            p_adjusted=p_adjusted,
+            n=n[place],
+            p=p[place],
+            p_adjusted=p_adjusted[place],
             verdict=verdict(
-                ratio, p_adjusted=p_adjusted, p_equivalent_adjusted=p_same, level=level, more_is_better=more
+                ratio[place],
+                p_adjusted=p_adjusted[place],
+                p_equivalent_adjusted=p_same[place],
+                level=level,
+                more_is_better=higher_is_better(about.metric, about.better),
             ),
+            method=methods[place],
+            needed=None if math.isnan(needed[place]) else int(needed[place]),
+            reduce=float(reduce[place]),
             noise=sources.get(place, ""),
-            **dict(zip(("method", "needed", "reduce", "censored"), rest, strict=True)),
+            censored=censored[place],
         )
 
 
@@ -128,7 +130,7 @@ class AnswerOverRuns:
     @property
     def known(self) -> list[Comparison]:
         """Those that a run has."""
-        return [each for each in self.on_each if each is not None]
+        return [one for one in self.on_each if one is not None]
 
     @property
     def verdicts(self) -> dict[Verdict, list[int]]:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mountlab.analysis.cells import answer_labels, counted, figure_steps, late_trials
+from mountlab.analysis.answer_metrics import answer_labels
+from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.analysis.same_cells import same_cell
+from mountlab.analysis.samples import figure_steps
+from mountlab.analysis.time_limits import late_trials
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Correction, Sweep
 from mountlab.core.numbers import first_few

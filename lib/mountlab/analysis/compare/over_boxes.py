@@ -13,9 +13,9 @@ from itertools import starmap
 
 import numpy as np
 
-from mountlab.analysis.cells import by_block, counted, log_ratios
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
 from mountlab.analysis.compare.figures import correction_of
+from mountlab.analysis.measurements import by_block, counted, log_ratios
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.core.findings import Comparison
 from mountlab.stats import OVER_BOXES_METHOD, adjust_comparisons

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from mountlab.analysis.cells import counted
 from mountlab.analysis.compare.caveats import caveats_of_boxes, caveats_of_runs
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
 from mountlab.analysis.compare.differences import Difference, differences
@@ -30,6 +29,7 @@ from mountlab.analysis.compare.figures import (
 from mountlab.analysis.compare.over_boxes import RatioOverBoxes, ratios_over_boxes
 from mountlab.analysis.compare.run_spread import RunsDiffer, source
 from mountlab.analysis.compare.to_first import CellRatio, ratios_to_first
+from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun, Measured, RunView
 from mountlab.analysis.same_cells import aligned
 from mountlab.core import numbers

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mountlab.analysis.cells import answer_labels, counted
+from mountlab.analysis.answer_metrics import answer_labels
 from mountlab.analysis.compare import figures
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
 from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigure
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of
+from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison

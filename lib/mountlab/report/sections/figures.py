@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from mountlab import plots
-from mountlab.analysis.cells import counted
 from mountlab.analysis.inside import median_trials, points_of, why_no_counters
+from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import steadiness
 from mountlab.core import numbers, plugins

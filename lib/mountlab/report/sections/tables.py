@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.analysis.answers import answering
-from mountlab.analysis.cells import late_trials
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.time_limits import late_trials
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key

@@ -21,7 +21,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mountlab.analysis import cells as analysis
+from mountlab.analysis.time_limits import OF_A_MOUNT, censored_blocks, censored_estimate
 from mountlab.analysis.why_frames import Why
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
@@ -237,7 +237,7 @@ def _medians(
     trials with these as the worst, null where there is none. A cell without any other trial has a row for each metric
     of its answer."""
     own = [row for row in trials if row["status"] == "timeout"]
-    late = analysis.censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in own)
+    late = censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in own)
     figures = _values_of(measurements, late)
     measured = {cell for cell, *_ in figures}
     defined_by = {row["cell"]: defined(_part(asked.get("workloads"), row["workload"])) for row in own}
@@ -260,7 +260,7 @@ def _values_of(measurements: pa.Table, cells: Iterable[str]) -> dict[tuple[str, 
     found: dict[tuple[str, ...], list[float]] = {}
     names = ("cell", "metric", "label", "unit", "value")
     for *key, value in measurements.filter(chosen).select(names).to_pandas().itertuples(index=False, name=None):
-        if key[1] not in analysis.OF_A_MOUNT and math.isfinite(value):
+        if key[1] not in OF_A_MOUNT and math.isfinite(value):
             found.setdefault(tuple(key), []).append(float(value))
     return found
 
@@ -271,7 +271,7 @@ def _metric(own: Mapping[str, Metric], name: str) -> Metric:
 
 def _median(metric: Metric, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
     """Return n, how many of them ran into the limit, and the figure."""
-    figure = analysis.censored_estimate(metric, np.array(values), late, level=0.95).figure  # no interval is kept
+    figure = censored_estimate(metric, np.array(values), late, level=0.95).figure  # no interval is kept
     return len(values) + late, late, None if math.isnan(figure) else figure
 
 

@@ -1,0 +1,209 @@
+"""The comparisons of a sweep: every file system against the baseline, all corrected for one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mountlab.analysis import capacity
+from mountlab.analysis.answer_metrics import Metrics, answer_labels, answer_metrics, measured_metrics
+from mountlab.analysis.compare.comparisons import Sides, comparisons_of
+from mountlab.analysis.measurements import FIGURE, FigureKey, counted, rows_of
+from mountlab.analysis.samples import Samples, pools_of
+from mountlab.analysis.time_limits import NONE_CENSORED, OF_A_MOUNT, Censored, worse_side
+from mountlab.core.findings import Comparison, NoiseSource
+from mountlab.core.frames import pd
+from mountlab.core.metrics import COMPARED_PERCENTILES
+from mountlab.core.model import Filesystem, Sweep, Workload
+from mountlab.core.names import cell_id
+from mountlab.filesystems import FAMILIES
+from mountlab.stats import adjust_comparisons, compare_rows
+from mountlab.stats.capacity_ratios import searched_ratios
+from mountlab.stats.censored import ranked_ratios
+from mountlab.stats.comparisons import Flags, Ratios, Steps
+from mountlab.stats.noise import noise_sources
+
+
+class Question(NamedTuple):
+    """One question of a sweep: one figure of a candidate against that of the baseline."""
+
+    workload: Workload
+    metric: str
+    label: str
+    candidate: str
+    baseline: str
+
+    @property
+    def sides(self) -> Sides:
+        """What is compared with what."""
+        return Sides.of(self.workload, self.metric, self.label, baseline=self.baseline, candidate=self.candidate)
+
+    @property
+    def candidate_cell(self) -> str:
+        """Its id."""
+        return cell_id(self.candidate, self.workload.label)
+
+    @property
+    def baseline_cell(self) -> str:
+        """Its id."""
+        return cell_id(self.baseline, self.workload.label)
+
+
+class SweepRatios(NamedTuple):
+    """The ratios of a sweep, not yet corrected for one another."""
+
+    questions: list[Question]
+    ratios: Ratios
+    censored: NDArray[np.int64]
+    """In how many blocks a side of each ran into the time limit."""
+
+
+def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
+    """Return every file system against the baseline, for every workload and every metric that the answer is about.
+
+    p values are adjusted over all comparisons of the sweep, and so are the intervals for all together
+    (stats.adjusted says how); those of equivalence by Holm over the same family. Where a side has trials that ran
+    into the time limit the ratio is a median over blocks (stats.censored).
+    """
+    return _compare_together(sweep, measurements, censored, answer_metrics(sweep, measurements))
+
+
+def latency_comparisons(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, *, answered: Metrics
+) -> list[Comparison]:
+    """Return the median and the tail of latencies (COMPARED_PERCENTILES) of every file system against the baseline, as
+    `comparisons`, where every trial of both sides has enough I/Os for them; without those that are `answered`.
+
+    They are a family of their own: however many there are, they make nothing of the answer less certain.
+    """
+    if sweep.searches:
+        return []
+    metrics = {
+        label: tuple(name for name in COMPARED_PERCENTILES if name in measured and name not in answered.get(label, ()))
+        for label, measured in measured_metrics(sweep, measurements).items()
+    }
+    if not any(metrics.values()):
+        return []
+    compared = _compare_together(sweep, measurements, censored, metrics)
+    return [comparison for comparison in compared if comparison.n or comparison.censored]
+
+
+def uncorrected_ratios(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, metrics: Metrics | None = None
+) -> SweepRatios:
+    """Return the ratios of what a sweep compares; none without a baseline. `metrics`: of each workload, those of the
+    answer where none are given."""
+    metrics = answer_metrics(sweep, measurements) if metrics is None else metrics
+    questions = _questions(sweep, measurements, metrics)
+    if sweep.searches:
+        trials = {cell: search.trials for cell, search in capacity.searches(sweep, measurements).items()}
+        pairs = [(trials[question.candidate_cell], trials[question.baseline_cell]) for question in questions]
+        none = np.zeros(len(questions), dtype=np.int64)
+        return SweepRatios(questions, searched_ratios(pairs, sweep.design.level), none)
+    blocks, sides, steps = _by_block(measurements, sweep, questions)
+    late = _late_sides(questions, blocks, censored)
+    if sweep.extended:
+        unplanned = _unplanned(sweep, questions, blocks)
+        sides = np.where(unplanned, math.nan, sides[0]), np.where(unplanned, math.nan, sides[1])
+        late = late[0] & ~unplanned, late[1] & ~unplanned
+    pools = pools_of(sweep, [(question.workload.label, question.metric, question.label) for question in questions])
+    ratios = compare_rows(*sides, steps=steps, pools=pools)
+    if censored:
+        worse = worse_side([question.workload.metric(question.metric) for question in questions])
+        ratios = ranked_ratios(ratios, sides, late, worse)
+    return SweepRatios(questions, ratios, (late[0] | late[1]).sum(axis=1))
+
+
+def _compare_together(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
+) -> list[Comparison]:
+    """Return the comparisons of these metrics as one family."""
+    questions, ratios, late = uncorrected_ratios(sweep, measurements, censored, metrics)
+    design = sweep.design
+    adjusted = adjust_comparisons(
+        ratios, level=design.level, smallest_effect=design.smallest_effect, correction=sweep.correction
+    )
+
+    def noise(places: Sequence[int]) -> list[NoiseSource]:
+        _, sides, steps = _by_block(measurements, sweep, [questions[place] for place in places])
+        return noise_sources(*sides, steps=steps)
+
+    how: dict[str, Any] = {"method": capacity.RATIO_METHOD} if sweep.searches else {"noise": noise}
+    sides = [question.sides for question in questions]
+    return list(comparisons_of(sides, ratios, adjusted, level=design.level, late=late.tolist(), **how))
+
+
+def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> list[Question]:
+    """Return what the sweep compares: each file system that can take a workload, in blocks that also hold the
+    baseline."""
+    if sweep.baseline is None:
+        return []
+    labels = answer_labels(sweep, counted(measurements[[*FIGURE, "warmup"]]))
+    questions = []
+    for workload in sweep.workloads:
+        baseline = cell_id(sweep.baseline, workload.label)
+        if not sweep.has_cell(baseline):
+            continue
+        candidates = [
+            fs.name
+            for fs in sweep.filesystems
+            if fs.name != sweep.baseline
+            and sweep.has_cell(cell_id(fs.name, workload.label))
+            and sweep.have_blocks(cell_id(fs.name, workload.label), baseline)
+            and not _refuses(sweep, fs, workload)
+        ]
+        for metric in metrics[workload.label]:
+            if workload.metric(metric).better != "neither":
+                for label in labels.get((workload.label, metric), ("",)):
+                    questions += [Question(workload, metric, label, name, sweep.baseline) for name in candidates]
+    return questions
+
+
+def _refuses(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
+    """Return whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not
+    compared."""
+    return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
+
+
+def _by_block(
+    measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]
+) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
+    """Return the blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN
+    where there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last
+    counts.
+    """
+    samples = Samples.of(sweep, measurements)
+    blocks, columns = np.unique(samples.blocks, return_inverse=True)
+    table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
+    table[samples.numbers, columns] = samples.values
+    steps = np.append(samples.steps, 0.0)
+    rows: dict[FigureKey, int] = {key: row for row, key in enumerate(rows_of(samples.names, *FIGURE))}
+    candidates = [rows.get((one.candidate_cell, one.metric, one.label), -1) for one in questions]
+    baselines = [rows.get((one.baseline_cell, one.metric, one.label), -1) for one in questions]
+    return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
+
+
+def _late_sides(questions: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:
+    """Return the blocks in which the candidates, and the baselines, ran into the time limit: (comparisons, blocks)
+    each."""
+    candidates, baselines = (np.zeros((len(questions), len(blocks)), dtype=bool) for _ in range(2))
+    late = {cell: np.isin(blocks, list(late_blocks)) for cell, late_blocks in censored.items()}
+    for row, question in enumerate(questions if late else ()):
+        if question.metric not in OF_A_MOUNT:
+            candidates[row] = late.get(question.candidate_cell, False)
+            baselines[row] = late.get(question.baseline_cell, False)
+    return candidates, baselines
+
+
+def _unplanned(sweep: Sweep, questions: Sequence[Question], blocks: NDArray[np.int64]) -> Flags:
+    """Return the blocks that were not planned to hold both sides, (comparisons, blocks): a cell that was added later is
+    compared in the others alone."""
+    planned = {cell.id: np.isin(blocks, list(sweep.blocks_of(cell.id))) for cell in sweep.cells}
+    unplanned = np.zeros((len(questions), len(blocks)), dtype=bool)
+    for row, question in enumerate(questions):
+        unplanned[row] = ~(planned[question.candidate_cell] & planned[question.baseline_cell])
+    return unplanned
