@@ -15,16 +15,12 @@ from functools import cached_property
 from pathlib import Path
 
 from mountlab import checks
-from mountlab.analysis import exclusions as twice
-from mountlab.analysis import stopping
-from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.analysis.estimates import estimate_frame, percentile_frame
+from mountlab.analysis.exclusions import Figures
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
-from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
-from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
 from mountlab.analysis.time_limits import Censored, censored_blocks
 from mountlab.analysis.why_frames import Why
@@ -38,38 +34,21 @@ from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import (
-    DeviceBytes,
-    counted_chain,
-    ext4_options,
-    mount_of,
-    mount_options,
-    through_cache_below,
-    unseen,
-    zeroed_at_once,
-)
+from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import became, ineffective
-from mountlab.results import derived, raw_sums, records
+from mountlab.results import derived
 from mountlab.results import raw as raw_output
 from mountlab.results import why as why_files
-from mountlab.results.altered import altered_excluded, altered_raw
+from mountlab.results.check_evidence import read_evidence
+from mountlab.results.figures import RunFigures, read_exclusions, read_figures, read_stops
 from mountlab.results.find import run_path
-from mountlab.results.info import (
-    as_outcomes,
-    read_info,
-    read_sweep,
-    say_plugins,
-    without_excluded,
-)
-from mountlab.results.journal import read_as_it_is, read_checked
+from mountlab.results.info import say_plugins
 from mountlab.results.plain_files import refuse_others
 from mountlab.results.raw import detail_type, text_files
 from mountlab.results.run_file import check_is_run
-from mountlab.results.stamp import truth_of
 from mountlab.stats.histograms import Histogram, merge
 from mountlab.sweep.published_file import kept_published
-from mountlab.sweep.untrusted import check_plain, check_trials
 from mountlab.tools.fio_series import Series
 from mountlab.tracing.explained import Explained
 
@@ -299,7 +278,7 @@ def say_altered(path: Path, what_then: str) -> None:
 def load_figures(path: Path) -> RunFigures:
     """Read only the figures of a run from its raw output. Raises as `load_run` does."""
     with _readable(path):
-        return _figures(path, {})
+        return read_figures(path, {})
 
 
 @contextmanager
@@ -319,118 +298,21 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True)
-class RunFigures:
-    """The figures of a run, and what they were made from."""
-
-    info: RunInfo
-    sweep: Sweep
-    whole: list[Trial]
-    """The journal as it stands."""
-    journal: list[Trial]
-    """With the excluded trials marked."""
-    unread: list[str]
-    """Excluded trials whose raw output was altered."""
-    records: dict[str, TrialRecord]
-    """Trial id to what was read from its raw output."""
-    made_from: dict[str, str]
-    """Trial id to what its record was made from; {} where altered raw output is read as it is."""
-    stopped: list[CellStop] | None
-    """Why each cell has no more trials, where that is known without them."""
-    measurements: pd.DataFrame
-    answers: dict[str, tuple[str, ...]]
-    truth: dict[str, str]
-
-
-def _figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> RunFigures:
-    """Read the figures of a run. `known`: records of its trials that need not be made from the raw output; None: those
-    that its directory keeps."""
-    truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
-    kept = read_as_it_is(path) if as_it_is else read_checked(path)
-    whole = kept.trials
-    check_plain([info.run_id, info.box_name], f"{shown(path)}/run.json")
-    check_trials(whole, f"{shown(path)}/trials.jsonl")
-    outcomes = as_outcomes(path, whole)
-    journal = without_excluded(path, outcomes)
-    if not journal:
-        raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
-    if not as_it_is:
-        problems, allowed = altered_raw(path, sweep, kept, journal), "the files that Mountlab wrote"
-        leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
-        raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
-    unread = altered_excluded(path, kept, journal)
-    made = {} if as_it_is else {name: sha for name, sha in records.made_from(kept).items() if name not in unread}
-    known = records.kept(path, made) if known is None else {name: known[name] for name in known.keys() & made.keys()}
-    readable = [replace(trial, status="excluded") if trial.trial_id in unread else trial for trial in outcomes]
-    read = records.complete(path, readable, sweep, known)
-    journal = [
-        replace(trial, status="invalid", reason=read[trial.trial_id].refused) if _refused(trial, read) else trial
-        for trial in journal
-    ]
-    measurements = measurement_frame(raw_output.measured_rows(path / "raw", journal, sweep, read))
-    measurements = without_partial(measurements)
-    answers = answer_metrics(sweep, measurements)
-    cells = [cell.id for cell in sweep.cells] if sweep.decides else []
-    stopped = info.stops(cells, len(whole)) if known.keys() >= read.keys() else None
-    return RunFigures(info, sweep, whole, journal, unread, read, made, stopped, measurements, answers, truth)
-
-
-def _refused(trial: Trial, records: Mapping[str, TrialRecord]) -> bool:
-    """Return whether a version without a check of figures recorded as ok what has none."""
-    return trial.status == "ok" and bool(records[trial.trial_id].refused)
-
-
 def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: bool) -> Run:
-    own, raw = _figures(path, known, as_it_is=as_it_is), path / "raw"
-    info, sweep, journal, measurements, answers = own.info, own.sweep, own.journal, own.measurements, own.answers
-    stops = _stops(path, own) if own.stopped is None else own.stopped
-    censored = censored_blocks(journal)
+    figures = read_figures(path, known, as_it_is=as_it_is)
+    info, sweep, measurements, by_trial = figures.info, figures.sweep, figures.measurements, figures.records
+    stops, censored = read_stops(path, figures), censored_blocks(figures.trials)
     estimates = estimate_frame(sweep, measurements, run_id=info.run_id, box=info.box_name, censored=censored)
     compared = comparisons(sweep, measurements, censored)
-    excluded = _exclusions(path, own, twice.Figures(measurements, censored, estimates, compared))
+    exclusions = read_exclusions(path, figures, Figures(measurements, censored, estimates, compared))
     estimates = _with_reasons(estimates, stops)
-    trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(journal, start=1)])
-    mounts = {
-        trial.mount: text_files(raw / trial.mount) for trial in journal if (raw / trial.mount / "evidence.txt").exists()
-    }
-    seen = [trial for trial in journal if not trial.diagnostic]
-    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
-    options = raw_output.read_options(raw, sweep, by_filesystem)
-    kept = {name: record.around for name, record in own.records.items() if record.around}
-    series = {name: record.bandwidth for name, record in own.records.items() if record.bandwidth}
-    chains = {mount: counted_chain(files) for mount, files in mounts.items()}
-    traffic = {trial_id: each.traffic for trial_id, each in kept.items()}
-    traced = {trial.trial_id for trial in journal if trial.diagnostic}
-    evidence = checks.Evidence(
-        sweep=sweep,
-        trials=trials[~trials["trial_id"].isin(traced)],  # diagnostic ones are no figures, and no reason to doubt any
-        measurements=measurements[~measurements["trial_id"].isin(traced)],
-        estimates=estimates,
-        options=options,
-        around={name: each for name, each in kept.items() if name not in traced},
-        traffic={name: each for name, each in traffic.items() if name not in traced},
-        series=series,
-        chains=chains,
-        preconditioned={
-            trial.trial_id: rounds for trial in seen if (rounds := own.records[trial.trial_id].rounds) is not None
-        },
-        stops=stops,
-        buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
-        backing_types=raw_output.backing_types(by_filesystem),
-        facts=info.facts,
-        in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
-        fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
-        unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
-        zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
-        answer_metrics=answers,
-        altered=info.accepted(),
-        plugins=[each.difference for each in info.plugins if each.difference],
-        has_checksums=info.has_checksums,
-        steps=figure_steps(sweep, measurements),
-        exclusions=excluded,
-    )
+    trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(figures.trials, start=1)])
+    evidence = read_evidence(path / "raw", figures, trials, estimates, stops, exclusions)
     findings = checks.find_caveats(evidence)
-    devices = checks.device_bytes(traffic, chains, {trial.trial_id: trial.mount for trial in journal})
+    traffic = {name: record.around.traffic for name, record in by_trial.items() if record.around}
+    mounts = {trial.trial_id: trial.mount for trial in figures.trials}
+    devices = checks.device_bytes(traffic, evidence.chains, mounts)
+    memory = {name: record.memory for name, record in by_trial.items() if record.memory}
     return Run(
         path=path,
         info=info,
@@ -443,41 +325,19 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         caveats=Several(findings.caveats),
         checks_passed=findings.passed,
         not_checked=findings.not_checked,
-        options=options,
+        options=evidence.options,
         published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info.published],
-        answer_metrics=answers,
+        answer_metrics=figures.answers,
         stops=stops,
-        series=series,
+        series=evidence.series,
         moved=checks.moved(evidence),
-        memory=list(uses(sweep.cells, journal, {name: r.memory for name, r in own.records.items() if r.memory})),
-        all_records={name: replace(record, device=devices.get(name)) for name, record in own.records.items()},
-        exclusions=excluded,
-        truth=own.truth,
+        memory=list(uses(sweep.cells, figures.trials, memory)),
+        all_records={name: replace(record, device=devices.get(name)) for name, record in by_trial.items()},
+        exclusions=exclusions,
+        truth=figures.truth,
         from_raw=as_it_is or (known is not None and not known),
-        made_from=own.made_from,
+        made_from=figures.made_from,
     )
-
-
-def _exclusions(path: Path, own: RunFigures, without: twice.Figures) -> Exclusions:
-    """Return what the excluded trials change, from their raw output."""
-    names = {trial.trial_id for trial in own.journal if trial.status == "excluded"} - set(own.unread)
-    if not names:
-        return Exclusions(unread=tuple(own.unread))
-    sweep, whole = own.sweep, as_outcomes(path, own.whole)
-    trials = [trial for trial in whole if trial.trial_id in names]
-    more = measurement_frame(raw_output.measured_rows(path / "raw", trials, sweep, own.records))
-    counting = [trial for trial in whole if trial.trial_id not in own.unread]
-    counted = without.with_trials(sweep, more, censored_blocks(counting))
-    cells = frozenset(trial.cell for trial in trials)
-    return twice.exclusions(sweep, without, counted, cells=cells, answers=own.answers, unread=own.unread)
-
-
-def _stops(path: Path, own: RunFigures) -> list[CellStop]:
-    """Return why each cell has no more trials, of a run that does not say it itself."""
-    if not own.sweep.decides:
-        return []
-    rows = raw_output.measured_rows(path / "raw", own.whole, own.sweep, own.records)
-    return stopping.stops(own.sweep, own.whole, measurement_frame(rows))
 
 
 def _with_reasons(estimates: pd.DataFrame, stops: Sequence[CellStop]) -> pd.DataFrame:

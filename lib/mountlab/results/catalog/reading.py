@@ -107,8 +107,8 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     kept = _kept(path, {file: digest(data) for file, data in truth.items()}) if trusted else None
     if kept is None:
         own = store.load_figures(path)
-        explained = why_files.read_why(path, own.journal, own.measurements)
-        trials, answers = [asdict(trial) for trial in own.journal], dict[str, Sequence[str]](own.answers)
+        explained = why_files.read_why(path, own.trials, own.measurements)
+        trials, answers = [asdict(trial) for trial in own.trials], dict[str, Sequence[str]](own.answers)
         read, _ = read_stamped(stamped(tables.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
         measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
     else:

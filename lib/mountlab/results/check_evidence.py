@@ -1,0 +1,71 @@
+"""What the checks look at: the figures of a run beside the evidence in its raw output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mountlab import checks
+from mountlab.analysis.samples import figure_steps
+from mountlab.core.findings import Exclusions
+from mountlab.core.frames import pd
+from mountlab.core.model import CellStop
+from mountlab.filesystems.evidence import (
+    counted_chain,
+    ext4_options,
+    mount_of,
+    mount_options,
+    through_cache_below,
+    unseen,
+    zeroed_at_once,
+)
+from mountlab.results.figures import RunFigures
+from mountlab.results.raw import backing_types, read_options, text_files
+
+
+def read_evidence(
+    raw: Path,
+    figures: RunFigures,
+    trials: pd.DataFrame,
+    estimates: pd.DataFrame,
+    stops: Sequence[CellStop],
+    exclusions: Exclusions,
+) -> checks.Evidence:
+    """Return the evidence of a run. `trials` and `estimates`: as in its tables."""
+    mounts = {
+        trial.mount: text_files(raw / trial.mount)
+        for trial in figures.trials
+        if (raw / trial.mount / "evidence.txt").exists()
+    }
+    seen = [trial for trial in figures.trials if not trial.diagnostic]
+    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
+    around = {name: record.around for name, record in figures.records.items() if record.around}
+    traced = {trial.trial_id for trial in figures.trials if trial.diagnostic}
+    return checks.Evidence(
+        sweep=figures.sweep,
+        trials=trials[~trials["trial_id"].isin(traced)],  # diagnostic ones are no figures, and no reason to doubt any
+        measurements=figures.measurements[~figures.measurements["trial_id"].isin(traced)],
+        estimates=estimates,
+        options=read_options(raw, figures.sweep, by_filesystem),
+        around={name: counts for name, counts in around.items() if name not in traced},
+        traffic={name: counts.traffic for name, counts in around.items() if name not in traced},
+        series={name: record.bandwidth for name, record in figures.records.items() if record.bandwidth},
+        chains={mount: counted_chain(files) for mount, files in mounts.items()},
+        preconditioned={
+            trial.trial_id: rounds for trial in seen if (rounds := figures.records[trial.trial_id].rounds) is not None
+        },
+        stops=stops,
+        buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
+        backing_types=backing_types(by_filesystem),
+        facts=figures.info.facts,
+        in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
+        fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
+        unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
+        zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
+        answer_metrics=figures.answers,
+        altered=figures.info.accepted(),
+        plugins=[plugin.difference for plugin in figures.info.plugins if plugin.difference],
+        has_checksums=figures.info.has_checksums,
+        steps=figure_steps(figures.sweep, figures.measurements),
+        exclusions=exclusions,
+    )

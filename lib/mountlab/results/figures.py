@@ -1,0 +1,123 @@
+"""The figures of a run, read from its journal, its raw output and the records of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mountlab.analysis.answer_metrics import answer_metrics
+from mountlab.analysis.exclusions import Figures, exclusions
+from mountlab.analysis.measurements import measurement_frame, without_partial
+from mountlab.analysis.run_view import TrialRecord
+from mountlab.analysis.stopping import stops
+from mountlab.analysis.time_limits import censored_blocks
+from mountlab.core.disk import shown
+from mountlab.core.errors import StoreError
+from mountlab.core.findings import Exclusions
+from mountlab.core.frames import pd
+from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.run_info import RunInfo
+from mountlab.results import raw_sums, records
+from mountlab.results.altered import altered_excluded, altered_raw
+from mountlab.results.info import as_outcomes, read_info, read_sweep, without_excluded
+from mountlab.results.journal import read_as_it_is, read_checked
+from mountlab.results.raw import measured_rows
+from mountlab.results.stamp import truth_of
+from mountlab.sweep.untrusted import check_plain, check_trials
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """The figures of a run, and what they were made from."""
+
+    info: RunInfo
+    sweep: Sweep
+    whole: list[Trial]
+    """The journal as it stands."""
+    trials: list[Trial]
+    """Those of the journal, with the excluded ones marked."""
+    unread: list[str]
+    """Excluded trials whose raw output was altered."""
+    records: dict[str, TrialRecord]
+    """Trial id to what was read from its raw output."""
+    made_from: dict[str, str]
+    """Trial id to what its record was made from; {} where altered raw output is read as it is."""
+    stopped: list[CellStop] | None
+    """Why each cell has no more trials, where that is known without them."""
+    measurements: pd.DataFrame
+    answers: dict[str, tuple[str, ...]]
+    truth: dict[str, str]
+
+
+def read_figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> RunFigures:
+    """Read the figures of a run. `known`: records of its trials that need not be made from the raw output; None: those
+    that its directory keeps."""
+    truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
+    journal = read_as_it_is(path) if as_it_is else read_checked(path)
+    check_plain([info.run_id, info.box_name], f"{shown(path)}/run.json")
+    check_trials(journal.trials, f"{shown(path)}/trials.jsonl")
+    outcomes = as_outcomes(path, journal.trials)
+    trials = without_excluded(path, outcomes)
+    if not trials:
+        raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
+    if not as_it_is:
+        problems, allowed = altered_raw(path, sweep, journal, trials), "the files that Mountlab wrote"
+        leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
+        raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
+    unread = altered_excluded(path, journal, trials)
+    made_from = {} if as_it_is else records.made_from(journal)
+    made_from = {name: digest for name, digest in made_from.items() if name not in unread}
+    if known is None:
+        known = records.kept(path, made_from)
+    else:
+        known = {name: known[name] for name in known.keys() & made_from.keys()}
+    readable = [replace(trial, status="excluded") if trial.trial_id in unread else trial for trial in outcomes]
+    by_trial = records.complete(path, readable, sweep, known)
+    # A version without a check of figures recorded such a trial as ok.
+    refused = {name: record.refused for name, record in by_trial.items() if record.refused}
+    trials = [
+        replace(trial, status="invalid", reason=refused[trial.trial_id])
+        if trial.status == "ok" and trial.trial_id in refused
+        else trial
+        for trial in trials
+    ]
+    measurements = without_partial(measurement_frame(measured_rows(path / "raw", trials, sweep, by_trial)))
+    cells = [cell.id for cell in sweep.cells] if sweep.decides else []
+    return RunFigures(
+        info=info,
+        sweep=sweep,
+        whole=journal.trials,
+        trials=trials,
+        unread=unread,
+        records=by_trial,
+        made_from=made_from,
+        stopped=info.stops(cells, len(journal.trials)) if known.keys() >= by_trial.keys() else None,
+        measurements=measurements,
+        answers=answer_metrics(sweep, measurements),
+        truth=truth,
+    )
+
+
+def read_stops(path: Path, figures: RunFigures) -> list[CellStop]:
+    """Return why each cell has no more trials; computed for a run that does not say it itself."""
+    if figures.stopped is not None:
+        return figures.stopped
+    if not figures.sweep.decides:
+        return []
+    rows = measured_rows(path / "raw", figures.whole, figures.sweep, figures.records)
+    return stops(figures.sweep, figures.whole, measurement_frame(rows))
+
+
+def read_exclusions(path: Path, figures: RunFigures, without: Figures) -> Exclusions:
+    """Return what the excluded trials change, from their raw output. `without`: the figures without them."""
+    names = {trial.trial_id for trial in figures.trials if trial.status == "excluded"} - set(figures.unread)
+    if not names:
+        return Exclusions(unread=tuple(figures.unread))
+    sweep, whole = figures.sweep, as_outcomes(path, figures.whole)
+    excluded = [trial for trial in whole if trial.trial_id in names]
+    more = measurement_frame(measured_rows(path / "raw", excluded, sweep, figures.records))
+    counting = [trial for trial in whole if trial.trial_id not in figures.unread]
+    counted = without.with_trials(sweep, more, censored_blocks(counting))
+    cells = frozenset(trial.cell for trial in excluded)
+    return exclusions(sweep, without, counted, cells=cells, answers=figures.answers, unread=figures.unread)
