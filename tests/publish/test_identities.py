@@ -301,6 +301,11 @@ def test_the_owner_of_the_mount_root_is_known_from_then_on() -> None:
     assert names.text("by trent of acmedevs, trends") == "by user-1 of user-2, trends"
 
 
+def test_mounts_of_the_run_itself_name_no_directory_of_the_user() -> None:
+    mount = "33 1 0:9 / /srv/acme/mountlab/0a1b/payday rw - tmpfs tmpfs rw\n"
+    assert run_identities(OF_RUN, [mount]) == run_identities(OF_RUN, [])
+
+
 def test_a_path_in_a_url_is_replaced_as_one() -> None:
     names = Pseudonyms([Identity("place", "/srv/acme")])
     assert names.text("?at=%2Fsrv%2Facme%2Fx %2fsrv%2facme") == "?at=%2Fsrv%2Fplace-1%2Fx %2fsrv%2fplace-1"
@@ -314,6 +319,9 @@ def test_one_value_has_one_placeholder_in_every_file_and_two_values_have_two() -
     assert names.text("10.0.0.1 10.0.0.2 10.0.0.1") == "address-1 address-2 address-1"
     assert names.text("10.0.0.2") == "address-2"
     assert names.summary() == [{"kind": "network addresses", "different": 2, "times": 4}]
+    listed = Pseudonyms([Identity("host", "nova7")])
+    assert listed.text("nova7 on nova7") == "host-1 on host-1"
+    assert listed.summary() == [{"kind": "host names", "different": 1, "times": 2}]
 
 
 @pytest.mark.slow

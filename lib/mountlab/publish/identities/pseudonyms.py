@@ -265,7 +265,7 @@ class Pseudonyms:
             for match in self._all_forms.finditer(text):
                 left.append(Found(self._resolve(match[0])[0], match[0], match.start()))
         ordinary = (pattern for (_, word), pattern in self._ordinary.items() if word in lowered)
-        for pattern in filter(lambda each: each.may_match(text), (*ordinary, *(PATTERNS if patterns else ()))):
+        for pattern in filter(lambda form: form.may_match(text), (*ordinary, *(PATTERNS if patterns else ()))):
             for match in pattern.find(text):
                 if not self._stays(pattern.kind, match["value"]):
                     left.append(Found(pattern.kind, match["value"], match.start("value")))
