@@ -508,6 +508,16 @@ def test_the_distribution_has_a_step_for_each_trial() -> None:
     assert [y for _, y in steps[0]] == pytest.approx([0, 20, 40, 60, 80, 100])
 
 
+@pytest.mark.parametrize(("apart", "finding"), [(20, "no trial of one file system lies in the range of another"),
+                                                 (2, "the trials of some file systems overlap")])  # fmt: skip
+def test_the_title_of_a_distribution_says_whether_trials_of_two_file_systems_overlap(apart: int, finding: str) -> None:
+    rows = swept_run().measurements
+    rows = rows[(rows["workload"] == "fio") & (rows["cell"].str.endswith(SWEPT[0].label)) & ~rows["warmup"]]
+    values = rows["block"] + apart * rows["filesystem"].map(NAMES.index)
+    plot = plots.plot_distribution(rows.assign(value=values * 1e9), "read_bandwidth", **ORDER)
+    assert plot.title == f"Read bandwidth of 15 trials: {finding}"
+
+
 def test_bars_begin_at_zero_and_hide_no_trial() -> None:
     plot = drawn("bars")
     (axes,) = plot.figure.axes
