@@ -122,7 +122,7 @@ def percentile_frame(
     )
     late = [late_trials(censored, cell, "elapsed") for cell in frame["cell"]]
     _put_medians(frame, [_A_TIME] * len(frame), samples, late, level)
-    return frame[frame["mean"].notna()].reset_index(drop=True)
+    return frame.loc[frame["mean"].notna(), list(PERCENTILE_COLUMNS)].reset_index(drop=True)
 
 
 def _cell_columns(sweep: Sweep, *, run_id: str, box: str) -> pd.DataFrame:
