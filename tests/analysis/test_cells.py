@@ -335,6 +335,8 @@ def test_intervals_for_all_together_agree_with_the_verdicts() -> None:
 def test_two_sides_that_are_no_cells_are_not_compared() -> None:
     """A sweep file may take combinations out."""
     the_sweep = replace(make(), excluded=("c/w",))
+    estimates = estimate_frame(the_sweep, frame(make(), VALUES), run_id="r", box="b")
+    assert list(estimates["cell"]) == ["a/w", "b/w"]
     found = comparisons(the_sweep, frame(the_sweep, {"a/w": VALUES["a/w"], "b/w": VALUES["b/w"]}))
     assert [each.candidate for each in found] == ["b"]
     without_baseline = replace(make(), excluded=("a/w",))
