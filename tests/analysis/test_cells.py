@@ -29,6 +29,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Sweep, Trial, Until
+from mountlab.core.units import NS_PER_S
 from mountlab.stats import (
     RATIO_METHOD,
     STATISTICS,
@@ -38,7 +39,7 @@ from mountlab.stats import (
     estimate,
     holm,
 )
-from mountlab.stats.histograms import FEWEST_BEYOND, count, percentile
+from mountlab.stats.histograms import FEWEST_BEYOND, count, percentile_ns
 from mountlab.stats.sequential import nominal_level
 from mountlab.sweep.design_entry import DesignFile
 from mountlab_dev.bench import many_cells
@@ -513,7 +514,7 @@ def test_a_percentile_of_a_cell_is_estimated_from_those_of_its_trials() -> None:
     row = frame[frame.percent == 99].iloc[0]
     own = [float(np.percentile(each, 99, method="inverted_cdf")) / 1e9 for each in trials]
     assert row["mean"] == pytest.approx(np.mean(own), rel=1 / 64)
-    wanted = estimate([percentile(count(map(int, each)), 99) for each in trials], level=0.95)
+    wanted = estimate([percentile_ns(count(map(int, each)), 99) / NS_PER_S for each in trials], level=0.95)
     assert (row["mean"], row.low, row.high, row.n) == pytest.approx((wanted.mean, wanted.low, wanted.high, 4))
     assert (row.cell, row.workload, row.place) == (cell.id, cell.workload.label, "read.clat_ns")
 

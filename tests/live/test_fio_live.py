@@ -15,6 +15,7 @@ from mountlab import __main__
 from mountlab.analysis.inside import points_of
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
+from mountlab.core.units import NS_PER_S
 from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
@@ -232,7 +233,7 @@ def test_percentiles_of_clones_are_merged_from_their_bins(run_on: Run, filesyste
     found = histograms_of(json.loads(raw(run_on, filesystem, "clones")["fio.json"]))
     merged = histograms.merge(h for (_, place), h in found.items() if place == "read.clat_ns")
     assert len(found) >= 4
-    assert figures["read_latency_p99", ""] == histograms.percentile(merged, 99)
+    assert figures["read_latency_p99", ""] == histograms.percentile_ns(merged, 99) / NS_PER_S
     assert {"mountlab.0", "mountlab.1"} <= {label for _, label in figures}
 
 

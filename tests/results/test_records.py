@@ -11,8 +11,8 @@ import pytest
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.core import disk
 from mountlab.core.errors import ParseError
+from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import DeviceBytes, device_traffic
-from mountlab.filesystems.making import COMMANDS
 from mountlab.results import records, tables
 from mountlab.results.journal import read_as_it_is, read_journal
 from mountlab.results.raw import read_trial
@@ -71,7 +71,7 @@ def test_a_damaged_argument_list_is_not_known(text: str, trial: Path) -> None:
 
 
 def test_commands_that_are_none_are_refused_where_they_are_asked_for(trial: Path) -> None:
-    (trial / COMMANDS).write_text("[{}]")
+    (trial / TrialFiles.COMMANDS).write_text("[{}]")
     record = record_in(trial)
     record.check("series")
     with pytest.raises(ParseError, match="cannot be read"):

@@ -39,7 +39,6 @@ ABLE: BoxFacts = known(KNOWN, trace_events=[event.name for event in EVENTS], tra
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(monkeypatch)
-    monkeypatch.setattr(explaining, "planned", made.planned)
     made.facts = ABLE
     return made
 

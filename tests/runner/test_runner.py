@@ -18,7 +18,8 @@ from mountlab.box.connection import Completed
 from mountlab.checks.outcome import Outcome, unpack
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
-from mountlab.filesystems.making import COMMANDS, read_commands
+from mountlab.core.trial_files import TrialFiles
+from mountlab.filesystems.making import read_commands
 from mountlab.runner.runner import run_sweep
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan
@@ -178,7 +179,7 @@ def test_a_run_opens_makes_measures_undoes_in_reverse_and_closes() -> None:
 def test_the_commands_of_a_mount_are_kept_as_they_were_run() -> None:
     box, journal = ScriptedBox(), Memory()
     run_sweep(plan({"ext4": EXT4}), box, journal, Silent())
-    commands = read_commands(journal.of_mounts[journal.mounts[1]][COMMANDS].decode())
+    commands = read_commands(journal.of_mounts[journal.mounts[1]][TrialFiles.COMMANDS].decode())
     assert [each.argv[0] for each in commands] == ["image.sh", "losetup", "mke2fs", "mkdir", "mount"]
     by_file = {each.keep: each.argv for each in commands}
     assert by_file["mkfs.txt"][-1] == "/dev/loop9", "what losetup named"
@@ -193,7 +194,8 @@ def test_what_is_run_before_the_measured_command_is_kept_too() -> None:
     journal = Memory()
     made = make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
     run_sweep(made, ScriptedBox(), journal, Silent())
-    kept = {trial.workload: (trial.trial_id, journal.files[trial.trial_id].get(COMMANDS)) for trial in journal.trials}
+    commands = {name: files.get(TrialFiles.COMMANDS) for name, files in journal.files.items()}
+    kept = {trial.workload: (trial.trial_id, commands[trial.trial_id]) for trial in journal.trials}
     assert kept["w"][1] is None
     name, data = kept["r"]
     assert data
@@ -399,6 +401,22 @@ def test_exhausted_trials_that_are_not_in_a_row_set_nothing_aside(stopped_after:
         assert [trial.status for trial in trials] == ["failed", "ok", "failed", "ok"]
         assert [trial.exhausted for trial in trials] == [True, False, True, False]
         assert not any(trial.set_aside for trial in trials)
+
+
+def test_after_a_measurement_the_journal_is_not_read_again() -> None:
+    """Defect: each trial read and checked all lines before it: time with the square of the trials."""
+
+    class Read(Memory):
+        times = 0
+
+        def ended(self) -> list[Trial]:
+            self.times += 1
+            return super().ended()
+
+    journal = Read()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=5), Giving(), journal, Silent())
+    assert len(journal.trials) == 5
+    assert journal.times == 1, "at the start, for what an earlier session has left"
 
 
 def test_an_exhausted_trial_after_one_that_met_an_unfit_box_is_not_the_second_in_a_row() -> None:

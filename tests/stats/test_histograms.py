@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
-from mountlab.stats import histograms
+from mountlab.core.units import NS_PER_S
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.histograms import (
     COARSE,
@@ -28,8 +28,8 @@ from mountlab.stats.histograms import (
     merge,
     middle,
     percentile_ns,
+    percentile_with_step,
     read_bins,
-    step_ns,
 )
 from mountlab.tools.fio_report import histograms_of
 from repetition import others_long
@@ -136,7 +136,7 @@ def test_the_distribution_rises_to_all_and_is_exact_at_the_edges(values: list[in
 
 
 def test_a_percentile_is_given_in_seconds() -> None:
-    assert histograms.percentile(Histogram({60160: 3}), 50) == pytest.approx(60.160e-6, abs=0.6e-9)
+    assert percentile_ns(Histogram({60160: 3}), 50) / NS_PER_S == pytest.approx(60.160e-6, abs=0.6e-9)
 
 
 # --- inside of a bin --------------------------------------------------------------------------------------------------
@@ -221,11 +221,11 @@ def test_the_extremes_are_read_where_they_are_those_of_the_bins() -> None:
 
 def test_the_step_of_a_percentile_is_its_bin_where_that_holds_much_of_all() -> None:
     values = np.random.default_rng(1).lognormal(11, 0.3, 5000).astype(int).tolist()
-    assert step_ns(count(values), 50) == 0
+    assert percentile_with_step(count(values), 50)[1] == 0
     width, narrow = 1024, [65_536 + i % 3000 for i in range(3000)]  # 3 bins
-    assert step_ns(count(narrow), 50) == width
+    assert percentile_with_step(count(narrow), 50)[1] == width
     assert 1 / 3 > COARSE > 1 / 30
-    assert step_ns(count([70_000, 70_010]), 50) == 10, "the extremes bound it"
+    assert percentile_with_step(count([70_000, 70_010]), 50)[1] == 10, "the extremes bound it"
 
 
 def test_a_percentile_needs_ios_on_either_side() -> None:

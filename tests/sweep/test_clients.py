@@ -13,11 +13,12 @@ from mountlab.checks.outcome import Outcome
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError, ParseError, PlanError, ToolError, TransientError
 from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, Workload
+from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
 from mountlab.logs import fio_json
 from mountlab.runner.clients import Clients, with_reports
-from mountlab.stats.histograms import merge, percentile
+from mountlab.stats.histograms import merge, percentile_ns
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
@@ -283,7 +284,7 @@ def test_percentiles_are_those_of_the_merged_histograms() -> None:
     found, histograms = parse(recorded()), histograms_of(recorded())
     assert {label for label, _ in histograms} == {"client-a mountlab", "client-b mountlab"}
     merged = merge(each for (_, place), each in histograms.items() if place == "read.clat_ns")
-    assert found["read_latency_p99", ""] == percentile(merged, 99.0)
+    assert found["read_latency_p99", ""] == percentile_ns(merged, 99.0) / NS_PER_S
     assert (
         found["read_latency_p99", ""]
         != (found["read_latency_p99", "client-a"] + found["read_latency_p99", "client-b"]) / 2

@@ -20,7 +20,7 @@ from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Sweep
 from mountlab.core.units import NS_PER_S
 from mountlab.stats import estimate_samples
-from mountlab.stats.histograms import Histogram, enough, percentile, step_ns
+from mountlab.stats.histograms import Histogram, enough, percentile_with_step
 from mountlab.stats.sequential import level_after
 
 _FIGURE_COLUMNS = (
@@ -100,8 +100,9 @@ def percentile_frame(
             for percent in PERCENTS:
                 if enough(fewest, percent):
                     keys.append((cell.id, cell.filesystem.name, cell.workload.label, place, percent))
-                    samples.append(np.array([percentile(trial, percent) for trial in trials], dtype=float))
-                    steps.append(fmean(step_ns(trial, percent) for trial in trials) / NS_PER_S)
+                    values_ns, steps_ns = zip(*(percentile_with_step(trial, percent) for trial in trials), strict=True)
+                    samples.append(np.array(values_ns, dtype=float) / NS_PER_S)
+                    steps.append(fmean(steps_ns) / NS_PER_S)
     level = level_after(sweep.correction, sweep.design.level)
     estimates = estimate_samples(
         np.concatenate([np.empty(0), *samples]),

@@ -40,7 +40,7 @@ class TrialFiles(StrEnum):
     # Written on the control machine.
     ARGV = "argv"
     COMMANDS = "commands.json"
-    """Also of a mount."""
+    """Those before the measured command; also those of a mount. Earlier versions kept none."""
     ROUNDS = "precondition.json"
     REASON = "reason"
     """Of an attempt that was repeated."""

@@ -13,8 +13,6 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import KIB
 from mountlab.filesystems.evidence import Device, device_chain, mount_of, parts_by_heading, settings
 
-COMMANDS = TrialFiles.COMMANDS
-"""The file with the commands of a mount, and with those before a trial; earlier versions kept none."""
 TIMED = "timed.sh"
 _READING = "evidence.sh"
 _BELOW = "evidence-below.txt"
@@ -69,25 +67,27 @@ def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
 
 
 def commands_text(commands: Sequence[RanCommand]) -> str:
-    """Return commands as COMMANDS holds them."""
+    """Return commands as TrialFiles.COMMANDS holds them."""
     return json.dumps([asdict(command) for command in commands], indent=1)
 
 
 def read_commands(text: str) -> tuple[RanCommand, ...]:
-    """Return the commands in a file COMMANDS. Raises ParseError for what is none."""
+    """Return the commands in a file TrialFiles.COMMANDS. Raises ParseError for what is none."""
     try:
         rows = json.loads(text)
         commands = tuple(RanCommand(row["why"], tuple(row["argv"]), row["keep"]) for row in rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="a list of commands") from error
+        raise ParseError(
+            f"{TrialFiles.COMMANDS} cannot be read", got=text[:100], allowed="a list of commands"
+        ) from error
     if not all(isinstance(word, str) for command in commands for word in (command.why, command.keep, *command.argv)):
-        raise ParseError(f"{COMMANDS} cannot be read", got=text[:100], allowed="commands as lists of text")
+        raise ParseError(f"{TrialFiles.COMMANDS} cannot be read", got=text[:100], allowed="commands as lists of text")
     return commands
 
 
 def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
     """Return how a file system was made, from the files that its mount brought back. Raises ParseError."""
-    commands = read_commands(files[COMMANDS]) if COMMANDS in files else None
+    commands = read_commands(files[TrialFiles.COMMANDS]) if TrialFiles.COMMANDS in files else None
     line = mount_of(files).text
     return Setup(mount, filesystem, line, tuple(block_devices(files)), commands, tuple(sorted(files)))
 

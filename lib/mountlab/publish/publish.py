@@ -29,7 +29,6 @@ from mountlab.core.errors import MountlabError, PlanError, StoreError
 from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems.making import COMMANDS
 from mountlab.publish import bundle, bundle_view, crate, reproduce
 from mountlab.publish.bundle import DESCRIPTION, ENTRY, TABLES, Bundle
 from mountlab.publish.decoded import COMPRESSED, unpacked
@@ -243,7 +242,7 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
 
 _NUMBERS = re.compile(rb"[\d,\s]*")
 """What the log of a search holds: times and sizes, no name of anything."""
-_COMMANDS = (TrialFiles.ARGV, COMMANDS)
+_COMMANDS = (TrialFiles.ARGV, TrialFiles.COMMANDS)
 """Files of raw output that hold commands as JSON: in its text a name could run into an escape before it."""
 
 

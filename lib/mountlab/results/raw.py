@@ -24,7 +24,7 @@ from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import file_system_device, loops, parts_by_heading
-from mountlab.filesystems.making import COMMANDS, Setup, read_commands, setup_of
+from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.logs import decoded, read_one
 from mountlab.stats.histograms import Histogram
@@ -105,6 +105,7 @@ def record_of(
         report = output.decoded.get(FIO_REPORT) if output else None
         histograms = part("histograms", lambda: latencies_of(report or decode(texts[FIO_REPORT])), histograms)
     detail = TrialDetail(histograms, tuple(logs), part("series", lambda: over_time(texts), None))
+    commands = texts.get(TrialFiles.COMMANDS)
     return TrialRecord(
         measurements=tuple(measurements),
         around=around(texts),
@@ -112,7 +113,7 @@ def record_of(
         rounds=read_rounds(texts[TrialFiles.ROUNDS]) if TrialFiles.ROUNDS in texts else None,
         bandwidth=tuple(bandwidth),
         argv=_argv(texts.get(TrialFiles.ARGV, "")),
-        before=part("commands", lambda: read_commands(texts[COMMANDS]) if texts.get(COMMANDS) else (), ()),
+        before=part("commands", lambda: read_commands(commands) if commands else (), ()),
         files=_filled(files),
         damaged=damaged,
         detail=detail_type().dump_json(detail),

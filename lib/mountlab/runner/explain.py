@@ -15,7 +15,7 @@ from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep, with_diagnostic
 from mountlab.results.writer import RunWriter, explain_run, held_run
 from mountlab.runner.extend import check_finished, check_same_order
-from mountlab.runner.workflow import Session, check_same_box, check_same_plugins, measure, planned
+from mountlab.runner.workflow import Session, measure, planned_again
 from mountlab.sweep.design_entry import diagnostic_blocks
 from mountlab.sweep.sweep_file import Resolved
 
@@ -69,9 +69,7 @@ def _planned(run: Path | str, blocks: bool | int, *, take: bool) -> Iterator[tup
             info, where, "explained", imported="an imported run, whose box is not known", again=" -p explain=true"
         )
         resolved = _with_blocks(before, diagnostic_blocks(blocks, f"{where}: explain"), where)
-        with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
-            check_same_box(info.facts, session.facts, where)
-            check_same_plugins(path, info)
+        with planned_again(path, info, resolved, take=take) as session:
             check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield path, session
 

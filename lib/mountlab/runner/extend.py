@@ -17,7 +17,7 @@ from mountlab.results import journal, paths
 from mountlab.results.find import run_path
 from mountlab.results.info import read_info, read_sweep
 from mountlab.results.writer import RunWriter, extend_run, held_run
-from mountlab.runner.workflow import Session, check_same_box, check_same_plugins, measure, planned
+from mountlab.runner.workflow import Session, measure, planned_again
 from mountlab.sweep.extension import extended
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.sweep_file import Resolved, on_box, resolve
@@ -74,9 +74,7 @@ def _planned(
         asked = _asked(path, before, info.box_name, sweep, overrides)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         resolved = extended(before, asked, at=now, only_new=only_new, where=where)
-        with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
-            check_same_box(info.facts, session.facts, where)
-            check_same_plugins(path, info)
+        with planned_again(path, info, resolved, take=take) as session:
             check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
             yield _Asked(path, session)
 

@@ -87,8 +87,7 @@ class HandSession:
         self._plan, self._quiet, self._interruption = self.planner.plan(), _Quiet(), Interruption()
         self._clients = Clients(self._plan, connection, {})
         self._steps = StepRunner(connection, self._plan.run_id, self._plan.privileged, say=self._quiet.notice)
-        refuses = self._plan.sweep.design.on_ineffective == "error"
-        self._mounts = MountSession(self._steps, self.journal, self._clients, refuse_ineffective=refuses)
+        self._mounts = MountSession(self._steps, self.journal, self._clients, self._plan.sweep.design)
         self._mount_uses = MountUses()
         self._unfit: dict[str, str] = {}
         """Mount to why no trial can run on it any more."""

@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from mountlab.core.errors import CommandError, ParseError
 from mountlab.core.findings import OptionEvidence
-from mountlab.core.model import Filesystem
-from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
+from mountlab.core.model import Design, Filesystem
+from mountlab.core.trial_files import TrialFiles
+from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Journal
@@ -22,9 +23,9 @@ MountFiles = dict[str, str]
 class MountSession:
     """Makes the file systems of one run."""
 
-    def __init__(self, steps: StepRunner, journal: Journal, clients: Clients, *, refuse_ineffective: bool) -> None:
+    def __init__(self, steps: StepRunner, journal: Journal, clients: Clients, design: Design) -> None:
         self._steps, self._journal, self._clients = steps, journal, clients
-        self._refuse_ineffective = refuse_ineffective
+        self._design = design
         self._controls: dict[str, MountFiles] = {}
 
     def read_control(self, mount: PlannedMount) -> None:
@@ -47,7 +48,7 @@ class MountSession:
                 done = self._steps.do(step, undo, bound, ran)
                 if step.keep:
                     kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
-            kept[COMMANDS] = commands_text(ran).encode()
+            kept[TrialFiles.COMMANDS] = commands_text(ran).encode()
             self._journal.keep_mount(mount.id, kept)
             undo.enter_context(self._clients.mounted(mount))
             yield {name: data.decode(errors="replace") for name, data in kept.items()}
@@ -58,7 +59,7 @@ class MountSession:
         design makes that a caveat (design.on_ineffective)."""
         with self.made(mount) as files:
             failed = ineffective(self.option_evidence(mount.filesystem, files))
-            if failed and self._refuse_ineffective:
+            if failed and self._design.on_ineffective == "error":
                 raise _not_in_effect(mount.filesystem.name, failed)
             yield files
 

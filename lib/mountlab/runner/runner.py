@@ -42,8 +42,7 @@ class SweepRunner:
         self.plan, self.box, self.journal, self.progress, self.clients = plan, box, journal, progress, clients
         self.interruption = Interruption()
         self.steps = StepRunner(box, plan.run_id, plan.privileged, say=progress.notice)
-        refuses = plan.sweep.design.on_ineffective == "error"
-        self.mounts = MountSession(self.steps, journal, clients, refuse_ineffective=refuses)
+        self.mounts = MountSession(self.steps, journal, clients, plan.sweep.design)
         self.cells = CellStates(plan.sweep, journal)
         self.mount_uses = MountUses()
         self.trials = TrialExecutor(
@@ -144,6 +143,5 @@ class SweepRunner:
         """Open a restarted box as at first. What outlived the restart (images, the lock) is removed before."""
         self.interruption.check()
         remove_leftovers(self.box, below=(self.plan.lease.mount_root, self.plan.lease.output_root))
-        self.mount_uses.used.clear()
-        self.mount_uses.preconditioned.clear()
+        self.mount_uses.clear()
         self.steps.do(self.plan.opening, ExitStack())  # the first opening has registered its undo

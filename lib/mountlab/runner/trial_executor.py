@@ -14,7 +14,7 @@ from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, is_last_of_
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems.making import COMMANDS, RanCommand, commands_text
+from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Journal, Progress
@@ -39,6 +39,11 @@ class MountUses:
     """Mounts on which a trial has run."""
     preconditioned: set[tuple[str, str]] = field(default_factory=set)
     """Mount and cell whose rounds of preconditioning have been run."""
+
+    def clear(self) -> None:
+        """Forget all file systems: the box was restarted."""
+        self.used.clear()
+        self.preconditioned.clear()
 
     def forget(self, mount_id: str) -> None:
         """Forget a file system that is made again."""
@@ -115,7 +120,7 @@ class TrialExecutor:
             raise MountUnfit
         self._uses.used.add(planned.mount)
         trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
-        if not trial.diagnostic:
+        if last.error and not trial.diagnostic:  # else the journal would be read again after each trial
             trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._journal.ended()))
         self._record(planned, trial, {**attempts.files, **rounds}, last)
         if last.spoilt:
@@ -124,7 +129,7 @@ class TrialExecutor:
     def _record(self, planned: PlannedTrial, trial: Trial, files: Files, outcome: Outcome) -> None:
         commands: dict[str, bytes] = {TrialFiles.ARGV: json.dumps(list(planned.command.argv)).encode()}
         if unmeasured := _unmeasured(planned):
-            commands[COMMANDS] = commands_text(unmeasured).encode()
+            commands[TrialFiles.COMMANDS] = commands_text(unmeasured).encode()
         self._journal.record(trial, {**files, **commands}, outcome)
         self._cells.add([trial])
         self._progress.end(planned, trial)

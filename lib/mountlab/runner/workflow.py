@@ -80,12 +80,7 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
         raise StoreError(said, where=disk.shown(path), next_step=f"open the box again, or: {again}")
     if info.status == "complete":
         raise StoreError("the run is complete", where=disk.shown(path), next_step=f"make report RUN={disk.shown(path)}")
-    with (
-        held_run(path),
-        planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=True) as session,
-    ):
-        check_same_box(info.facts, session.facts, disk.shown(path))
-        check_same_plugins(path, info)
+    with held_run(path), planned_again(path, info, resolved, take=True) as session:
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
 
@@ -113,6 +108,15 @@ def planned(
             each.name: opened.enter_context(open_box(each, forwards=bool(sweep.clients))) for each in (the_box, *others)
         }
         yield planned_on(lines, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
+
+
+@contextmanager
+def planned_again(path: Path, info: RunInfo, resolved: Resolved, *, take: bool) -> Iterator[Session]:
+    """Plan more trials of a run, on its box. Raises PlanError where the box or a plug-in is not as it was."""
+    with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
+        check_same_box(info.facts, session.facts, disk.shown(path))
+        check_same_plugins(path, info)
+        yield session
 
 
 def planned_on(

@@ -163,15 +163,11 @@ def percentile_ns(histogram: Histogram, percent: float) -> float:
     return percentile_with_step(histogram, percent)[0]
 
 
-def step_ns(histogram: Histogram, percent: float) -> float:
-    """To what `percentile_ns` is uncertain by itself: 0, or the width of the bin where that holds more than COARSE of
-    all I/Os. The shape inside of such a bin is not known, and all trials of a cell may be wrong by the same amount."""
-    return percentile_with_step(histogram, percent)[1]
-
-
 def percentile_with_step(histogram: Histogram, percent: float) -> tuple[float, float]:
-    """Return the latency below which `percent` of the I/Os lie, interpolated inside its bin, and its step (`step_ns`),
-    both in ns; a bin of 1 ns is exact.
+    """Return the latency below which `percent` of the I/Os lie, interpolated inside its bin, and its step, both in ns;
+    a bin of 1 ns is exact. The step is to what the latency is uncertain by itself: 0, or the width of the bin where
+    that holds more than COARSE of all I/Os. The shape inside of such a bin is not known, and all trials of a cell may
+    be wrong by the same amount.
 
     Between the edges of its bin, the latency is a monotone cubic in the normal score of the rank (slopes: Fritsch &
     Butland, SIAM J. Sci. Stat. Comput. 5 (1984) 300). This is exact where latencies are normal, and close in a tail,
@@ -199,11 +195,6 @@ def percentile_with_step(histogram: Histogram, percent: float) -> tuple[float, f
     x = (_score(rank, total) - begin) / own.wide if own.wide else 0.5
     bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
     return low + x * (high - low) + x * (1 - x) * bend, step
-
-
-def percentile(histogram: Histogram, percent: float) -> float:
-    """`percentile_ns` in seconds."""
-    return percentile_ns(histogram, percent) / NS_PER_S
 
 
 class _Segment(NamedTuple):
