@@ -24,6 +24,7 @@ from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import FIGURE, counted, rows_of, without_partial
 from mountlab.analysis.sweep_comparisons import uncorrected_ratios
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
 from mountlab.stats import adjust_comparisons, look_level
 from mountlab.stats.estimates import Floats
@@ -158,10 +159,7 @@ def _not_diagnostic(trials: Sequence[Trial]) -> Sequence[Trial]:
 
 
 def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
-    groups: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        groups[cell.workload.label].append(cell)
-    return list(groups.values())
+    return list(by_key((cell.workload.label, cell) for cell in cells).values())
 
 
 class _Width(NamedTuple):
@@ -197,10 +195,7 @@ class _Interim:
     def at(
         cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int
     ) -> _Interim:
-        by_cell: dict[str, list[Trial]] = defaultdict(list)
-        for trial in trials:
-            if trial.block < before:
-                by_cell[trial.cell].append(trial)
+        by_cell = by_key((trial.cell, trial) for trial in trials if trial.block < before)
         frame = _of_answer(sweep, without_partial(measurements[measurements["block"] < before]))
         sizes = frame.groupby(list(FIGURE), sort=False).size()
         counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}

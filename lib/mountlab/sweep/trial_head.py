@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from mountlab.box.containment import CGROUPS, namespaces
@@ -105,8 +106,7 @@ class TrialHead:
         """Return the command that gives the trial's directory, and the way to it, to the account that runs the tool."""
         root = FAMILIES[self.filesystem.type].root_of(self.filesystem, self.place)
         above = (root, f"{self.place.run_dir}/mnt") if root == self.place.mountpoint else (root,)
-        script = files("mountlab.sweep").joinpath("hand_over.sh").read_text()
-        return ("sh", "-c", script, "hand-over", self.command.owner, self.directory, *above)
+        return ("sh", "-c", _hand_over_script(), "hand-over", self.command.owner, self.directory, *above)
 
     def _loads(self) -> list[Argv]:
         """Return commands that bring the programs back into the page cache. Where no trial begins without what is in
@@ -121,6 +121,11 @@ class TrialHead:
         if loads and self._sampler():
             loads.append(("nice", *self._sampler().split(), "-c", ":"))
         return loads
+
+
+@cache
+def _hand_over_script() -> str:
+    return files("mountlab.sweep").joinpath("hand_over.sh").read_text()
 
 
 def _yes(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mountlab.core.box_facts.base import FactPart, Listed
+from mountlab.core.groups import by_key
 from mountlab.core.numbers import listed
 
 NOT_STATED = "not stated"
@@ -57,9 +58,7 @@ class WorkloadOfLogs(FactPart):
 def by_value(values: Iterable[tuple[str, str]]) -> str:
     """Return '4 in ext4, 1 in tmpfs', or '4 in ext4 and xfs; 1 in tmpfs', for pairs of a side and its value; '4' where
     all have it."""
-    sides_of: dict[str, list[str]] = {}
-    for side, value in values:
-        sides_of.setdefault(value, []).append(side)
+    sides_of = by_key((value, side) for side, value in values)
     if len(sides_of) < 2:
         return next(iter(sides_of), NOT_STATED)
     between = ", " if len(sides_of) == sum(map(len, sides_of.values())) else "; "
