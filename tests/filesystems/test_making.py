@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Step
+from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.base import evidence_step, script_step, timed_step
 from mountlab.filesystems.making import (
-    COMMANDS,
     BlockDevice,
     RanCommand,
     block_devices,
@@ -77,7 +77,7 @@ def test_a_setup_has_the_line_of_the_kernel_word_by_word() -> None:
 
 def test_commands_that_were_not_kept_are_not_none() -> None:
     assert setup_of("m001", "ext4", evidence()).commands is None
-    assert setup_of("m001", "ext4", {**evidence(), COMMANDS: "[]"}).commands == ()
+    assert setup_of("m001", "ext4", {**evidence(), TrialFiles.COMMANDS: "[]"}).commands == ()
 
 
 def test_the_queues_of_a_loop_device_and_of_what_holds_its_image() -> None:
