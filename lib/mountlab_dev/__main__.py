@@ -89,8 +89,8 @@ def _calibrate(arguments: Arguments) -> int:
         print(f"{tables[-1].markdown()}\n", flush=True)
     if not arguments.short:
         page = disk.ROOT / "docs" / "calibration.md"
-        disk.replace_file(page, put(CALIBRATION.read_text(), tables, where=disk.shown(CALIBRATION)).encode())
-        print(f"written: {disk.shown(page)}")
+        disk.replace_file(page, put(CALIBRATION.read_text(), tables, where=disk.path_text(CALIBRATION)).encode())
+        print(f"written: {disk.path_text(page)}")
     return 0
 
 
@@ -111,7 +111,7 @@ def _docs(arguments: Arguments) -> int:
         store.write_files(directory, {name: made[name].encode() for name in changed if name in made})
     for name in changed:
         state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
-        print(f"{state}: {disk.shown(directory / name)}")
+        print(f"{state}: {disk.path_text(directory / name)}")
     return 1 if arguments.check and changed else 0
 
 

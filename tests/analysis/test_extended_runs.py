@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mountlab.analysis import gate
-from mountlab.analysis.compare.figures import correction_of
+from mountlab.analysis.compare.figures import repeated_looks_of
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.same_cells import aligned_to
@@ -93,7 +93,7 @@ def test_new_cells_in_blocks_of_their_own_are_not_compared_with_old_ones() -> No
     values = {**VALUES, "tmpfs": {b: VALUES["tmpfs"][b] for b in (1, 2, 3, 4)},
               "ramfs": {b: VALUES["ramfs"][b] for b in (1, 2, 3, 4)}}  # fmt: skip
     assert [each.candidate for each in comparisons(alone, measured(alone, values))] == ["ramfs"]
-    assert alone.correction is None, "nothing was looked at again"
+    assert alone.repeated_looks is None, "nothing was looked at again"
     (_, cell) = extended_run(alone, {})
     assert cell.message.endswith("It has no block together with the baseline, and is not compared with it.")
 
@@ -107,7 +107,7 @@ def test_intervals_are_computed_for_the_looks_that_there_were() -> None:
     assert row["low"] == pytest.approx(estimate(values, level=1 - 0.05 / 4, step=1.0).low, rel=0.01)
     assert row["low"] < estimate(values, level=0.95).low
     again = more(more(repeats=8), repeats=9).sweep
-    assert (sweep_.correction, again.correction) == (Extensions(1), Extensions(2))
+    assert (sweep_.repeated_looks, again.repeated_looks) == (Extensions(1), Extensions(2))
 
 
 def test_names_of_cells_in_another_order_keep_the_correction() -> None:
@@ -126,14 +126,14 @@ def test_names_of_cells_in_another_order_keep_the_correction() -> None:
     run.measurements, run.estimates = run.measurements.head(0), run.estimates.head(0)
     run.comparisons, run.answer_metrics = [], {}
     run.trials = run.trials.head(0)
-    assert correction_of([aligned_to(first.sweep, run)], 0.95) == Extensions(1)
+    assert repeated_looks_of([aligned_to(first.sweep, run)], 0.95) == Extensions(1)
 
 
 def test_a_gate_that_allows_any_number_of_looks_has_corrected_for_them_already() -> None:
     run = synthetic_run()
     run.sweep = ADDED
-    assert gate._correction([run], 0.95, "any") is None
-    assert gate._correction([run], 0.95, "once") == Extensions(1)
+    assert gate._repeated_looks([run], 0.95, "any") is None
+    assert gate._repeated_looks([run], 0.95, "once") == Extensions(1)
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------

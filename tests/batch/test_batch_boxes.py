@@ -222,7 +222,7 @@ def test_run_and_resume_end_with_what_holds_over_boxes_and_a_page_of_it(
         return
     assert "Over 3 boxes, each counting alike: " in said
     (found,) = boxes.glob("boxes-tour-*/report.html")
-    assert f"report over boxes: {disk.shown(found)}\n" in said
+    assert f"report over boxes: {disk.path_text(found)}\n" in said
     read = Page(found.read_text())
     assert "Over 3 boxes, each counting alike: " in read.words
     assert (read.tags["svg"], read.active()) == (2, {"script"})

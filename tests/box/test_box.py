@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.box import ssh as box_module
-from mountlab.box.connection import Completed, checked, command_line, shown
+from mountlab.box.connection import Completed, checked, command_line, command_text
 from mountlab.box.ssh import connect
 from mountlab.box.testing import Call, RecordingBox, ReplayBox, UnpreparedCommand
 from mountlab.core.errors import BoxError, CommandError, ParameterError, PlanError
@@ -57,8 +57,10 @@ def test_the_box_keeps_the_time_limit_and_sudo_stands_above_it() -> None:
 
 def test_a_command_gets_the_c_locale_the_sbin_directories_and_no_input() -> None:
     line = command_line(("sh", "-c", "echo $LC_ALL; echo $PATH; cat; echo end"), timeout_s=10)
-    shown = subprocess.run(["sh", "-c", line], capture_output=True, check=True, text=True, input="typed\n").stdout
-    locale, path, end = shown.splitlines()
+    command_text = subprocess.run(
+        ["sh", "-c", line], capture_output=True, check=True, text=True, input="typed\n"
+    ).stdout
+    locale, path, end = command_text.splitlines()
     assert (locale, end) == ("C", "end")
     assert path.endswith(":/usr/local/sbin:/usr/sbin:/sbin")
 
@@ -88,7 +90,7 @@ def test_checked_passes_an_answer_on_and_says_what_failed() -> None:
 
 
 def test_scripts_are_shown_by_their_first_line() -> None:
-    assert shown(("sh", "-c", "# Do it.\ndo it\n", "it's")) == """sh -c '# Do it. ...' 'it'"'"'s'"""
+    assert command_text(("sh", "-c", "# Do it.\ndo it\n", "it's")) == """sh -c '# Do it. ...' 'it'"'"'s'"""
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

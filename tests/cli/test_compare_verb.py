@@ -48,7 +48,7 @@ def test_compare_says_what_differs_and_writes_a_page(
     assert all(" 2.5 " in row for row in rows)
     assert sum(row.endswith("faster") for row in rows) >= 6, "of five trials a side, some of them noisy"
     made = tmp_path / "results" / f"compare-{read_info(TOUR).run_id}-faster" / "report.html"
-    assert f"report: {disk.shown(made)}" in out
+    assert f"report: {disk.path_text(made)}" in out
     page = Page(made.read_text())
     assert re.search(r"Compared with A, B is faster in \d .*of 9 ratios", page.words)
     assert [text for level, text in page.headings if level == 1] == [

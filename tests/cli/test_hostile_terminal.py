@@ -346,7 +346,7 @@ def test_the_copies_of_this_test_are_of_all_free_keys() -> None:
 def test_a_bar_below_the_guard_draws_and_shows_texts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, below = make(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", Guarded(below))
-    with Bar(plan, done=set()) as bar:
+    with Bar(plan, recorded_ids=set()) as bar:
         bar.begin(plan.trials[0])
         bar.end(plan.trials[0], as_trial(plan.trials[0], "failed", f"no space {STEERING}", NOW, 2.0))
         bar.notice(f"lost: {STEERING}")

@@ -14,7 +14,7 @@ from checks.test_checks import build, make
 from installed import Site, site
 from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
-from mountlab.checks.outcome import Ended, judge
+from mountlab.checks.outcome import ScriptExit, judge
 from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
@@ -375,7 +375,7 @@ def test_a_plot_that_is_none_says_so_in_its_place(packages: Site) -> None:
 # --- what it gives for figures ----------------------------------------------------------------------------------------
 
 ELAPSED = "Measurement(metric='elapsed', value=float('{}'), unit='s')"
-ENDED = Ended(exit_status=0, archive=b"", said="")
+ENDED = ScriptExit(exit_status=0, archive=b"", error_text="")
 
 
 @pytest.mark.parametrize(

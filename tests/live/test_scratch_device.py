@@ -23,7 +23,7 @@ from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from ownbox import own_box
 from sweeps import DD_WRITE, Silent, as_is
 

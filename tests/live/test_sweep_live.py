@@ -20,7 +20,7 @@ from mountlab.results.journal import read_journal
 from mountlab.results.store import Run
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from scipy import stats
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, Silent, as_is
 

@@ -27,7 +27,7 @@ from mountlab.runner import hand_session, workflow
 from mountlab.runner.by_hand import OpenBox
 from mountlab.runner.hand_session import HandSession
 from mountlab.sweep.by_hand import HandSweep
-from runner.test_runner import CONTROL, EXT4_SETUP, EXT4_UNDO, FACTS, LOCAL, ScriptedBox
+from runner.test_sweep_runner import CONTROL, EXT4_SETUP, EXT4_UNDO, FACTS, LOCAL, ScriptedBox
 from sweeps import Silent
 
 TMPFS_SETUP, TMPFS_UNDO = ["mkdir", "mount", "evidence"], ["umount", "rmdir"]

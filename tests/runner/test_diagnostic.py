@@ -16,12 +16,12 @@ from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
 from mountlab.results.writer import RunWriter
 from mountlab.runner.progress import place_text
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
-from runner.test_runner import FACTS, LOCAL, SUMMARY, Memory, ScriptedBox, archive, plan
 from runner.test_runner_until import RULE, TimedBox, calm
+from runner.test_sweep_runner import FACTS, LOCAL, SUMMARY, Memory, ScriptedBox, archive, plan
 from sweeps import DD_WRITE, TMPFS, Silent
 
 FAILED = {"exit_status": b"1\n", "stdout": b"", "stderr": b"dd: No space left on device\n"}

@@ -27,14 +27,14 @@ from mountlab.results.info import read_info, read_sweep
 from mountlab.results.journal import read_journal
 from mountlab.results.paths import load_sweep
 from mountlab.results.store import load_run
-from mountlab.runner import ending, workflow
 from mountlab.runner import extend as extending
+from mountlab.runner import finish, workflow
 from mountlab.runner.extend import extend
 from mountlab.runner.workflow import Session
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from project.test_readme import commands
-from runner.test_runner import FACTS, LOCAL, ScriptedBox
+from runner.test_sweep_runner import FACTS, LOCAL, ScriptedBox
 from sweeps import DD_WRITE, TMPFS, sweep
 
 BEGUN = sweep(
@@ -82,8 +82,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is derived and listed at the end of a run is tested elsewhere, and takes time."""
-    monkeypatch.setattr(ending.tables, "derive", lambda *_: None)
-    monkeypatch.setattr(ending, "_list", lambda *_: None)
+    monkeypatch.setattr(finish.tables, "derive", lambda *_: None)
+    monkeypatch.setattr(finish, "_list", lambda *_: None)
 
 
 @pytest.fixture
@@ -141,9 +141,9 @@ def test_a_run_is_extended_again_and_again(run: Path) -> None:
     extend(run, repeats=3)
     extend(run, repeats=4)
     assert sorted({block for block, _ in ran(run)}) == [-2, -1, 0, 1, 2, 3, 4]
-    correction = read_sweep(run).sweep.correction
-    assert correction is not None
-    assert vars(correction) == {"count": 2}
+    repeated_looks = read_sweep(run).sweep.repeated_looks
+    assert repeated_looks is not None
+    assert vars(repeated_looks) == {"count": 2}
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_with_only_new_they_hold_new_cells_alone_and_nothing_old_is_looked_at_ag
     extend(run, only_new=True, repeats=3, **{"workloads.again": {**DD_WRITE, "count": 16}})
     assert {cell for block, cell in ran(run) if block in (-1, 3)} == {"tmpfs/again", "ramfs/again"}
     whole = read_sweep(run).sweep
-    assert whole.correction is None
+    assert whole.repeated_looks is None
     assert whole.have_blocks("tmpfs/again", "ramfs/again")
     assert not whole.have_blocks("tmpfs/again", "tmpfs/w")
 
@@ -299,7 +299,7 @@ def test_what_was_measured_cannot_be_changed(
     with pytest.raises(ParameterError) as caught:
         extend(run, **changes)
     assert (caught.value.what, caught.value.got, caught.value.allowed) == (what, got, allowed)
-    assert caught.value.where == (f"{disk.shown(run)}: {where}" if where else disk.shown(run))
+    assert caught.value.where == (f"{disk.path_text(run)}: {where}" if where else disk.path_text(run))
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file() and file.name != ".lock"} == before
 
 
@@ -318,7 +318,7 @@ def test_a_run_that_is_not_complete_is_resumed_first(run: Path) -> None:
     (run / "run.json").write_text(json.dumps({**info, "status": "interrupted"}))
     error = refusal(run, repeats=4)
     assert (error.what, error.got) == ("a run is extended when it is complete", "it is interrupted")
-    assert error.next_step == f"mountlab resume {disk.shown(run)}"
+    assert error.next_step == f"mountlab resume {disk.path_text(run)}"
 
 
 def test_another_box_kernel_or_tool_is_refused_and_nothing_is_written(run: Path, bench: Bench) -> None:
@@ -421,7 +421,7 @@ def test_an_extended_run_is_published_reproduced_and_found_in_the_catalog(
     (copy,) = (folder / "runs").iterdir()
     again = read_sweep(copy).sweep
     assert [len(stage.counted) for stage in again.stages] == [2, 2]
-    assert again.correction is not None
+    assert again.repeated_looks is not None
     assert load_sweep(copy / "sweep.yml").sweep.design.repeats == 4
     assert differing(copy, load_run(copy)) == []
     assert sweep_of(copy).sweep.extended is None, "an extended run is repeated in one go"

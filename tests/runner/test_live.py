@@ -337,7 +337,7 @@ def test_a_stop_is_shown_without_a_traceback() -> None:
 def test_the_line_that_goes_on_can_be_typed_beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel of a notebook works in notebooks/, and the line names the run from the repository."""
     monkeypatch.chdir(paths.NOTEBOOKS)
-    line = live_view.resume_line(disk.shown(disk.ROOT / "results" / "tour"))
+    line = live_view.resume_line(disk.path_text(disk.ROOT / "results" / "tour"))
     with pytest.raises(StoreError, match="the run is complete"):
         exec(line, {"mountlab": mountlab})
 

@@ -61,7 +61,7 @@ def test_at_the_end_nothing_remains() -> None:
 
 def test_the_bar_tells_the_running_cell_the_time_left_and_failures(capsys: pytest.CaptureFixture[str]) -> None:
     plan = make()
-    with Bar(plan, done=set()) as bar:
+    with Bar(plan, recorded_ids=set()) as bar:
         for planned, status in zip(plan.trials, ("failed", "ok"), strict=True):
             bar.begin(planned)
             bar.end(planned, as_trial(planned, status, "no space\nmore" if status == "failed" else "", NOW, 2.0))
@@ -74,6 +74,6 @@ def test_the_bar_tells_the_running_cell_the_time_left_and_failures(capsys: pytes
 
 def test_the_bar_of_a_resumed_run_starts_where_the_first_session_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     plan = make(repeats=3)
-    with Bar(plan, done={"t0001", "t0002"}) as bar:
+    with Bar(plan, recorded_ids={"t0001", "t0002"}) as bar:
         bar.begin(plan.trials[2])
     assert "2/3 trials" in capsys.readouterr().err

@@ -20,11 +20,11 @@ from mountlab.results.store import load_run
 from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter
 from mountlab.runner.explain import explain
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
-from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive
+from runner.test_sweep_runner import FACTS, LOCAL, ScriptedBox, archive
 from sweeps import TMPFS, Silent
 
 SERVERS = {"t": 140.0, "u": 280.0}

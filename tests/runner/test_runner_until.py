@@ -29,14 +29,14 @@ from mountlab.results.tables import write_derived
 from mountlab.results.writer import RunWriter
 from mountlab.runner import trial_executor
 from mountlab.runner.progress import Bar
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.stats import sequential
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
 from repetition import others_long
-from runner.test_runner import FACTS, LOCAL, ScriptedBox, archive
+from runner.test_sweep_runner import FACTS, LOCAL, ScriptedBox, archive
 from sweeps import DD_WRITE, TMPFS, Silent
 
 BYTES = 8 * 2**20

@@ -46,7 +46,7 @@ def test_a_p_value_is_below_the_error_exactly_where_the_interval_leaves_the_valu
 def test_verdicts_of_a_sweep_are_those_of_its_corrected_intervals() -> None:
     """An interval for all together lies on one side of 1 exactly where the corrected p value decides."""
     sides = np.exp(RNG.normal(0.03, 0.02, (200, 8))), np.ones((200, 8))
-    found = adjust_comparisons(compare_rows(*sides), level=LEVEL, smallest_effect=0.0, correction=Extensions(1))
+    found = adjust_comparisons(compare_rows(*sides), level=LEVEL, smallest_effect=0.0, repeated_looks=Extensions(1))
     plain = adjust_comparisons(compare_rows(*sides), level=LEVEL, smallest_effect=0.0)
     beyond = (found.joint.low > 1) | (found.joint.high < 1)
     assert np.array_equal(beyond, found.p_adjusted < 1 - LEVEL)

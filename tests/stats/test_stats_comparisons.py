@@ -525,7 +525,7 @@ def test_sweeps_of_thousands_of_comparisons_have_an_answer_too() -> None:
 def test_after_a_stopping_rule_levels_and_p_values_are_those_that_hold() -> None:
     until = Until(half_width=0.03, min=5, max=40)
     ratios = drawn(np.random.default_rng(11), np.array([0.0, 0.1, 1.0]), 6)
-    plain, honest = all_together(ratios), all_together(ratios, correction=until)
+    plain, honest = all_together(ratios), all_together(ratios, repeated_looks=until)
     low, high = ratios.bounds(sequential.nominal_level(until, 0.95))
     assert (list(honest.own.low), list(honest.own.high)) == (list(low), list(high))
     assert np.all(honest.own.low < plain.own.low)
@@ -545,7 +545,7 @@ def test_the_interval_of_a_same_lies_inside_the_margin(count: int, until: Until 
     rng, seen = np.random.default_rng(count), 0
     for sd in (0.01, 0.015, 0.02):
         ours, theirs = np.exp(rng.normal(0, sd, (2, count, 10)))
-        found = adjust_comparisons(compare_rows(ours, theirs), level=0.95, smallest_effect=0.02, correction=until)
+        found = adjust_comparisons(compare_rows(ours, theirs), level=0.95, smallest_effect=0.02, repeated_looks=until)
         same = found.p_equivalent_adjusted < 0.05
         assert np.all(np.isnan(found.equivalence.low) == ~same)
         assert np.all((found.equivalence.low[same] > 1 / 1.02) & (found.equivalence.high[same] < 1.02))

@@ -255,7 +255,7 @@ def test_after_a_stopping_rule_the_bounds_are_wider() -> None:
     fixed = lower_is_better(change, baseline)
     rule = Until(half_width=0.03, min=5, max=40)
     better = np.zeros(5, dtype=bool)
-    stopped = against_margin(change, baseline, more_is_better=better, margin=0.05, correction=rule, looks="once")
+    stopped = against_margin(change, baseline, more_is_better=better, margin=0.05, repeated_looks=rule, looks="once")
     assert (stopped.high >= fixed.high).all()
     assert stopped.high.sum() > fixed.high.sum()
 

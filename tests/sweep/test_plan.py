@@ -291,7 +291,7 @@ def test_a_mount_that_lasts_is_made_once_and_undone_in_reverse() -> None:
     lasting = plan(filesystems={"t": TMPFS, "r": RAMFS}, design={"fresh_filesystem": "never", "repeats": 2})
     lines = [line(argv) for argv in lasting.commands()]
     assert [mount.id for mount in lasting.lasting] == ["m000-t", "m000-r"]
-    assert all(turn.mount is None for turn in lasting.whole_plots)
+    assert all(mount_group.mount is None for mount_group in lasting.mount_groups)
     assert [text for text in lines if text.startswith(("timed.sh mount", "umount"))] == [
         f"timed.sh mount -t tmpfs -o size=67108864 mountlab {MNT}/t",
         f"timed.sh mount -t ramfs mountlab {MNT}/r",

@@ -11,7 +11,7 @@ from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, resolve
-from runner.test_runner import FACTS, LOCAL
+from runner.test_sweep_runner import FACTS, LOCAL
 from sweeps import TMPFS
 
 MAIL = {"tool": "fio", "rw": "randrw", "bs": "4KiB", "size": "16MiB", "runtime": "5s"}

@@ -52,7 +52,9 @@ def test_counted_trials_are_the_same_to_the_last_byte_with_diagnostic_ones() -> 
     plain, with_more = plan(ABLE, workloads={"f": FIO}), traced(workloads={"f": FIO})
     count = len(plain.trials)
     assert [trial.argv for trial in with_more.trials[:count]] == [trial.argv for trial in plain.trials]
-    assert [turn.mount for turn in with_more.whole_plots[:2]] == [turn.mount for turn in plain.whole_plots]
+    assert [mount_group.mount for mount_group in with_more.mount_groups[:2]] == [
+        mount_group.mount for mount_group in plain.mount_groups
+    ]
 
 
 def test_file_systems_that_last_are_those_of_diagnostic_trials_too() -> None:

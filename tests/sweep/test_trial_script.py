@@ -17,7 +17,7 @@ from facts import known
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.box.scripts import script_text
-from mountlab.checks.outcome import Ended, Outcome, judge, unpack
+from mountlab.checks.outcome import Outcome, ScriptExit, judge, unpack
 from mountlab.core import disk
 from mountlab.core.errors import in_one_line
 from mountlab.core.trial_files import TrialFiles
@@ -105,9 +105,9 @@ class Machine:
         words = (word,) if word else ()
         done = self.run((*planned.argv[:4], script or planned.argv[4], *planned.argv[5:], *words))
         assert done.returncode == 0, done.stderr
-        ended = Ended(exit_status=0, archive=done.stdout, said=done.stderr.decode(errors="replace"))
+        script_exit = ScriptExit(exit_status=0, archive=done.stdout, error_text=done.stderr.decode(errors="replace"))
         return judge(
-            planned.cell.workload, unpack(done.stdout), ended, timeout_s=planned.command.timeout_s, parse=parsed
+            planned.cell.workload, unpack(done.stdout), script_exit, timeout_s=planned.command.timeout_s, parse=parsed
         )
 
 
@@ -541,12 +541,12 @@ def test_the_wall_clock_is_held_against_one_that_nobody_sets(machine: Machine, s
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None
     assert seen.clock_step_s is not None
-    began, began_by, ended, ended_by = map(float, files["uptime"].decode().split()[1:])
-    late_s = began_by - began + ended_by - ended + 0.011  # as far as the two looks at `date` leave it open
+    began, began_by, script_exit, ended_by = map(float, files["uptime"].decode().split()[1:])
+    late_s = began_by - began + ended_by - script_exit + 0.011  # as far as the two looks at `date` leave it open
     assert max(0, abs(set_by) - late_s) <= abs(seen.clock_step_s) <= abs(set_by)
     assert seen.clock_step_s * set_by >= 0
     assert seen.seconds is not None
-    assert ended - began_by - 0.011 <= seen.seconds <= ended_by - began + 0.011
+    assert script_exit - began_by - 0.011 <= seen.seconds <= ended_by - began + 0.011
 
 
 DMESG = """#!/bin/sh

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Sweep
-from mountlab.sweep.design import whole_plots
+from mountlab.sweep.design import mount_groups
 from mountlab.sweep.plan_text import thinned
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.workload_entry import DESIGN_KEYS
@@ -376,12 +376,12 @@ def test_each_block_holds_the_cells_that_there_are(fresh: str) -> None:
         "design": {"repeats": 3, "warmup": 1, "fresh_filesystem": fresh},
     }  # fmt: skip
     sweep = resolve(raw, where="s.yml").sweep
-    order = whole_plots(sweep, 5)
+    order = mount_groups(sweep, 5)
     expected = {cell.id: 1 for cell in sweep.cells}
     assert len(expected) == 8
     for block in range(4):
-        assert Counter(c.id for plot in order if plot.block == block for c in plot.cells) == expected
-    assert all(plot.cells for plot in order)
+        assert Counter(c.id for group in order if group.block == block for c in group.cells) == expected
+    assert all(group.cells for group in order)
 
 
 def test_the_key_is_a_parameter_of_the_notebook_and_stays_when_resolved_again() -> None:

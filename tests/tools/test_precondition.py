@@ -11,13 +11,13 @@ from mountlab.core.errors import BoxTimeout, ParameterError
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement, Workload
 from mountlab.core.trial_files import TrialFiles
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_text
 from mountlab.sweep.planner import make_plan
 from mountlab.tools.precondition import Rounds, level, read_rounds
 from rows import every_row
-from runner.test_runner import FACTS, LOCAL, Memory, ScriptedBox, archive
+from runner.test_sweep_runner import FACTS, LOCAL, Memory, ScriptedBox, archive
 from sweeps import DD_WRITE, TMPFS, Silent, sweep
 
 FLAT = (100.0, 101.0, 99.0, 100.0, 100.5)

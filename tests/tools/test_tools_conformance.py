@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from mountlab.box.facts import gather_script, parse_sections
-from mountlab.checks.outcome import Ended, judge
+from mountlab.checks.outcome import ScriptExit, judge
 from mountlab.core.box_facts import InstalledProgram
 from mountlab.core.errors import ParameterError, TrialError, in_one_line
 from mountlab.core.model import Program, Workload
@@ -139,9 +139,13 @@ def test_every_tool_keeps_the_rules_of_trials(rule: Rule[conformance.ToolCase], 
 @pytest.mark.parametrize("status", [1, 127, 137])
 def test_a_tool_that_failed_is_quoted_by_the_last_line_of_its_errors(tool: Tool, number: int, status: int) -> None:
     """Defect: the terminal showed the first line: a warning, where the last had the reason."""
-    said = {"stdout": b"", "stderr": b"a warning of no weight\nand this is why\n", "exit_status": f"{status}".encode()}
-    ended = Ended(exit_status=0, archive=b"", said="")
-    outcome = judge(workload(tool, number), said, ended, timeout_s=9.0, parse=tool.parse)
+    error_text = {
+        "stdout": b"",
+        "stderr": b"a warning of no weight\nand this is why\n",
+        "exit_status": f"{status}".encode(),
+    }
+    script_exit = ScriptExit(exit_status=0, archive=b"", error_text="")
+    outcome = judge(workload(tool, number), error_text, script_exit, timeout_s=9.0, parse=tool.parse)
     assert in_one_line(outcome.reason).endswith(": and this is why"), outcome.reason
     assert "    | a warning of no weight\n    | and this is why" in outcome.reason
 

@@ -134,11 +134,11 @@ def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mappi
     )
 
 
-def stop(cell: str, own: Searching, done: int, reason: StopReason, why: str = "") -> CellStop:
+def stop(cell: str, own: Searching, blocks: int, reason: StopReason, why: str = "") -> CellStop:
     """Return why a cell has no more trials after so many blocks."""
     n, width = own.found.n, own.found.half_width
     width = width if math.isfinite(width) else math.nan
-    return CellStop(cell=cell, reason=reason, blocks=done, n=n, half_width=width, metric=METRIC, why=why)
+    return CellStop(cell=cell, reason=reason, blocks=blocks, n=n, half_width=width, metric=METRIC, why=why)
 
 
 def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, object]]:

@@ -51,7 +51,7 @@ def estimate_frame(
     cells = _cell_columns(sweep, run_id=run_id, box=box)
     labels = (sweep.cells[place].workload.label for place in samples.cells)
     pools = pools_of(sweep, zip(labels, *(samples.names[name] for name in FIGURE[1:]), strict=True))
-    level = level_after(sweep.correction, sweep.design.level)
+    level = level_after(sweep.repeated_looks, sweep.design.level)
     estimates = estimate_samples(
         samples.values,
         samples.sizes,
@@ -103,7 +103,7 @@ def percentile_frame(
                     values_ns, steps_ns = zip(*(percentile_with_step(trial, percent) for trial in trials), strict=True)
                     samples.append(np.array(values_ns, dtype=float) / NS_PER_S)
                     steps.append(fmean(steps_ns) / NS_PER_S)
-    level = level_after(sweep.correction, sweep.design.level)
+    level = level_after(sweep.repeated_looks, sweep.design.level)
     estimates = estimate_samples(
         np.concatenate([np.empty(0), *samples]),
         np.array([len(sample) for sample in samples], dtype=np.int64),

@@ -20,9 +20,9 @@ from mountlab.analysis.compare.differences import differences, known_areas, opti
 from mountlab.analysis.compare.figures import (
     SharedFigure,
     common_cells,
-    correction_of,
     first_repeated,
     level_of,
+    repeated_looks_of,
     shared_figures,
     table_of,
 )
@@ -33,7 +33,7 @@ from mountlab.checks.missing import fewest_ios, too_few
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, Correction, Until
+from mountlab.core.model import Cell, RepeatedLooks, Until
 from mountlab.stats.histograms import enough
 from mountlab.stats.looks import Looks, Unit
 from mountlab.stats.margin import AgainstMargin, against_margin
@@ -255,7 +255,7 @@ def _against(
         more_is_better=better,
         margin=margin,
         level=level,
-        correction=_correction(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
+        repeated_looks=_repeated_looks(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
         steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
         unit=unit,
         looks=looks,
@@ -263,11 +263,11 @@ def _against(
     )
 
 
-def _correction(runs: Sequence[ComparedRun], level: float, looks: Looks) -> Correction | None:
+def _repeated_looks(runs: Sequence[ComparedRun], level: float, looks: Looks) -> RepeatedLooks | None:
     """Return what intervals are corrected for. Extensions count where a single look was decided before; else each
     number of blocks has its share of the error already."""
-    correction = correction_of(runs, level)
-    return correction if isinstance(correction, Until) or looks == "once" else None
+    repeated_looks = repeated_looks_of(runs, level)
+    return repeated_looks if isinstance(repeated_looks, Until) or looks == "once" else None
 
 
 def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:

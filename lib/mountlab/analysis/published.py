@@ -138,7 +138,7 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
         flags = tuple(np.array([[block in side for block in blocks]]) for side in late)
         ratios = ranked_ratios(ratios, sides, (flags[0], flags[1]), worse_side([known_metric(theirs.metric)]))
     alone = adjust_comparisons(
-        ratios, level=design.level, smallest_effect=design.smallest_effect, correction=run.sweep.correction
+        ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=run.sweep.repeated_looks
     )
     own = replace(alone, p_adjusted=alone.p, joint=alone.own, is_open=np.zeros(1, dtype=bool))
     about = Sides(

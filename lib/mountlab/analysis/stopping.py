@@ -22,7 +22,7 @@ from mountlab.analysis import capacity
 from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import FIGURE, counted, rows_of, without_partial
-from mountlab.analysis.sweep_comparisons import uncorrected_ratios
+from mountlab.analysis.sweep_comparisons import sweep_ratios
 from mountlab.core.frames import pd
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
@@ -167,7 +167,7 @@ class _Width(NamedTuple):
     factor either way. NaN where there is no interval."""
 
     n: int
-    looked: float
+    decision_width: float
     """What the rule looks at."""
     printed: float
     """What a report would print now."""
@@ -183,7 +183,7 @@ class _Interim:
 
     sweep: Sweep
     until: Until
-    done: int
+    blocks_before: int
     """Counted blocks before it."""
     trials: Mapping[str, Sequence[Trial]]
     """Cell to its trials so far, those of the warm-up too."""
@@ -223,7 +223,7 @@ class _Interim:
         return (
             n == 0
             or any(trial.set_aside for trial in self.trials.get(cell, ()))
-            or n + self.until.max - self.done < self.until.min
+            or n + self.until.max - self.blocks_before < self.until.min
         )
 
     def _n(self, cell: str) -> int:
@@ -239,7 +239,9 @@ class _Interim:
         if of_ratios and (cell.filesystem.name == self.sweep.baseline or not self._partners(cell)):
             return True
         shown = [each for each in self.widths.get(cell.id, {}).values() if each.n]
-        return bool(shown) and all(each.n >= self.until.min and each.looked <= self.until.half_width for each in shown)
+        return bool(shown) and all(
+            each.n >= self.until.min and each.decision_width <= self.until.half_width for each in shown
+        )
 
     def stop(self, cell: Cell, reason: StopReason) -> CellStop:
         widths = {row: each.printed for row, each in self.widths.get(cell.id, {}).items()}
@@ -249,7 +251,7 @@ class _Interim:
         return CellStop(
             cell=cell.id,
             reason=reason,
-            blocks=self.done,
+            blocks=self.blocks_before,
             n=self._n(cell.id),
             half_width=known.get(row, math.nan),
             metric=" ".join(filter(None, row)),
@@ -292,13 +294,13 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
-    questions, ratios, _ = uncorrected_ratios(sweep, frame)
+    questions, ratios, _ = sweep_ratios(sweep, frame)
     design = sweep.design
-    now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, correction=until)
-    looked = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(questions))))
+    now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=until)
+    decision_width = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(questions))))
     printed = _factors(ratios.ratio, now.joint.low, now.joint.high)
     widths: Widths = defaultdict(dict)
-    for question, *width in zip(questions, ratios.n.tolist(), looked.tolist(), printed.tolist(), strict=True):
+    for question, *width in zip(questions, ratios.n.tolist(), decision_width.tolist(), printed.tolist(), strict=True):
         widths[question.candidate_cell][question.metric, question.label] = _Width(*width)
     return widths
 

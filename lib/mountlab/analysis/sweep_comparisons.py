@@ -92,7 +92,7 @@ def latency_comparisons(
     return [comparison for comparison in compared if comparison.n or comparison.censored]
 
 
-def uncorrected_ratios(
+def sweep_ratios(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED, metrics: Metrics | None = None
 ) -> SweepRatios:
     """Return the ratios of what a sweep compares; none without a baseline. `metrics`: of each workload, those of the
@@ -122,10 +122,10 @@ def _compare_together(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
 ) -> list[Comparison]:
     """Return the comparisons of these metrics as one family."""
-    questions, ratios, late = uncorrected_ratios(sweep, measurements, censored, metrics)
+    questions, ratios, late = sweep_ratios(sweep, measurements, censored, metrics)
     design = sweep.design
     adjusted = adjust_comparisons(
-        ratios, level=design.level, smallest_effect=design.smallest_effect, correction=sweep.correction
+        ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=sweep.repeated_looks
     )
 
     def noise(places: Sequence[int]) -> list[NoiseSource]:

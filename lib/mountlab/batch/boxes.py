@@ -106,7 +106,7 @@ def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
     if len(groups) != 1:
         raise StoreError(
             "the batch is not one sweep on several boxes",
-            where=disk.shown(directory.path),
+            where=disk.path_text(directory.path),
             got=f"{len(groups)} sweeps on several boxes",
             next_step="its page links to one report for each of them",
         )

@@ -81,7 +81,7 @@ def _work(holding: AbstractContextManager[BatchDirectory], results: Path, ways: 
             pages = []
             with suppress(KeyboardInterrupt, MountlabError):  # it cannot be made, or Ctrl-C is pressed again
                 directory.finish("unfinished")
-                pages = [f"report so far: {disk.shown(write_page(directory)[0])}"]
+                pages = [f"report so far: {disk.path_text(write_page(directory)[0])}"]
             raise KeyboardInterrupt(f"go on with: {directory.command}", *pages) from None
         finally:
             left = unfinished(directory.batch, directory.outcomes)

@@ -32,7 +32,7 @@ def load_batch(path: Path | str) -> Batch:
     """Return the batch of a YAML file, named as for `paths.batch_path`. Raises StoreError or ParameterError."""
     path = paths.batch_path(path)
     text = read_text(path, "batch file", paths.batch_hint(path.stem))
-    where = disk.shown(path)
+    where = disk.path_text(path)
     batch = read_all(text, lambda raw: parse_batch(raw, name=path.stem, where=where), where=where)
 
     def boxes_of(item: Item) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class BatchDirectory:
     @property
     def command(self) -> str:
         """The line that goes on with it."""
-        return f"mountlab batch --resume {disk.shown(self.path)}"
+        return f"mountlab batch --resume {disk.path_text(self.path)}"
 
     @property
     def journal(self) -> Path:
@@ -93,7 +93,7 @@ class BatchDirectory:
             try:
                 outcome = ItemOutcome(**json.loads(line))
             except (ValueError, TypeError, RecursionError) as error:
-                file = disk.shown(self.journal)
+                file = disk.path_text(self.journal)
                 raise StoreError(
                     "a line of the journal is not the outcome of an item",
                     where=f"{file}, line {number}",
@@ -192,8 +192,8 @@ def newest_batch(results: Path = RESULTS) -> Path:
     """Return the batch below results/ that was begun last. Raises StoreError where there is none."""
     batches = [file.parent for file in results.glob("batch-*/batch.json")]
     if not batches:
-        what = f"there is no batch below {disk.shown(results)}/; name one in `batch`"
-        raise StoreError(what, where=disk.shown(results), next_step="make batch BATCH=params/batches/studies.yml")
+        what = f"there is no batch below {disk.path_text(results)}/; name one in `batch`"
+        raise StoreError(what, where=disk.path_text(results), next_step="make batch BATCH=params/batches/studies.yml")
     return max(batches, key=lambda path: str(_read_document(path).get("created_at", "")))
 
 
@@ -240,12 +240,12 @@ def _read_document(path: Path) -> dict[str, Any]:
     try:
         document: Any = json.loads(text)
     except ValueError as error:
-        raise StoreError("batch.json is not whole", where=disk.shown(path), got=str(error)) from error
+        raise StoreError("batch.json is not whole", where=disk.path_text(path), got=str(error)) from error
     if not isinstance(document, dict) or not {"schema", "name", "title", "items"} <= document.keys():
-        raise StoreError("not a batch of Mountlab's", where=disk.shown(path / "batch.json"))
+        raise StoreError("not a batch of Mountlab's", where=disk.path_text(path / "batch.json"))
     if document["schema"] > SCHEMA:
         got, allowed = f"schema {document['schema']}", f"up to {SCHEMA}"
-        raise StoreError("written by a later Mountlab", where=disk.shown(path), got=got, allowed=allowed)
+        raise StoreError("written by a later Mountlab", where=disk.path_text(path), got=got, allowed=allowed)
     return document
 
 
@@ -318,11 +318,11 @@ def parameters_of(notebook: Path) -> list[str]:
     try:
         cells = read(notebook, as_version=4).cells  # type: ignore[no-untyped-call]
     except (NotJSONError, ValidationError, UnicodeDecodeError) as error:
-        raise StoreError("not a notebook", where=disk.shown(notebook), got=str(error)) from error
+        raise StoreError("not a notebook", where=disk.path_text(notebook), got=str(error)) from error
     marked = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if not marked:
         raise ParameterError(
-            "the notebook has no cell tagged `parameters`", where=disk.shown(notebook), got="none", allowed="one"
+            "the notebook has no cell tagged `parameters`", where=disk.path_text(notebook), got="none", allowed="one"
         )
     names = []
     for node in ast.parse(marked[0].source).body:

@@ -68,11 +68,11 @@ def _tool_row(tool: Tool, connection: BoxConnection, facts: BoxFacts, *, root: b
         return CheckRow(name, "limited", f"does not run: {lacking}", SEE_PROGRAMS)
     if tool.name != "dd":
         return CheckRow(name, "ok", "runs")
-    done = connection.run(tool.box_help, root=root)
+    completed = connection.run(tool.box_help, root=root)
     reasons, steps = [], []
     for options in DD_WORKLOADS:
         try:
-            tool.check_help(options, done.text + done.error_text, where="workloads.dd")
+            tool.check_help(options, completed.text + completed.error_text, where="workloads.dd")
         except ParameterError as error:
             reasons.append(f"{error.what} ({error.where.rpartition('.')[2]}: {error.got})")
             steps.append(error.next_step)

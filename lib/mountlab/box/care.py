@@ -162,10 +162,10 @@ def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: st
     name, device = f"scratch {scratch[0]}", scratch[1]
     if rights == "none":
         return CheckRow(name, "limited", f"{device}: only root can look at a device", "rights: see above")
-    done = connection.run(script_argv("guard.sh", device, "", ""), root=True, timeout_s=LOOK_TIMEOUT_S)
-    if done.ok:
-        return CheckRow(name, "ok", f"{device}: {read_permission(done.error_text)[1]}")
-    refusal = read_refusal(done.error_text)
+    completed = connection.run(script_argv("guard.sh", device, "", ""), root=True, timeout_s=LOOK_TIMEOUT_S)
+    if completed.ok:
+        return CheckRow(name, "ok", f"{device}: {read_permission(completed.error_text)[1]}")
+    refusal = read_refusal(completed.error_text)
     return CheckRow(name, "missing", f"{device}: {refusal.found}", refusal.next_step(connection.box, device))
 
 

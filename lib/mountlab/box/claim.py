@@ -66,9 +66,9 @@ def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell
 def _calls(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple[str, str]]:
     """Yield what the box says after each slice: `reading AT SIZE`, or `claimed ...` and `already ...` at the end."""
     while True:
-        done = connection.run(script_argv(CLAIM, device, erase, str(SLICE_S)), root=True, timeout_s=CALL_S)
-        if not done.ok:
-            refusal = read_refusal(done.error_text)
+        completed = connection.run(script_argv(CLAIM, device, erase, str(SLICE_S)), root=True, timeout_s=CALL_S)
+        if not completed.ok:
+            refusal = read_refusal(completed.error_text)
             raise UnsafeError(
                 f"{device} is not claimed",
                 where=f"box {connection.box.name}",
@@ -76,7 +76,7 @@ def _calls(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple
                 allowed="a device that nothing uses, and that is blank",
                 next_step=refusal.next_step(connection.box, device),
             )
-        word, _, said = done.text.strip().partition(" ")
+        word, _, said = completed.text.strip().partition(" ")
         yield word, said
 
 

@@ -88,12 +88,12 @@ def checked(
     raise CommandError(
         what,
         where=f"box {connection.box.name}",
-        got=f"exit status {completed.exit_status} from: {shown(completed.argv)}",
+        got=f"exit status {completed.exit_status} from: {command_text(completed.argv)}",
         evidence=completed.error_text or completed.text,
     )
 
 
-def shown(argv: Sequence[str]) -> str:
+def command_text(argv: Sequence[str]) -> str:
     """Return a command as errors show it: of a script of many lines only how it begins."""
     return shlex.join(f"{word.strip().splitlines()[0]} ..." if "\n" in word.strip() else word for word in argv)
 
@@ -186,7 +186,7 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
     return PlanError(
         "this needs root on the box, and there is neither root nor password-less sudo",
         where=f"box {box.name}",
-        got=f"rights none (become: {box.become}) for: {shown(argv)}",
+        got=f"rights none (become: {box.become}) for: {command_text(argv)}",
         next_step="log in as root (`user: root` in the box file), allow sudo without a password, install the helper "
         f"(`mountlab box helper {box.name}`, `become: helper`), or measure file systems of type dir",
     )
@@ -197,7 +197,7 @@ def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) ->
     return BoxTimeout(
         f"a command on the box did not end in {timeout_s:g} s and was stopped",
         where=where,
-        got=shown(argv),
+        got=command_text(argv),
         next_step="run it on the box by hand, and see what it waits for",
         evidence=said.decode("utf-8", "replace"),
     )
@@ -208,7 +208,7 @@ def flood(argv: Sequence[str], where: str) -> FloodError:
     return FloodError(
         "a command on the box sent more than this machine is ready to hold, and was ended",
         where=where,
-        got=f"more than {LARGEST_ANSWER >> 20} MiB from: {shown(argv)}",
+        got=f"more than {LARGEST_ANSWER >> 20} MiB from: {command_text(argv)}",
         allowed=f"{LARGEST_ANSWER >> 20} MiB of output, standard error included",
         next_step="see on the box what it prints, and where",
     )

@@ -43,8 +43,8 @@ READ = 'for root; do if [ -f "$root/lock" ]; then printf "%s " "$root"; head -n 
 
 def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
     """Who holds each of these roots now; those that are free are not in it."""
-    done = connection.run(("sh", "-c", READ, "mountlab-locks", *dict.fromkeys(roots)))
-    lines = (line.split() for line in done.text.splitlines())
+    completed = connection.run(("sh", "-c", READ, "mountlab-locks", *dict.fromkeys(roots)))
+    lines = (line.split() for line in completed.text.splitlines())
     return {words[0]: Owner(*words[1:]) for words in lines if len(words) == 4}
 
 

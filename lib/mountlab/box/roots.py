@@ -21,9 +21,9 @@ def check(connection: BoxConnection, mount_root: str, output_root: str) -> None:
     """Raise UnsafeError for a root that a run would refuse: a link, another's, or one that holds what Mountlab did not
     make. Changes nothing."""
     argv = ("sh", "-c", roots_script(), OPEN, "look", mount_root, output_root)
-    done = connection.run(argv, timeout_s=LOOK_TIMEOUT_S, root=connection.rights != "none")
-    if not done.ok:
-        raise refusal(done.error_text, connection.box.name, mount_root)
+    completed = connection.run(argv, timeout_s=LOOK_TIMEOUT_S, root=connection.rights != "none")
+    if not completed.ok:
+        raise refusal(completed.error_text, connection.box.name, mount_root)
 
 
 def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:

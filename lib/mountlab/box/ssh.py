@@ -36,10 +36,10 @@ from mountlab.box.connection import (
     Completed,
     Stream,
     command_line,
+    command_text,
     endless_line,
     flood,
     needs_root,
-    shown,
     timed_out,
 )
 from mountlab.box.hostkeys import check_host_keys
@@ -270,7 +270,7 @@ class SshBox:
         return BoxLost(
             "the connection to the box was lost while a command ran",
             where=self._where,
-            got=f"{got}, in: {shown(argv)}",
+            got=f"{got}, in: {command_text(argv)}",
             next_step=f"see whether the box is up (`{_ssh_words(self.box)}`), "
             f"then `mountlab box clean {self.box.name}`",
         )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mountlab.box.connection import BoxConnection, Completed, Stream, shown, timed_out
+from mountlab.box.connection import BoxConnection, Completed, Stream, command_text, timed_out
 from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell, Speaks
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, CommandError, HostKeyError
@@ -105,11 +105,11 @@ class SteadyBox:
         self._number += 1
         asked = JobRequest(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
         before = self._clock()
-        printed, said = self._steadily(lambda: self._asked(asked, timeout_s, root))
+        printed, said = self._steadily(lambda: self._ask_shell(asked, timeout_s, root))
         answer = self._read(asked.argv, printed, said, timeout_s, self._clock() - before)
-        return answer or self._unkept(argv, timeout_s, root=root)
+        return answer or self._run_without_job(argv, timeout_s, root=root)
 
-    def _asked(self, asked: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
+    def _ask_shell(self, asked: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
         """Return what a resident shell answers. One that was left in the middle of an answer is not asked again."""
         if root not in self._shells:
             self._shells[root] = ResidentShell(self._line, self._where(), root=root)
@@ -128,7 +128,7 @@ class SteadyBox:
         """How OpenSSH's own client reaches the same box (ssh.SshBox)."""
         return self._line.ssh
 
-    def _unkept(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
+    def _run_without_job(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
         """Run a command without keeping its output, for a box without room for that: its effects must be undone."""
         try:
             return self._line.run(argv, timeout_s=timeout_s, root=root)
@@ -138,7 +138,7 @@ class SteadyBox:
                 "the connection was lost in a command whose output the box has no room to keep: it is unknown whether "
                 "the command was run",
                 where=f"box {self.box.name}: {self._where()}",
-                got=shown(argv),
+                got=command_text(argv),
                 next_step=f"see what fills it (df); then mountlab box clean {self.box.name}",
             ) from error
 
@@ -156,10 +156,10 @@ class SteadyBox:
             yield
         finally:
             self._lease = self._heart = None
-            self._send_home()
+            self._close_shells()
             heart.stop()
 
-    def _send_home(self) -> None:
+    def _close_shells(self) -> None:
         """Those who stayed on the box."""
         while self._shells:
             self._shells.popitem()[1].close()
@@ -176,7 +176,7 @@ class SteadyBox:
             raise CommandError(
                 "what runs a command on the box did not answer as it should",
                 where=where,
-                got=f"{printed[:80]!r} for: {shown(argv)}",
+                got=f"{printed[:80]!r} for: {command_text(argv)}",
                 evidence=said.decode("utf-8", "replace"),
             )
         head, output = answer
@@ -216,7 +216,7 @@ class SteadyBox:
 
     def _regain(self, first: BoxLost) -> None:
         began, wait_s = self._clock(), FIRST_WAIT_S
-        self._send_home()
+        self._close_shells()
         self.say(f"the connection to box {self.box.name} was lost; trying again for {self.box.grace_s:g} s")
         while True:
             try:

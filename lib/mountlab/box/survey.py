@@ -112,16 +112,16 @@ def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, tuple
     found: dict[str, list[str]] = {}
     for fs in sweep.filesystems:
         for name, connection in clients.items() if fs.server else ():
-            done = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
-            if not done.text.strip():
+            completed = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
+            if not completed.text.strip():
                 raise PlanError(
                     f"client {name} has no route to the server",
                     where=f"filesystems.{fs.name}.server",
                     got=str(fs.server),
                     allowed="an address of the box that every client reaches",
-                    evidence=done.error_text,
+                    evidence=completed.error_text,
                 )
-            found.setdefault(fs.name, []).append(done.text.split()[0])
+            found.setdefault(fs.name, []).append(completed.text.split()[0])
     return {name: tuple(addresses) for name, addresses in found.items()}
 
 
@@ -149,7 +149,7 @@ def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts
     """Return how the box's own program describes its options. Raises BoxTimeout where that takes too long."""
     limit_s = HELP_S + HELP_OF_OPTION_S * len(argv)
     try:
-        done = connection.run(argv, root=facts.rights.privileged, timeout_s=limit_s)
+        completed = connection.run(argv, root=facts.rights.privileged, timeout_s=limit_s)
     except BoxTimeout as error:
         raise BoxTimeout(
             f"the box's {tool.name} did not list its options in {limit_s:g} s",
@@ -160,7 +160,7 @@ def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts
             "it is only slow, end what keeps the processors busy (`top`), and run again",
             evidence=error.evidence,
         ) from error
-    return done.text + done.error_text
+    return completed.text + completed.error_text
 
 
 def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
@@ -182,16 +182,16 @@ def _directory(fs: Filesystem, connection: BoxConnection, facts: BoxFacts) -> tu
     directory = _directory_of(fs)
     if directory in (None, "."):
         return facts.storage.mount_root_free_bytes or 0, facts.storage.mount_root_fstype or ""
-    done = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=facts.rights.privileged)
-    if not done.ok:
+    completed = connection.run(("sh", "-c", DIRECTORY, "directory", str(directory)), root=facts.rights.privileged)
+    if not completed.ok:
         key = "image_dir" if (fs.over or fs).image_dir else "path"
         raise PlanError(
-            f"{directory} {done.text.strip()}",
+            f"{directory} {completed.text.strip()}",
             where=f"filesystems.{fs.name}.{key}",
             got=str(directory),
             allowed="an existing directory of the box that you may write",
         )
-    kind, *_, last = done.text.splitlines()
+    kind, *_, last = completed.text.splitlines()
     return int(last.split()[3]) * KIB, kind
 
 
@@ -224,13 +224,13 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> Iterator[
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: BoxFacts) -> _Verdict:
-    done = connection.run(
+    completed = connection.run(
         script_argv("guard.sh", use.device, "", ""), root=facts.rights.privileged, timeout_s=LOOK_TIMEOUT_S
     )
-    if not done.ok:
-        refusal = read_refusal(done.error_text)
+    if not completed.ok:
+        refusal = read_refusal(completed.error_text)
         return _Verdict(use, refusal.found, refusal=refusal)
-    identity, found = read_permission(done.error_text)
+    identity, found = read_permission(completed.error_text)
     return _Verdict(use, found, identity)
 
 
@@ -249,7 +249,7 @@ def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
 
 
 def _usable(use: _Use, connection: BoxConnection, facts: BoxFacts) -> int:
-    done = connection.run(("blockdev", "--getsize64", use.device), root=facts.rights.privileged)
-    if not done.ok:
-        raise CommandError(f"the size of {use.device} cannot be read", evidence=done.error_text)
-    return int(done.text) - MARK_BYTES if use.raw else int(int(done.text) * USABLE)
+    completed = connection.run(("blockdev", "--getsize64", use.device), root=facts.rights.privileged)
+    if not completed.ok:
+        raise CommandError(f"the size of {use.device} cannot be read", evidence=completed.error_text)
+    return int(completed.text) - MARK_BYTES if use.raw else int(int(completed.text) * USABLE)

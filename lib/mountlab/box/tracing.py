@@ -29,11 +29,11 @@ def tracing_facts(connection: BoxConnection) -> Surveyed:
     if connection.rights == "none":
         return Surveyed(trace_events=(), trace_reason="tracing needs root or password-less sudo on the box")
     argv = ("sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS))
-    done = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
-    _, refused, why = done.error_text.strip().partition("refused: ")
+    completed = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
+    _, refused, why = completed.error_text.strip().partition("refused: ")
     if refused:
         return Surveyed(trace_events=(), trace_reason=f"the helper of the box refuses: {why}")
-    return answered(done)
+    return answered(completed)
 
 
 def script(name: str) -> str:
@@ -41,10 +41,10 @@ def script(name: str) -> str:
     return files("mountlab").joinpath("box", name).read_text()
 
 
-def answered(done: Completed) -> Surveyed:
+def answered(completed: Completed) -> Surveyed:
     """Return what the answer of a box gives."""
     said: dict[str, list[str]] = {}
-    for line in done.text.splitlines():
+    for line in completed.text.splitlines():
         word, _, rest = line.partition(" ")
         said.setdefault(word, []).append(rest)
     known = {event.name for event in EVENTS}

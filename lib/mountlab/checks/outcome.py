@@ -100,7 +100,7 @@ class Outcome:
             return "ok"
         if isinstance(self.error, TimedOut):
             return "timeout"
-        return "invalid" if self.refused or isinstance(self.error, MountChanged | FigureError) else "failed"
+        return "invalid" if self.found_mount_unfit or isinstance(self.error, MountChanged | FigureError) else "failed"
 
     @property
     def reason(self) -> str:
@@ -108,7 +108,7 @@ class Outcome:
         return with_kernel(str(self.error), kernel_words(self.files)) if self.error else ""
 
     @property
-    def refused(self) -> bool:
+    def found_mount_unfit(self) -> bool:
         """Whether its script found the file system unfit, and measured nothing."""
         return TrialFiles.REFUSED in self.files
 
@@ -157,12 +157,12 @@ class Attempts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class ScriptExit:
     """How the script of a trial ended, in terms of its connection."""
 
     exit_status: int
     archive: bytes
-    said: str
+    error_text: str
     """On standard error: nothing, where all went well."""
 
 
@@ -170,11 +170,11 @@ Parse = Callable[[Workload, ToolOutput], Sequence[Measurement]]
 """Finds the figures in what a tool said, and raises ToolError or ParseError."""
 
 
-def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, parse: Parse) -> Outcome:
+def judge(workload: Workload, files: Files, script_exit: ScriptExit, *, timeout_s: float, parse: Parse) -> Outcome:
     """Return whether what came back is a measurement."""
     try:
-        _check_script(files, ended)
-        _check_bounds(files, ended)
+        _check_script(files, script_exit)
+        _check_bounds(files, script_exit)
         _check_preparation(files)
         _check_trace(files)
         output, measurements = _check_end(workload, files, timeout_s, parse)
@@ -183,24 +183,26 @@ def judge(workload: Workload, files: Files, ended: Ended, *, timeout_s: float, p
     return Outcome(files=files, output=output, measurements=measurements)
 
 
-def _check_script(files: Files, ended: Ended) -> None:
-    if ended.exit_status:
-        what = ended_with(f"the trial's script failed with exit status {ended.exit_status}", ended.said)
-        kind = TransientError if ended.exit_status - 128 in _SIGNALS else EnvironmentFault
-        raise kind(what, evidence=ended.said[-LONGEST_PART:])
-    lacking = [line for line in ended.said.splitlines() if line.startswith("mountlab: ")]
+def _check_script(files: Files, script_exit: ScriptExit) -> None:
+    if script_exit.exit_status:
+        what = ended_with(
+            f"the trial's script failed with exit status {script_exit.exit_status}", script_exit.error_text
+        )
+        kind = TransientError if script_exit.exit_status - 128 in _SIGNALS else EnvironmentFault
+        raise kind(what, evidence=script_exit.error_text[-LONGEST_PART:])
+    lacking = [line for line in script_exit.error_text.splitlines() if line.startswith("mountlab: ")]
     if lacking:
         raise EnvironmentFault(
             "the box's directory for output is full",
             got="; ".join(line.removeprefix("mountlab: ") for line in lacking),
-            evidence=ended.said,
+            evidence=script_exit.error_text,
             next_step="see what fills it: `df` of the box's output_root (`mountlab box check`)",
         )
     if TrialFiles.REFUSED in files:
         raise EnvironmentFault(_text(files, TrialFiles.REFUSED))
 
 
-def _check_bounds(files: Files, ended: Ended) -> None:
+def _check_bounds(files: Files, script_exit: ScriptExit) -> None:
     for name, what in (
         (TrialFiles.STDOUT, "standard output"),
         (TrialFiles.STDERR, "standard error"),
@@ -211,7 +213,7 @@ def _check_bounds(files: Files, ended: Ended) -> None:
                 f"it printed without end: more than {format_bytes(float(LARGEST_OUTPUT))} in {what}, where it was cut",
                 evidence=files[name][:1000].decode(errors="replace"),
             )
-    if len(ended.archive) > LARGEST_ARCHIVE:
+    if len(script_exit.archive) > LARGEST_ARCHIVE:
         raise ToolError(
             f"it left more than {format_bytes(float(LARGEST_ARCHIVE))} beside its output; only a part of it was kept",
             got=", ".join(f"{name}: {format_bytes(float(len(data)))}" for name, data in _largest(files)),

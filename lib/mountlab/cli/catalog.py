@@ -66,7 +66,7 @@ def _change_pages(built: Built) -> list[Path]:
 def _summary(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     from mountlab.core import numbers
 
-    yield f"catalog: {disk.shown(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
+    yield f"catalog: {disk.path_text(built.file)}: {built.runs} runs; {built.read} read now, {built.gone} gone"
     if built.from_raw:
         count, names = len(built.from_raw), numbers.first_few(built.from_raw, _MOST_NAMED)
         yield f"{count} read from raw output, which takes longer; `mountlab reparse RUN` stamps its figures ({names})"
@@ -76,7 +76,7 @@ def _summary(built: Built, pages: Sequence[Path]) -> Iterator[str]:
     yield from _first([f"counted once: {run} is a copy of {of}" for run, of in built.copies.items()], " copies")
     yield from _first([f"cannot be read: {run}: {why}" for run, why in built.problems.items()], _ALL)
     yield f"changes: {len(pages)}"
-    yield from (f"report: {disk.shown(page)}" for page in pages[:_MOST_NAMED])
+    yield from (f"report: {disk.path_text(page)}" for page in pages[:_MOST_NAMED])
 
 
 def _first(lines: Sequence[str], more: str) -> Iterator[str]:

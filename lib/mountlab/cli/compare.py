@@ -46,5 +46,5 @@ def _compare(arguments: Arguments) -> int:
         return 0
     print(f"\n{comparison_text(comparison)}\n", flush=True)
     page = write_comparison(*places, factor=factor, results=paths.RESULTS, runs_differ=stated)
-    print(f"report: {disk.shown(page)}")
+    print(f"report: {disk.path_text(page)}")
     return 0

@@ -27,5 +27,5 @@ def _exclude(arguments: Arguments) -> int:
     changes = [f"{change.cell}: {exclusion_words.figure_text(change)}" for change in run.exclusions.figures]
     changes += [exclusion_words.verdict_text(change) for change in run.exclusions.ratios]
     names, what = ", ".join(arguments.trials), "counted again" if arguments.undo else "excluded"
-    print(lines_of([f"{what}: {names}", *changes, f"write the report: mountlab report {disk.shown(path)}"]))
+    print(lines_of([f"{what}: {names}", *changes, f"write the report: mountlab report {disk.path_text(path)}"]))
     return 0

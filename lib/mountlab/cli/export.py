@@ -37,7 +37,7 @@ def _export(arguments: Arguments) -> int:
     run = store.load_run(run_of(arguments.run))
     files = _figures(run, arguments) if arguments.figures else _tables(run, arguments)
     for path in store.write_files(arguments.output or run.path / "export", files):
-        print(disk.shown(path))
+        print(disk.path_text(path))
     return 0
 
 
@@ -48,7 +48,7 @@ def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
     if arguments.width_cm is not None:
         raise ParameterError("--width-cm is for --figures", where="export", got=f"--format {arguments.format}")
     if arguments.format == "perfetto":
-        return perfetto.perfetto_files(run.why.slowest, disk.shown(run.path))
+        return perfetto.perfetto_files(run.why.slowest, disk.path_text(run.path))
     pivot = export.Pivot.read(arguments.pivot, arguments.metric, arguments.unit, run.sweep.own_metrics)
     if arguments.format in paper.FORMATS:
         return export.paper_files(run, arguments.format, pivot)

@@ -26,10 +26,10 @@ def _fstab(arguments: Arguments) -> int:
     run = store.load_run(path)
     if run.sweep.imported:
         what = "how the file systems of imported logs were mounted is not known"
-        raise StoreError(what, where=disk.shown(path))
+        raise StoreError(what, where=disk.path_text(path))
     by_name = {fs.name: fs for fs in run.sweep.filesystems}
     if arguments.filesystem not in by_name:
-        raise unknown_key(arguments.filesystem, by_name, where=disk.shown(path), what="file system of this run")
+        raise unknown_key(arguments.filesystem, by_name, where=disk.path_text(path), what="file system of this run")
     at = arguments.at or f"/mnt/{arguments.filesystem}"
     doubts = store.doubts_of_mount(run, arguments.filesystem)
     print(permanent_lines(by_name[arguments.filesystem], info.read_box(path), at=at, doubts=doubts))

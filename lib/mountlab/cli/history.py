@@ -49,7 +49,7 @@ def _history(arguments: Arguments) -> int:
     if arguments.page:
         from mountlab.report.chronicle import write_history
 
-        print(f"\nreport: {disk.shown(write_history(wanted, results=years.results))}")
+        print(f"\nreport: {disk.path_text(write_history(wanted, results=years.results))}")
     return 0
 
 

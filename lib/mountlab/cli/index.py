@@ -20,6 +20,8 @@ def _index(arguments: Arguments) -> int:
     from mountlab.results import paths
 
     if arguments.results and not arguments.results.is_dir():
-        raise StoreError("no such directory", where=disk.shown(arguments.results), next_step="name that of the runs")
-    print(f"index: {disk.shown(write_index((arguments.results or paths.RESULTS).resolve()))}")
+        raise StoreError(
+            "no such directory", where=disk.path_text(arguments.results), next_step="name that of the runs"
+        )
+    print(f"index: {disk.path_text(write_index((arguments.results or paths.RESULTS).resolve()))}")
     return 0

@@ -44,6 +44,6 @@ def _publish(arguments: Arguments) -> int:
     except KeyboardInterrupt:
         raise Interrupted("run it again", in_python="run it again", what="stopped; no bundle is made") from None
     write_index()
-    print(f"bundle: {disk.shown(folder / 'index.html')}\nzip:    {disk.shown(archive)}")
+    print(f"bundle: {disk.path_text(folder / 'index.html')}\nzip:    {disk.path_text(archive)}")
     print(f"next:   send the zip; who gets it checks every figure: mountlab reproduce {archive.name}")
     return 0

@@ -28,5 +28,5 @@ def _reparse(arguments: Arguments) -> int:
     if arguments.accept_altered:
         print(lines_of(f"accepted: {change}" for change in accept(run)) or "nothing was altered")
     tables.derive(run)
-    print(f"derived again: {disk.shown(run)}")
+    print(f"derived again: {disk.path_text(run)}")
     return 0

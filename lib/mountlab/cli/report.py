@@ -22,5 +22,5 @@ def _report(arguments: Arguments) -> int:
         tables.derive(run, None)  # trials may have been excluded since
         if going_on := writer.going_on(run):
             say(f"note: {going_on}")
-        print(f"report: {disk.shown(write_report(run))}")
+        print(f"report: {disk.path_text(write_report(run))}")
     return 0

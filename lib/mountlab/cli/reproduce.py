@@ -28,5 +28,5 @@ def _reproduce(arguments: Arguments) -> int:
         if arguments.box and checked.same:
             reproduce.refuse_commands(place, allowed=arguments.allow_commands)
             for text, page in reproduce.again(place, arguments.box):
-                print(f"\n{text}\n\nreport: {disk.shown(page)}", flush=True)
+                print(f"\n{text}\n\nreport: {disk.path_text(page)}", flush=True)
     return 0 if checked.same else 1

@@ -98,7 +98,7 @@ def run_of(given: Path) -> Path:
 
     path = run_path(given)
     if path.name != given.name:
-        say(f"{given}: {disk.shown(path)}")
+        say(f"{given}: {disk.path_text(path)}")
     return path
 
 
@@ -141,7 +141,7 @@ def finish(path: Path) -> int:
         run = store.load_run(path)
         print(f"\n{run_answer(run)}\n", flush=True)
         page = write_report(path)
-    print(f"report: {disk.shown(page)}")
+    print(f"report: {disk.path_text(page)}")
     errors = [caveat for caveat in run.caveats if run.sweep.design.strict and caveat.severity == "error"]
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)
@@ -168,8 +168,8 @@ def finish_batch(ended: tuple[Path, Any]) -> int:
     print(f"\n{summary_text(view)}\n")
     for across in view.across.values():
         if across.startswith("../"):
-            print(f"report over boxes: {disk.shown((page.parent / across).resolve())}")
-    print(f"report: {disk.shown(page)}")
+            print(f"report over boxes: {disk.path_text((page.parent / across).resolve())}")
+    print(f"report: {disk.path_text(page)}")
     return exit_code(view)
 
 
@@ -181,7 +181,7 @@ def reporting(path: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        run = disk.shown(path)
+        run = disk.path_text(path)
         raise Interrupted(
             f"write its report with: make report RUN={run}",
             in_python=report_line(run),

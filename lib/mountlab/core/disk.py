@@ -49,7 +49,7 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Errors of file systems without fsync of a directory: their entries are on the disk at once, or never surely."""
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Return a path as people know it: below the repository or the current directory where it is."""
     for start in (Path.cwd(), ROOT):
         if path.is_relative_to(start):
@@ -65,7 +65,7 @@ def disk_errors(path: Path, what: str = "a file cannot be written") -> Iterator[
     except OSError as error:
         raise KeepError(
             what,
-            where=shown(path),
+            where=path_text(path),
             got=error.strerror or str(error),
             next_step=_REASONS.get(error.errno or 0, "see whether the disk is well"),
         ) from error
@@ -242,7 +242,9 @@ def new_directory(path: Path, files: Mapping[str, bytes], *, empty: str) -> None
             os.mkdir(new / empty)
             sync_directory(new)
             if path.exists():
-                raise StoreError("is there already", where=shown(path), next_step="run it again: it takes another name")
+                raise StoreError(
+                    "is there already", where=path_text(path), next_step="run it again: it takes another name"
+                )
             os.rename(new, path)
         except BaseException:
             with suppress(OSError):
@@ -295,15 +297,15 @@ def read_plain(path: Path | str, limit: int = LARGEST_FILE) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise StoreError("not a plain file", where=shown(Path(path)), got="a symbolic link") from error
+            raise StoreError("not a plain file", where=path_text(Path(path)), got="a symbolic link") from error
         raise
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise StoreError("not a plain file", where=shown(Path(path)), got=stat.filemode(found.st_mode))
+            raise StoreError("not a plain file", where=path_text(Path(path)), got=stat.filemode(found.st_mode))
         if found.st_size > limit:
             got = f"{found.st_size} B"
-            raise StoreError("too large a file for a run", where=shown(Path(path)), got=got, allowed=f"{limit} B")
+            raise StoreError("too large a file for a run", where=path_text(Path(path)), got=got, allowed=f"{limit} B")
         return _read_all(handle, found.st_size, limit)
     finally:
         os.close(handle)

@@ -243,8 +243,8 @@ class Extensions:
     """How often blocks were added, each time after a look."""
 
 
-Correction = Until | Extensions
-"""What intervals and p values of a run are corrected for."""
+RepeatedLooks = Until | Extensions
+"""At results while a run could still go on: its intervals and p values are corrected for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,8 +336,8 @@ class Sweep(Shown):
         return self.design.until is not None or self.searches
 
     @property
-    def correction(self) -> Correction | None:
-        """What its intervals and p values are corrected for, if for anything."""
+    def repeated_looks(self) -> RepeatedLooks | None:
+        """The looks that its intervals and p values are corrected for, if there were any."""
         count = sum(bool(stage.repeats_cells) for stage in self.stages)
         return self.design.until or (Extensions(count) if count else None)
 

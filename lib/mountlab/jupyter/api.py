@@ -92,7 +92,7 @@ def run(resolved: Resolved, *, box: str | None = None) -> Path:
     """Measure a sweep, and return the new run directory; of a sweep with `boxes` a run on each of them, and the
     directory of that batch, which begun again goes on where it stopped. `box` takes the place of the sweep's own.
 
-    Raises as `workflow.run` and `commands.run_batch` do; Stopped (a KeyboardInterrupt) when interrupted.
+    Raises as `workflow.run` and `commands.run_batch` do; Interrupted (a KeyboardInterrupt) when interrupted.
     """
     if resolved.sweep.boxes and box is None:
         page, _ = commands.run_batch(everywhere.batch_of(resolved), results=RESULTS)
@@ -134,13 +134,13 @@ class PageLink:
     """The file."""
 
     def _repr_html_(self) -> str:
-        name, target = html.code(disk.shown(self.page)), _seen_from_notebook(self.page)
+        name, target = html.code(disk.path_text(self.page)), _seen_from_notebook(self.page)
         return html.paragraph(
             html.labelled(html.link(target, "Open the report"), name) if target else name
         )._repr_html_()
 
     def __repr__(self) -> str:
-        return disk.shown(self.page)
+        return disk.path_text(self.page)
 
 
 def _seen_from_notebook(page: Path) -> str:

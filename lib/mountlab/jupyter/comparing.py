@@ -9,7 +9,7 @@ from pathlib import Path
 from mountlab.analysis.compare import runs as analysis
 from mountlab.analysis.compare.figures import common_cells
 from mountlab.analysis.compare.runs import RunComparison
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
@@ -63,8 +63,8 @@ def newest_beside(run: Path | str, results: Path = RESULTS) -> Path:
     for other, info in runs_below(results):
         if info.run_id != name and _is_comparable(other, sweep):
             return other
-    what = f"no other run below {shown(results)}/ has a cell in common with {shown(path)}; name more in `runs`"
-    raise StoreError(what, where=shown(results))
+    what = f"no other run below {path_text(results)}/ has a cell in common with {path_text(path)}; name more in `runs`"
+    raise StoreError(what, where=path_text(results))
 
 
 def newest_of_one_sweep(results: Path = RESULTS) -> list[Path]:
@@ -81,7 +81,7 @@ def _fitting(of_sweeps: Iterable[list[Path]], *, like: int, kind: str, results: 
         fitting = [path for path in runs if _is_comparable(path, sweep)]
         if len(fitting) > 1:
             return fitting
-    raise StoreError(f"no sweep has {kind} below {shown(results)}/; name some in `runs`", where=shown(results))
+    raise StoreError(f"no sweep has {kind} below {path_text(results)}/; name some in `runs`", where=path_text(results))
 
 
 def _is_comparable(path: Path, sweep: Sweep) -> bool:

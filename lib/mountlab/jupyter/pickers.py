@@ -94,7 +94,7 @@ class RunBrowser:
         if chosen is not None and not any(entry.path == chosen for entry in self.entries):
             self.entries.append(_entry(chosen, read_info(chosen)))
         if not self.entries:
-            raise StoreError("there is no run yet", where=disk.shown(results), next_step="make demo")
+            raise StoreError("there is no run yet", where=disk.path_text(results), next_step="make demo")
         self.chosen = next((entry for entry in self.entries if entry.path == chosen), self.entries[0])
         self._widget = self._widgets() if person_is_there() else None
 
@@ -129,7 +129,7 @@ class RunBrowser:
         return [(entry.line, entry.path) for entry in self.entries if all(word in entry.searched for word in wanted)]
 
     def _about(self) -> Html:
-        head = html.paragraph(html.labelled(disk.shown(self.chosen.path), self.chosen.question))
+        head = html.paragraph(html.labelled(disk.path_text(self.chosen.path), self.chosen.question))
         return html.joined(head, html.paragraph(f"{self.chosen.status}; {self.chosen.verdicts}", kind="meta"))
 
     def _ipython_display_(self) -> None:

@@ -84,7 +84,7 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     title = wishes.title or bundle.of_same_title(sweeps)
     target = wishes.to.absolute() if wishes.to else _free_place(results, title, runs)
     if target.exists() or _zip_of(target).exists():
-        raise StoreError("the place is taken", where=disk.shown(target), next_step="name another with --to")
+        raise StoreError("the place is taken", where=disk.path_text(target), next_step="name another with --to")
     with staging(target.parent) as directory:
         place, archive = directory / BUNDLE, directory / ARCHIVE
         place.mkdir()
@@ -154,7 +154,9 @@ def _files(directory: Path) -> list[Path]:
     for path in paths:
         kind = path.lstat().st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-            raise StoreError("only files and directories can be published", where=disk.shown(path), got="another kind")
+            raise StoreError(
+                "only files and directories can be published", where=disk.path_text(path), got="another kind"
+            )
     return [path for path in paths if path.is_file()]
 
 
@@ -227,11 +229,11 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
     if names is None:
         return data
     if data.startswith(COMPRESSED):
-        if _NUMBERS.fullmatch(b"".join(unpacked(data, disk.shown(file)))):
+        if _NUMBERS.fullmatch(b"".join(unpacked(data, disk.path_text(file)))):
             return data
         raise StoreError(
             "a compressed file cannot be searched for identities",
-            where=disk.shown(file),
+            where=disk.path_text(file),
             next_step="unpack it, or publish with --keep-identities",
         )
     if file.name in _COMMANDS:
@@ -286,7 +288,7 @@ def _comparable(a: Path, b: Path) -> bool:
 
 def _without_places(place: Path, names: Pseudonyms | None) -> Replace:
     """Return what takes the places of this machine out of a text: those of the bundle begin at the bundle."""
-    ours = {f"{place}/": "", str(place): ".", f"{disk.shown(place)}/": "", disk.shown(place): "."}
+    ours = {f"{place}/": "", str(place): ".", f"{disk.path_text(place)}/": "", disk.path_text(place): "."}
 
     def replaced(text: str) -> str:
         for old, new in ours.items():

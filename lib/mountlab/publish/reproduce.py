@@ -59,7 +59,7 @@ def opened(path: Path) -> Iterator[Path]:
         yield path.resolve()
         return
     if not path.exists():
-        raise StoreError("no such bundle", where=disk.shown(path), next_step="name a folder or a zip of `publish`")
+        raise StoreError("no such bundle", where=disk.path_text(path), next_step="name a folder or a zip of `publish`")
     with tempfile.TemporaryDirectory(prefix="mountlab-bundle-") as place:
         folder = Path(place).resolve()
         _unpack(path, folder)
@@ -69,7 +69,7 @@ def opened(path: Path) -> Iterator[Path]:
         elif len(inside) == 1 and inside[0].is_dir():
             yield inside[0]
         else:
-            raise StoreError("not a bundle", where=disk.shown(path), got=f"no {DESCRIPTION} in it")
+            raise StoreError("not a bundle", where=disk.path_text(path), got=f"no {DESCRIPTION} in it")
 
 
 def check(place: Path) -> BundleCheck:
@@ -142,7 +142,9 @@ _COMMAND_LINES = ("argv", "prepare", "version")
 def _description(place: Path) -> dict[str, Any]:
     file = place / DESCRIPTION
     if not _is_regular(file) or file.stat().st_size > _LARGEST_DESCRIPTION:
-        raise StoreError("not a bundle", where=disk.shown(place), got=f"no {DESCRIPTION}", next_step="see `publish`")
+        raise StoreError(
+            "not a bundle", where=disk.path_text(place), got=f"no {DESCRIPTION}", next_step="see `publish`"
+        )
     try:
         description = json.loads(file.read_text())
     except (ValueError, RecursionError) as error:
@@ -192,7 +194,7 @@ def _refuse_links(place: Path) -> None:
         kind = path.lstat().st_mode if path.exists() or path.is_symlink() else stat.S_IFLNK
         if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
             raise StoreError(
-                "a bundle holds files and directories only", where=disk.shown(path), got="a link, or another kind"
+                "a bundle holds files and directories only", where=disk.path_text(path), got="a link, or another kind"
             )
 
 
@@ -250,7 +252,7 @@ def differing(run: Path, again: Run) -> list[Difference]:
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info.parameters).encode():
         changes.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))
     for change in altered.altered(run):
-        row = os.path.relpath(change.where, disk.shown(run))
+        row = os.path.relpath(change.where, disk.path_text(run))
         changes.append(Difference(run.name, "checksums", row, "what was measured", "as it was written", change.what))
     return changes
 
@@ -309,7 +311,7 @@ def parquet_text(path: Path) -> str:
     try:
         return tables.csv_text(pd.read_parquet(path))
     except (ValueError, OSError) as error:
-        raise StoreError("the table cannot be read", where=disk.shown(path), got=str(error)) from error
+        raise StoreError("the table cannot be read", where=disk.path_text(path), got=str(error)) from error
 
 
 def _published(run: Path, table: str) -> str:
@@ -348,7 +350,7 @@ def _unpack(archive: Path, place: Path) -> None:
                 _unpack_one(packed, entry, place)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, EOFError, OSError) as error:
         why = str(error) or type(error).__name__
-        raise StoreError("the archive cannot be unpacked", where=disk.shown(archive), got=why) from error
+        raise StoreError("the archive cannot be unpacked", where=disk.path_text(archive), got=why) from error
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:

@@ -83,7 +83,7 @@ def write_changes(years: Years) -> list[Path]:
 def _write_change(directory: Path, history: History, change: Change, years: Years) -> Path:
     """Return the page of one change; it is left alone where it says the same already."""
     entry = json.dumps(history_view.change_entry(history, change), indent=1).encode()
-    sides = [disk.shown(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
+    sides = [disk.path_text(years.results / history.points[place].run) for place in (change.at - 1, change.at)]
     compare = f"mountlab compare {shlex.join(sides)}"
     runs = [point.run for point in history.points[change.since : change.until]]
     links = {run: f"../../{run}/report.html" for run in runs if (years.results / run / "report.html").exists()}

@@ -47,7 +47,7 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     """
     run_path = find.run_path(run_path).resolve()
     info = read_info(run_path)
-    refuse_others(run_path, disk.shown(run_path))  # a link in it would have the notebook written elsewhere
+    refuse_others(run_path, disk.path_text(run_path))  # a link in it would have the notebook written elsewhere
     prepare()
     executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info.parameters.get("question", "")).split())
@@ -112,7 +112,7 @@ def write_index(results: Path = paths.RESULTS) -> Path:
     if written.exists() and not _is_ours(written):
         raise StoreError(
             "an index.html that Mountlab has not made is not overwritten",
-            where=disk.shown(written),
+            where=disk.path_text(written),
             next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
         )
     disk.make_directory(results)
@@ -184,16 +184,16 @@ def execute(
         unfinished.replace(failed)
         raise MountlabError(
             "the report could not be made: a cell of its notebook failed",
-            where=f"{disk.shown(notebook)}, {str(error.source).strip().splitlines()[-1]}",
+            where=f"{disk.path_text(notebook)}, {str(error.source).strip().splitlines()[-1]}",
             got=f"{error.ename}: {error.evalue}",
-            next_step=f"open {disk.shown(failed)}, which holds the traceback",
+            next_step=f"open {disk.path_text(failed)}, which holds the traceback",
         ) from error
     except (RuntimeError, TimeoutError) as error:  # the kernel died, or a cell took too long
         if unfinished.exists():
             unfinished.replace(failed)
         raise MountlabError(
             "the notebook did not come to its end",
-            where=disk.shown(notebook),
+            where=disk.path_text(notebook),
             got=str(error),
             next_step="run it in JupyterLab; of a run, `make resume` does what is left",
         ) from error

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mountlab.core.disk import read_plain, remove_file, replace_file, shown
+from mountlab.core.disk import path_text, read_plain, remove_file, replace_file
 from mountlab.core.errors import AlteredError, StoreError
 from mountlab.results.stamp import FIGURES, LARGEST, truth_bytes
 
@@ -92,8 +92,8 @@ def read_whole(run: Path, name: str) -> bytes | None:
             break
     raise AlteredError(
         "altered after it was written",
-        where=shown(run / name),
-        next_step=f"derive it again from the raw output: mountlab reparse {shown(run)}",
+        where=path_text(run / name),
+        next_step=f"derive it again from the raw output: mountlab reparse {path_text(run)}",
     )
 
 

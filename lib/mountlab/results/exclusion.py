@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mountlab.core.disk import remove_file, replace_file, shown
+from mountlab.core.disk import path_text, remove_file, replace_file
 from mountlab.core.errors import InputError, StoreError
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.results.find import run_path
@@ -45,7 +45,7 @@ def exclude(run: Path | str, *trials: str, reason: str = "", undo: bool = False)
             kept = {name: each for name, each in excluded.items() if name not in trials}
         else:
             for name in trials:
-                check_excludable(name, known, where=shown(path))
+                check_excludable(name, known, where=path_text(path))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             entry = ExclusionFile(reason=reason, by=getpass.getuser(), at=now)
             kept = {**excluded, **dict.fromkeys(trials, entry)}
@@ -74,7 +74,7 @@ def _check_excluded(path: Path, trials: Sequence[str], excluded: dict[str, Exclu
     if missing:
         raise StoreError(
             "the trial is not excluded",
-            where=shown(path / EXCLUDE),
+            where=path_text(path / EXCLUDE),
             got=", ".join(missing),
             allowed=", ".join(excluded) or "none: no trial of this run is excluded",
         )

@@ -12,7 +12,7 @@ from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.stopping import stops
 from mountlab.analysis.time_limits import censored_blocks
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
@@ -55,16 +55,18 @@ def read_figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, 
     that its directory keeps."""
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     journal = read_as_it_is(path) if as_it_is else read_checked(path)
-    check_plain([info.run_id, info.box_name], f"{shown(path)}/run.json")
-    check_trials(journal.trials, f"{shown(path)}/trials.jsonl")
+    check_plain([info.run_id, info.box_name], f"{path_text(path)}/run.json")
+    check_trials(journal.trials, f"{path_text(path)}/trials.jsonl")
     outcomes = as_outcomes(path, journal.trials)
     trials = without_excluded(path, outcomes)
     if not trials:
-        raise StoreError("the run holds no trials yet", where=shown(path), next_step=f"make resume RUN={shown(path)}")
+        raise StoreError(
+            "the run holds no trials yet", where=path_text(path), next_step=f"make resume RUN={path_text(path)}"
+        )
     if not as_it_is:
         problems, allowed = altered_raw(path, sweep, journal, trials), "the files that Mountlab wrote"
-        leave_out = f"Or leave the trial out: mountlab exclude {shown(path)} TRIAL --reason TEXT. "
-        raw_sums.refuse_altered(problems, shown(path), "raw output", allowed=allowed, or_else=leave_out)
+        leave_out = f"Or leave the trial out: mountlab exclude {path_text(path)} TRIAL --reason TEXT. "
+        raw_sums.refuse_altered(problems, path_text(path), "raw output", allowed=allowed, or_else=leave_out)
     unread = altered_excluded(path, journal, trials)
     made_from = {} if as_it_is else records.made_from(journal)
     made_from = {name: digest for name, digest in made_from.items() if name not in unread}

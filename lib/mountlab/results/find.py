@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.core.run_info import RunInfo
 from mountlab.results import paths
@@ -57,7 +57,7 @@ def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:
     found = [path for path, info in runs if name in (LATEST, info.status)]
     if not found:
         kind, next_step = ("", "make demo") if name == LATEST else ("interrupted ", "name the run to resume")
-        raise StoreError(f"there is no {kind}run yet", where=shown(results), got=name, next_step=next_step)
+        raise StoreError(f"there is no {kind}run yet", where=path_text(results), got=name, next_step=next_step)
     return found[0]
 
 
@@ -65,7 +65,7 @@ def _no_such_run(given: Path, results: Path) -> StoreError:
     place = results if len(given.parts) == 1 else given.parent
     return StoreError(
         "no such run",
-        where=shown(place),
+        where=path_text(place),
         got=given.name,
         allowed=f"a directory below results/, the id of a run, the name of its sweep, `{LATEST}` or `{INTERRUPTED}`",
         next_step=did_you_mean(given.name, dict.fromkeys(_names(results)))

@@ -14,7 +14,7 @@ from typing import Any
 
 from mountlab.checks.stated_facts import VERSION
 from mountlab.core.box_facts import FACTS, BoxFacts, InstalledProgram
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import MountlabError, ParameterError, ParseError, StoreError
 from mountlab.core.model import Box, Measurement, Sweep, Trial
 from mountlab.core.names import cell_id
@@ -56,8 +56,8 @@ def import_file(path: Path, *, results: Path = RESULTS) -> Path:
 
     Raises StoreError or ParameterError. An output without figures becomes a failed trial.
     """
-    raw = parse_yaml(read_text(path, "import file", "name a YAML file"), where=shown(path))
-    return _import({"name": path.stem, **raw}, path.parent, where=shown(path), results=results, below=True)
+    raw = parse_yaml(read_text(path, "import file", "name a YAML file"), where=path_text(path))
+    return _import({"name": path.stem, **raw}, path.parent, where=path_text(path), results=results, below=True)
 
 
 def import_patterns(raw: Mapping[str, Any], *, results: Path = RESULTS) -> Path:
@@ -235,14 +235,14 @@ def _outputs_of(tool: str, path: Path) -> list[Output]:
     text = ""
     try:
         text = _log_text(path)
-        return read_log(tool, text, where=shown(path))
+        return read_log(tool, text, where=path_text(path))
     except (ParseError, StoreError) as error:
         return [Output(part=Part(text=text, line=1), form="", problem=error)]
 
 
 def _log_text(path: Path) -> str:
     try:
-        _check_size(path, shown(path), StoreError)
+        _check_size(path, path_text(path), StoreError)
         return decoded(path.read_bytes())
     except OSError as error:
-        raise StoreError("the log cannot be read", where=shown(path), got=error.strerror or str(error)) from error
+        raise StoreError("the log cannot be read", where=path_text(path), got=error.strerror or str(error)) from error

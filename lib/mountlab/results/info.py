@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from mountlab.checks.outcome import is_late
-from mountlab.core.disk import read_plain, shown
+from mountlab.core.disk import path_text, read_plain
 from mountlab.core.errors import MountlabWarning, StoreError
 from mountlab.core.frames import pd
 from mountlab.core.model import Box, Sweep, Trial
@@ -39,7 +39,7 @@ EXCLUDE = "exclude.yml"
 
 def read_info(path: Path) -> RunInfo:
     """Return the run.json of a run, decoded; a running one without a process is interrupted. Raises StoreError."""
-    record, where = read_record(path), shown(path / "run.json")
+    record, where = read_record(path), path_text(path / "run.json")
     try:
         info = RunInfo.from_record(record, where)
     except (TypeError, LookupError, AttributeError) as error:
@@ -47,9 +47,9 @@ def read_info(path: Path) -> RunInfo:
     sweep(path, OWNER, ".deriving", ".reporting")
     status = "interrupted" if info.status == "running" and holder(path) is None else info.status
     if info.imported is not None:
-        command = f"mountlab reparse {shown(path.resolve())}  # from the imported logs"
+        command = f"mountlab reparse {path_text(path.resolve())}  # from the imported logs"
     else:
-        command = f'make run SWEEP={shown(path.resolve())}/sweep.yml BOX={info.box_name} ARGS="-p seed={info.seed}"'
+        command = f'make run SWEEP={path_text(path.resolve())}/sweep.yml BOX={info.box_name} ARGS="-p seed={info.seed}"'
     return replace(info, status=status, command=command)
 
 
@@ -86,8 +86,8 @@ def runs_below(results: Path = RESULTS) -> list[tuple[Path, RunInfo]]:
 
 def read_sweep(path: Path) -> Resolved:
     """Return the sweep that a run was made from, as it was resolved then."""
-    info, where = read_info(path), f"{shown(path)}/run.json"
-    refuse_others(path, shown(path))
+    info, where = read_info(path), f"{path_text(path)}/run.json"
+    refuse_others(path, path_text(path))
     if info.imported is not None:
         imported = TypeAdapter(Sweep).validate_python(info.imported["sweep"])
         check_imported(imported, f"{where}: imported")
@@ -116,7 +116,7 @@ def check_plugins(path: Path, info: RunInfo) -> None:
         if missing:
             raise StoreError(
                 f"the run was measured with the plug-in {used.distribution} {used.version}, which is not installed",
-                where=shown(path),
+                where=path_text(path),
                 got=f"nothing that has {listed(missing)}",
                 next_step=f"install it: .venv/bin/uv pip install {used.distribution}=={used.version}",
             )
@@ -126,12 +126,12 @@ def say_plugins(path: Path) -> None:
     """Warn of plug-ins that are not those with which a run was measured."""
     for used in read_info(path).plugins:
         if used.difference:
-            warnings.warn(f"{shown(path)} was measured with {used.difference}", MountlabWarning, stacklevel=3)
+            warnings.warn(f"{path_text(path)} was measured with {used.difference}", MountlabWarning, stacklevel=3)
 
 
 def read_box(path: Path) -> Box:
     """Return the box that a run was measured on, as its file said then."""
-    return kept_box(read_info(path).box, f"{shown(path)}/run.json: box")
+    return kept_box(read_info(path).box, f"{path_text(path)}/run.json: box")
 
 
 def read_excluded(path: Path, journal: Sequence[Trial]) -> dict[str, ExclusionFile]:
@@ -141,7 +141,7 @@ def read_excluded(path: Path, journal: Sequence[Trial]) -> dict[str, ExclusionFi
         return {}
     text = read_text(file, "list of excluded trials", "write `exclude:` with a line `TRIAL: reason` for each")
     known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
-    return parse_excluded(parse_yaml(text, where=shown(file)), known, where=shown(file))
+    return parse_excluded(parse_yaml(text, where=path_text(file)), known, where=path_text(file))
 
 
 def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:

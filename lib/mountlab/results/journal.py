@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from mountlab.core import chain
 from mountlab.core.chain import Followed
-from mountlab.core.disk import append_line, cut, read_plain, shown
+from mountlab.core.disk import append_line, cut, path_text, read_plain
 from mountlab.core.errors import StoreError
 from mountlab.core.model import Status, Trial
 from mountlab.results.raw_sums import ACCEPT, Problem, refuse_altered
@@ -55,7 +55,7 @@ def read_checked(run: Path) -> Journal:
     found = read_as_it_is(run)
     problems = altered(run, found)
     what = INFO if problems and problems[0].where.endswith(INFO) else "the journal"
-    refuse_altered(problems, shown(run), what, allowed="what Mountlab wrote")
+    refuse_altered(problems, path_text(run), what, allowed="what Mountlab wrote")
     return found
 
 
@@ -82,8 +82,8 @@ def altered(run: Path, journal: Journal) -> list[Problem]:
     record = journal.record
     if chain.KEY in record and record[chain.KEY] != chain.fixed(record):
         said = "the parameters, the facts or another part that never changes differ from what the run began with"
-        return [Problem(shown(run / INFO), said)]
-    file = shown(run / FILE)
+        return [Problem(path_text(run / INFO), said)]
+    file = path_text(run / FILE)
     why = "this line was changed, or lines before it were added, removed or moved"
     found = [
         Problem(f"{file}, line {number}", f"{_named(journal, number)} does not follow from the line before it: {why}")
@@ -122,7 +122,7 @@ def mend(file: Path) -> str:
     cut(file, whole)
     torn = data[whole:]
     kind = "zero bytes, as a power cut leaves them" if _NUL in torn else f"it begins with {torn[:40]!r}"
-    return f"the last line of {shown(file)} was torn ({len(torn)} B: {kind}): what it was to say counts as not done"
+    return f"the last line of {path_text(file)} was torn ({len(torn)} B: {kind}): what it was to say counts as not done"
 
 
 def _bytes(file: Path) -> bytes:
@@ -171,11 +171,11 @@ def _wrong(trial: Trial) -> Iterator[str]:
 
 
 def _damaged(file: Path, number: int, got: str, what: str = "a line of the journal is not a trial") -> StoreError:
-    run = shown(file.parent)
+    run = path_text(file.parent)
     return StoreError(
         what,
-        where=f"{shown(file)}, line {number}",
+        where=f"{path_text(file)}, line {number}",
         got=got,
         next_step=f"look at it, and bring it back from a copy. Without that line its trial counts as not run: "
-        f"sed -i.bak {number}d {shown(file)} && {ACCEPT.format(run=run)}",
+        f"sed -i.bak {number}d {path_text(file)} && {ACCEPT.format(run=run)}",
     )

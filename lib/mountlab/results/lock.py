@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mountlab.core.disk import disk_errors, shown
+from mountlab.core.disk import disk_errors, path_text
 from mountlab.core.errors import RunInUse
 from mountlab.core.process import ProcessState, boot_id, pid_namespace, started, state_elsewhere
 
@@ -240,9 +240,9 @@ def _in_use(file: Path, what: str, other: Holder | None) -> RunInUse:
     unsure = other is not None and other.state in ("unknown", "hidden")
     return RunInUse(
         f"another process {'may be' if unsure else 'is'} writing to this {what}",
-        where=shown(file.parent),
+        where=path_text(file.parent),
         got=str(other) if other else "one that has not said its name",
         allowed=f"one process for one {what}",
         next_step="wait for it, or stop it with Ctrl-C; what it did until then is kept, and can be resumed"
-        + (f". If that process is gone: rm {shown(file)}" if unsure else ""),
+        + (f". If that process is gone: rm {path_text(file)}" if unsure else ""),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mountlab.core.disk import ROOT, shown
+from mountlab.core.disk import ROOT, path_text
 from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.model import Box
@@ -31,13 +31,13 @@ RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
 def read_text(path: Path, what: str, next_step: str) -> str:
     """Return the text of a file. Raises StoreError where it is not there, and where it is none."""
     try:
-        check_text(path, shown(path))
+        check_text(path, path_text(path))
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise StoreError(f"a {what} is text in UTF-8", where=shown(path), got=str(error)) from error
+        raise StoreError(f"a {what} is text in UTF-8", where=path_text(path), got=str(error)) from error
     except OSError as error:
         raise StoreError(
-            f"no such {what}", where=shown(path), got=error.strerror or str(error), next_step=next_step
+            f"no such {what}", where=path_text(path), got=error.strerror or str(error), next_step=next_step
         ) from error
 
 
@@ -46,7 +46,7 @@ def load_sweep(given: Path | str, overrides: Mapping[str, Any] | None = None) ->
     ParameterError."""
     path = sweep_path(given)
     text = read_text(path, "sweep file", _nearest(path.stem, sweep_names(), "params/sweeps"))
-    where, read = shown(path), reader_in(path.parent)
+    where, read = path_text(path), reader_in(path.parent)
 
     def resolved(raw: Raw) -> Resolved:
         return resolve({"name": path.stem, **raw}, where=where, overrides=overrides, read=read)
@@ -103,7 +103,7 @@ def load_box(name: str) -> Box:
     path = PARAMS / "boxes" / f"{name}.yml"
     near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}."
     text = read_text(path, "box file", f"{near} Or copy params/boxes/example.yml to it")
-    where = shown(path)
+    where = path_text(path)
     return read_all(text, lambda raw: parse_box(raw, name=name, where=where), where=where)
 
 
@@ -120,7 +120,7 @@ def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
     return [
         figure
         for path, text in zip(paths, texts, strict=True)
-        for figure in parse_published(parse_yaml(text, where=shown(path)), where=shown(path))
+        for figure in parse_published(parse_yaml(text, where=path_text(path)), where=path_text(path))
     ]
 
 

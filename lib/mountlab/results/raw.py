@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from mountlab.analysis.memory_use import filled as memory_of
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
-from mountlab.core.disk import read_plain, shown
+from mountlab.core.disk import path_text, read_plain
 from mountlab.core.errors import FigureError, MountlabError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Measurement, Sweep, Trial, Workload
@@ -64,7 +64,7 @@ def read_trial(directory: Path, trial: Trial, workload: Workload | None, importe
         return record_of(trial, files)
     try:
         if imported:
-            text, where = decoded(files[TrialFiles.IMPORTED_LOG]), shown(paths[TrialFiles.IMPORTED_LOG])
+            text, where = decoded(files[TrialFiles.IMPORTED_LOG]), path_text(paths[TrialFiles.IMPORTED_LOG])
             log = read_one(workload.tool, text, where=where, known=workload.options)
             return TrialRecord(measurements=tuple(log.measurements), files=_filled(files))
         output = ToolOutput.from_files(files)
@@ -178,7 +178,7 @@ def _plain_files(directory: Path) -> list[Path]:
     if not directory.is_dir():
         raise StoreError(
             "the raw output of a trial or a mount that the journal names is not there",
-            where=shown(directory),
+            where=path_text(directory),
             next_step="bring it back; or take its line out of trials.jsonl: it then counts as not run",
         )
     with os.scandir(directory) as entries:

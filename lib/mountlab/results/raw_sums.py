@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mountlab.core.checksums import MANIFEST, files_digest, manifest, read_manifest, sums_of
-from mountlab.core.disk import read_plain, shown
+from mountlab.core.disk import path_text, read_plain
 from mountlab.core.errors import AlteredError, StoreError
 
 ACCEPT = "mountlab reparse {run} --accept-altered"
@@ -48,10 +48,10 @@ def altered_trials(raw: Path, digests: Mapping[str, str]) -> Iterator[Problem]:
     for trial_id, expected in digests.items():
         directory = raw / trial_id
         if not directory.is_dir():
-            yield Problem(shown(directory), f"the raw output of {trial_id} is missing", trial_id)
+            yield Problem(path_text(directory), f"the raw output of {trial_id} is missing", trial_id)
         elif digest_on_disk(directory) != expected:
             what = f"a file of the raw output of {trial_id} was changed, added or removed"
-            yield Problem(shown(directory), what, trial_id)
+            yield Problem(path_text(directory), what, trial_id)
 
 
 def altered_mounts(raw: Path, names: Iterable[str], accepted: Mapping[str, str]) -> Iterator[Problem]:
@@ -65,7 +65,7 @@ def altered_mounts(raw: Path, names: Iterable[str], accepted: Mapping[str, str])
             continue
         for file in _differing(directory, sums):
             what = f"a file of the evidence of mount {name} was changed, added or removed"
-            yield Problem(shown(directory / file), what, name)
+            yield Problem(path_text(directory / file), what, name)
 
 
 def refuse_altered(found: Sequence[Problem], run: str, what: str, *, allowed: str, or_else: str = "") -> None:

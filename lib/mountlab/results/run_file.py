@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.core import chain, disk
-from mountlab.core.disk import disk_errors, read_plain, shown
+from mountlab.core.disk import disk_errors, path_text, read_plain
 from mountlab.core.errors import StoreError
 from mountlab.results.paths import read_text
 from mountlab.sweep.untrusted import check_explained, check_extension, check_record
@@ -41,7 +41,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
     Raises StoreError where there is none, one that is not ours, or one of a later Mountlab.
     """
-    text, where = _text(path), shown(path / FILE)
+    text, where = _text(path), path_text(path / FILE)
     try:
         read: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -52,7 +52,7 @@ def read_record(path: Path) -> dict[str, Any]:
     check_record(record, where)
     if record["schema"] > SCHEMA:
         got, allowed = f"schema {record['schema']}", f"up to {SCHEMA}"
-        raise StoreError("written by a later Mountlab", where=shown(path), got=got, allowed=allowed)
+        raise StoreError("written by a later Mountlab", where=path_text(path), got=got, allowed=allowed)
     for entry in record.get(chain.EXTENSIONS, ()):
         check_extension(entry, f"{where}: {chain.EXTENSIONS}")
     for entry in record.get(chain.EXPLAINED, ()):

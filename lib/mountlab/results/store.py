@@ -26,7 +26,7 @@ from mountlab.analysis.time_limits import Censored, censored_blocks
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import plugins
-from mountlab.core.disk import make_directory, replace_file, shown
+from mountlab.core.disk import make_directory, path_text, replace_file
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
@@ -167,7 +167,7 @@ class Run(Shown):
 
     def __repr__(self) -> str:
         """Without the frames, which would fill a terminal."""
-        return f"<Run {shown(self.path)}: {len(self.trials)} trials>"
+        return f"<Run {path_text(self.path)}: {len(self.trials)} trials>"
 
     def latencies(self, cell: str) -> dict[str, Histogram]:
         """Return the latencies of all I/Os of a cell, pooled exactly over its counted trials and its jobs: place in
@@ -178,14 +178,14 @@ class Run(Shown):
         """
         if cell not in {each.id for each in self.sweep.cells}:
             allowed = ", ".join(each.id for each in self.sweep.cells)
-            raise StoreError("the run has no such cell", where=shown(self.path), got=repr(cell), allowed=allowed)
+            raise StoreError("the run has no such cell", where=path_text(self.path), got=repr(cell), allowed=allowed)
         return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
 
     def inside(self, trial_id: str) -> Inside:
         """Return what the tool of a trial logged over time, and the counters of the box meanwhile; read when it is
         asked for. Raises StoreError for a trial that the run does not have."""
         if trial_id not in set(self.trials["trial_id"]):
-            raise StoreError("the run has no such trial", where=shown(self.path), got=repr(trial_id))
+            raise StoreError("the run has no such trial", where=path_text(self.path), got=repr(trial_id))
         detail = self._detail(trial_id, "series")
         return Inside(detail.series, detail.over_time)
 
@@ -196,7 +196,7 @@ class Run(Shown):
         if name not in {*self.trials["trial_id"], *self.trials["mount"]} or not directory.is_dir():
             raise StoreError(
                 "the run has no such trial or mount",
-                where=shown(self.path),
+                where=path_text(self.path),
                 got=repr(name),
                 allowed=f"such as {self.trials['trial_id'].iloc[0]} or {self.trials['mount'].iloc[0]}",
             )
@@ -233,7 +233,7 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
         reason = in_one_line(str(own.iloc[0]["reason"])) if len(own) else "it was not measured"
         raise StoreError(
             f"{filesystem} never worked in this run",
-            where=shown(run.path),
+            where=path_text(run.path),
             got=reason,
             allowed="a file system with a trial that is ok",
         )
@@ -252,7 +252,7 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     """
     path = run_path(path).resolve()
     run = read_run(path, as_it_is=as_it_is)
-    say_altered(path, f"`mountlab reparse {shown(path)}` writes it again")
+    say_altered(path, f"`mountlab reparse {path_text(path)}` writes it again")
     say_plugins(path)
     return run
 
@@ -267,7 +267,7 @@ def read_run(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_i
 def say_altered(path: Path, what_then: str) -> None:
     """Warn of derived files that were altered after they were written: nothing is taken from them."""
     if names := derived.altered(path):
-        files = ", ".join(shown(path / name) for name in names)
+        files = ", ".join(path_text(path / name) for name in names)
         warnings.warn(
             f"altered after it was written: {files}. The figures are derived again from the raw output; {what_then}",
             MountlabWarning,
@@ -285,14 +285,14 @@ def load_figures(path: Path) -> RunFigures:
 def _readable(path: Path) -> Iterator[None]:
     """Turn the error of a damaged run into one that names the run."""
     check_is_run(path)
-    refuse_others(path, shown(path))
+    refuse_others(path, path_text(path))
     try:
         with plugins.blaming():
             yield
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise StoreError(
             "the run cannot be read: a file of it is damaged, or was not written by Mountlab",
-            where=shown(path),
+            where=path_text(path),
             got=f"{type(error).__name__}: {error}"[:300],
             next_step="compare run.json, trials.jsonl and raw/ with a copy; of a bundle, `reproduce` says which",
         ) from error
@@ -326,7 +326,7 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         checks_passed=findings.passed,
         not_checked=findings.not_checked,
         options=evidence.options,
-        published=[kept_published(each, f"{shown(path)}/run.json: published") for each in info.published],
+        published=[kept_published(each, f"{path_text(path)}/run.json: published") for each in info.published],
         answer_metrics=figures.answers,
         stops=stops,
         series=evidence.series,

@@ -150,10 +150,10 @@ class RunWriter:
                 f"what is measured cannot be written any more: the run stops, {kept}",
                 where=error.where,
                 got=error.got,
-                next_step=f"{error.next_step}; then: make resume RUN={disk.shown(self.path)}",
+                next_step=f"{error.next_step}; then: make resume RUN={disk.path_text(self.path)}",
             ) from error
 
-    def ended(self) -> list[Trial]:
+    def recorded_trials(self) -> list[Trial]:
         """Return the trials in the journal."""
         return read_journal(self.path)
 

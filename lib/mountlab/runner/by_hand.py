@@ -22,7 +22,7 @@ from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.steady import SteadyBox
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
@@ -105,7 +105,7 @@ class OpenBox:
     @property
     def caveats(self) -> Several[Caveat]:
         """Reasons to doubt the figures so far, worst first."""
-        writer = self._session.journal.begun(self.path)
+        writer = self._session.recorder.begun(self.path)
         return Several(store.read_run(self.path, writer.records).caveats)
 
     def mounted(self, kind: str, /, *, name: str = "", **entry: Any) -> OpenPlace:
@@ -164,10 +164,10 @@ class OpenBox:
         self._session.close(kind, error, trace)
 
     def __repr__(self) -> str:
-        session, trials = self._session, len(self._session.journal.ended())
+        session, trials = self._session, len(self._session.recorder.recorded_trials())
         mounted = ", ".join(each.filesystem.name for each in session.mounts) or "nothing"
         state = f"{mounted} mounted" if session.is_open else "closed"
-        where = f" in {shown(self.path)}" if trials else ""
+        where = f" in {path_text(self.path)}" if trials else ""
         return f"<box {session.planner.box.name}: {state}, {trials} trials{where}>"
 
 

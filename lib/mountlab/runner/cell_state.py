@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mountlab.analysis.stopping import stop_rule
 from mountlab.checks.outcome import set_aside_reasons
 from mountlab.core.model import CellStop, Sweep, Trial
-from mountlab.runner.contracts import Journal
+from mountlab.runner.contracts import Recorder
 from mountlab.sweep.plan import PlannedBlock, PlannedTrial
 
 
@@ -17,14 +17,14 @@ class CellStates:
     All of it follows from the journal, so a resumed run decides as the interrupted one would have done.
     """
 
-    def __init__(self, sweep: Sweep, journal: Journal) -> None:
+    def __init__(self, sweep: Sweep, recorder: Recorder) -> None:
         self.stops: dict[str, CellStop] = {}
         """Cell to why the stop rule ended it."""
         self.set_aside: dict[str, str] = {}
         """Cell to why its later trials are skipped."""
         self.rates: dict[str, float] = {}
         """Cell of a search to the arrival rate of its next trial; the planned rate holds for the others."""
-        self._sweep, self._journal = sweep, journal
+        self._sweep, self._recorder = sweep, recorder
         self._rule = stop_rule(sweep)
         self._decided = 0
         """The last block before which the rule was applied."""
@@ -32,7 +32,7 @@ class CellStates:
     def wants(self, trial: PlannedTrial) -> bool:
         """Return whether a trial is still to be run. A stop rule ends counted trials only."""
         stopped = trial.cell.id in self.stops and not trial.diagnostic
-        return not stopped and not self._journal.has(trial.trial_id)
+        return not stopped and not self._recorder.has(trial.trial_id)
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Take note of trials that have ended: some of them set their cell aside."""
@@ -44,7 +44,7 @@ class CellStates:
         if self._rule is None or block.diagnostic or block.number <= max(self._rule.fewest_blocks, self._decided):
             return []
         self._decided = block.number
-        decision = self._rule.decide(*self._journal.measured(self._sweep), before=block.number, stopped=self.stops)
+        decision = self._rule.decide(*self._recorder.measured(self._sweep), before=block.number, stopped=self.stops)
         self.stops |= decision.stops
         self.rates = dict(decision.rates)
         return list(decision.stops.values())

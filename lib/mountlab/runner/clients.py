@@ -94,7 +94,7 @@ class Clients:
         """Every client sees what the box has just made. Raises CommandError for one that does not."""
         with ExitStack() as undo:
             for place in mount.clients:
-                undo.enter_context(self._clients[place.client].done(place.steps))
+                undo.enter_context(self._clients[place.client].steps_applied(place.steps))
             if mount.clients:
                 self._prove(mount)
             yield
@@ -105,14 +105,14 @@ class Clients:
         say = ("sh", "-c", SAME_FILESYSTEM, "same-file-system")
         self._run_on_box((*say, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
         for place in mount.clients:
-            done = self._clients[place.client].run((*say, "see", place.root, word, place.client))
-            if not done.ok:
+            completed = self._clients[place.client].run((*say, "see", place.root, word, place.client))
+            if not completed.ok:
                 raise CommandError(
                     f"client {place.client} does not see the same file system as the box",
                     where=f"filesystems.{mount.filesystem.name}, client {place.client}: {place.root}",
                     got="the word that the box wrote there is not in it, or the client cannot write beside it",
                     allowed="one file system, mounted on every client",
-                    evidence=done.error_text,
+                    evidence=completed.error_text,
                 )
         names = (place.client for place in mount.clients)
         self._run_on_box(
@@ -120,9 +120,9 @@ class Clients:
         )
 
     def _run_on_box(self, argv: tuple[str, ...], what: str) -> None:
-        done = self._box_steps.execute(argv, PATIENCE_S)
-        if not done.ok:
-            raise CommandError(what, where=f"box {self._plan.box.name}", evidence=done.error_text)
+        completed = self._box_steps.execute(argv, PATIENCE_S)
+        if not completed.ok:
+            raise CommandError(what, where=f"box {self._plan.box.name}", evidence=completed.error_text)
 
     # --- a trial ------------------------------------------------------------------------------------------------------
 
@@ -152,10 +152,10 @@ class Clients:
         ends = [End(name=client.name, ssh=client.connection.ssh, socket=client.socket) for client in chosen]
         own = self._connections[self._plan.box.name].ssh
         check = stop.enter_context(carried(ends, self._plan.box.name, own, sockets))
-        done = self._box_steps.execute(("sh", "-c", AWAIT_SOCKETS, "sockets", *sockets.values()), PATIENCE_S)
-        if not done.ok:
+        completed = self._box_steps.execute(("sh", "-c", AWAIT_SOCKETS, "sockets", *sockets.values()), PATIENCE_S)
+        if not completed.ok:
             check()
-            raise CommandError("the sockets of the clients did not come up on the box", evidence=done.error_text)
+            raise CommandError("the sockets of the clients did not come up on the box", evidence=completed.error_text)
 
 
 def with_reports(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
@@ -201,13 +201,13 @@ class _Client:
         if self._planned.opening is None:
             yield
             return
-        with self.done((self._planned.opening,)), ExitStack() as lease:
+        with self.steps_applied((self._planned.opening,)), ExitStack() as lease:
             with self._naming_client():
                 lease.enter_context(self.connection.holding(self._planned.lease, stopped))
             yield
 
     @contextmanager
-    def done(self, steps: Sequence[Step]) -> Iterator[None]:
+    def steps_applied(self, steps: Sequence[Step]) -> Iterator[None]:
         """These steps, undone at the end; by the box itself, where it does not hear of us any more."""
         undo = ExitStack()
         bound: dict[str, str] = {}
@@ -234,12 +234,12 @@ class _Client:
             self._server = self.connection.attend((*argv, self._planned.user), root=self._planned.privileged)
 
     def wait(self) -> None:
-        done = self.run(self._script("wait"))
-        if not done.ok:
+        completed = self.run(self._script("wait"))
+        if not completed.ok:
             raise CommandError(
                 f"fio's server on client {self.name} did not start",
                 where=f"box {self.name}",
-                evidence=done.text + done.error_text,
+                evidence=completed.text + completed.error_text,
             )
 
     def stop(self) -> Files:
@@ -249,12 +249,12 @@ class _Client:
         server, self._server = self._server, None
         cut_off = server.ended
         try:
-            done = self.run(self._script("stop"))
+            completed = self.run(self._script("stop"))
         finally:
             server.close()
-        if not done.ok:
-            raise CommandError(f"fio's server on client {self.name} cannot be ended", evidence=done.error_text)
-        files = unpack(done.stdout)
+        if not completed.ok:
+            raise CommandError(f"fio's server on client {self.name} cannot be ended", evidence=completed.error_text)
+        files = unpack(completed.stdout)
         return {**files, "server": b"cut off"} if cut_off else files
 
     def _script(self, mode: str, *more: str) -> tuple[str, ...]:

@@ -55,14 +55,14 @@ def asked_blocks(overrides: Mapping[str, Any]) -> bool | int:
 def explain_plan(run: Path | str, *, blocks: bool | int = True) -> Iterator[Session]:
     """Plan what `explain` does, and change nothing. The plan has the diagnostic blocks alone."""
     with _planned(run, blocks, take=False) as (_, session):
-        turns = tuple(turn for turn in session.plan.whole_plots if turn.diagnostic)
-        yield replace(session, plan=replace(session.plan, whole_plots=turns))
+        groups = tuple(group for group in session.plan.mount_groups if group.diagnostic)
+        yield replace(session, plan=replace(session.plan, mount_groups=groups))
 
 
 @contextmanager
 def _planned(run: Path | str, blocks: bool | int, *, take: bool) -> Iterator[tuple[Path, Session]]:
     path = run_path(run)
-    where, kept = disk.shown(path), journal.read_journal(path)
+    where, kept = disk.path_text(path), journal.read_journal(path)
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
         check_finished(

@@ -67,7 +67,7 @@ def _planned(
     run: Path | str, sweep: Path | str | None, *, only_new: bool, overrides: Mapping[str, Any], take: bool
 ) -> Iterator[_Asked]:
     path = run_path(run)
-    where, kept = disk.shown(path), journal.read_journal(path)
+    where, kept = disk.path_text(path), journal.read_journal(path)
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
         check_finished(info, where, "extended")
@@ -83,7 +83,7 @@ def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, ove
     """Return the sweep that the run is to be of."""
     check_texts(overrides, "override")
     if sweep is None:
-        where, read = disk.shown(path), paths.reader_in(Path.cwd())
+        where, read = disk.path_text(path), paths.reader_in(Path.cwd())
         return resolve(before.parameters, where=where, overrides=overrides, read=read, kept=True)
     asked = paths.load_sweep(sweep, overrides)
     return on_box(asked, box) if asked.sweep.boxes else asked
@@ -131,11 +131,11 @@ def _added(plan: Plan) -> Plan:
     last = plan.sweep.stages[-1]
     blocks = {*last.warmup, *last.counted}
     new = frozenset(last.added_cells)
-    turns = tuple(
-        turn
-        for turn in plan.whole_plots
-        if (turn.trials[0].cell.id in new if turn.diagnostic else turn.block in blocks)
+    groups = tuple(
+        group
+        for group in plan.mount_groups
+        if (group.trials[0].cell.id in new if group.diagnostic else group.block in blocks)
     )
-    mounts = {trial.mount for turn in turns for trial in turn.trials}
+    mounts = {trial.mount for group in groups for trial in group.trials}
     lasting = tuple(mount for mount in plan.lasting if mount.id in mounts)
-    return replace(plan, whole_plots=turns, lasting=lasting)
+    return replace(plan, mount_groups=groups, lasting=lasting)

@@ -19,7 +19,7 @@ from mountlab.box.scratch_links import check_links
 from mountlab.box.survey import survey
 from mountlab.checks.outcome import Files, Outcome
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import ParameterError, PlanError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
@@ -32,16 +32,16 @@ from mountlab.report.execute import refresh_index
 from mountlab.results.writer import RunWriter, held_run, new_run_id
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
-from mountlab.runner.ending import concluding
+from mountlab.runner.finish import finishing
 from mountlab.runner.interruption import Interruption
 from mountlab.runner.live import watched
 from mountlab.runner.mount_session import MountFiles, MountSession
 from mountlab.runner.steps import StepRunner
 from mountlab.runner.trial_executor import MountUnfit, MountUses, TrialExecutor
 from mountlab.sweep.by_hand import HandSweep
-from mountlab.sweep.design import WholePlot
+from mountlab.sweep.design import MountGroup
 from mountlab.sweep.feasible import check_feasible
-from mountlab.sweep.plan import PlannedMount, PlannedPlot, PlannedTrial
+from mountlab.sweep.plan import PlannedMount, PlannedMountGroup, PlannedTrial
 from mountlab.sweep.planner import Planner
 from mountlab.sweep.sweep_file import Resolved
 
@@ -81,13 +81,13 @@ class HandSession:
         self.is_open = False
         self.mounts: list[Mounted] = []
         """Those that are mounted now, in the order in which they were."""
-        self.journal = HandJournal()
+        self.recorder = HandJournal()
         self._asked, self._connection, self._results, self._kept = asked, connection, results, kept
         self.planner = _planner(asked, the_box, facts, results)
         self._plan, self._quiet, self._interruption = self.planner.plan(), _Quiet(), Interruption()
         self._clients = Clients(self._plan, connection, {})
         self._steps = StepRunner(connection, self._plan.run_id, self._plan.privileged, say=self._quiet.notice)
-        self._mounts = MountSession(self._steps, self.journal, self._clients, self._plan.sweep.design)
+        self._mounts = MountSession(self._steps, self.recorder, self._clients, self._plan.sweep.design)
         self._mount_uses = MountUses()
         self._unfit: dict[str, str] = {}
         """Mount to why no trial can run on it any more."""
@@ -218,10 +218,10 @@ class HandSession:
         planner = replace(self.planner, sweep=asked.resolved().sweep, facts=self._facts_for(made, workloads))
         own = {workload.label for workload in workloads}
         cells = [each for each in planner.sweep.cells if each.filesystem.name == made.filesystem.name]
-        whole_plots = self._plots([cell for cell in cells if cell.workload.label in own], n, warmup)
+        mount_groups = self._mount_groups([cell for cell in cells if cell.workload.label in own], n, warmup)
         planned = tuple(
-            planner.trial(self._trials + number, plot, plot.cells[0], made.mount)
-            for number, plot in enumerate(whole_plots, start=1)
+            planner.trial(self._trials + number, group, group.cells[0], made.mount)
+            for number, group in enumerate(mount_groups, start=1)
         )
         if planned[0].skip:
             raise PlanError("this workload cannot run here", where=f"{asked.where}.trial", got=planned[0].skip)
@@ -230,11 +230,11 @@ class HandSession:
 
     def run(self, planned: tuple[PlannedTrial, ...]) -> list[Trial]:
         """Run what was planned last, and return it as it is in the journal. Several trials are shown as they go on."""
-        writer = self.journal.begun(self.path)
+        writer = self.recorder.begun(self.path)
         watch = watched(self._plan, writer, set()) if len(planned) > 1 else self._quiet
-        cells = CellStates(self._plan.sweep, self.journal)  # a cell set aside by an earlier call may be tried again
+        cells = CellStates(self._plan.sweep, self.recorder)  # a cell set aside by an earlier call may be tried again
         executor = TrialExecutor(
-            self._plan, self._connection, self._clients, self.journal, watch, cells, self._interruption,
+            self._plan, self._connection, self._clients, self.recorder, watch, cells, self._interruption,
             self._mount_uses, makes_again=False,
         )  # fmt: skip
         try:
@@ -249,11 +249,11 @@ class HandSession:
             if not watch.stopped:  # the button ends these trials, and the notebook goes on
                 raise
         ids = {trial.trial_id for trial in planned}
-        return [trial for trial in writer.ended() if trial.trial_id in ids]
+        return [trial for trial in writer.recorded_trials() if trial.trial_id in ids]
 
     def measured(self) -> pd.DataFrame:
         """The figures so far. Raises StoreError before the first trial."""
-        return self.journal.begun(self.path).measured(self.planner.sweep)[1]
+        return self.recorder.begun(self.path).measured(self.planner.sweep)[1]
 
     def _check_usable(self, made: Mounted) -> None:
         unfit = self._unfit.get(made.mount.id)
@@ -276,16 +276,16 @@ class HandSession:
         self._known |= labels
         return facts
 
-    def _plots(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[WholePlot]:
+    def _mount_groups(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[MountGroup]:
         """Each cell once a block, in random order. The blocks of a cell go on from those that it has had."""
         rng = Random(f"{self.planner.seed} {self._trials}")  # noqa: S311  # an order that can be drawn again, no secret
         had: dict[str, list[int]] = {cell.id: [] for cell in cells}
-        for trial in self.journal.ended():
+        for trial in self.recorder.recorded_trials():
             had.setdefault(trial.cell, []).append(trial.block)
         for number in (*range(-warmup, 0), *range(1, n + 1)):
             for cell in rng.sample(cells, len(cells)):
                 begun = min([1, *had[cell.id]]) if number < 0 else max([0, *had[cell.id]])
-                yield WholePlot(begun + number, number < 0, cell.filesystem, (cell,))
+                yield MountGroup(begun + number, number < 0, cell.filesystem, (cell,))
 
     def _begin(self, made: Mounted, planned: tuple[PlannedTrial, ...], asked: HandSweep, planner: Planner) -> None:
         """Write down what is to be run, before it is."""
@@ -295,26 +295,26 @@ class HandSession:
         self._asked = replace(asked, blocks=blocks, remade=max(self._on_mount.values(), default=0) < 2)
         resolved = self._asked.resolved()
         self.planner = replace(planner, sweep=resolved.sweep)
-        self._plan = self.planner.plan(whole_plots=(PlannedPlot(mount=None, trials=planned),))
+        self._plan = self.planner.plan(mount_groups=(PlannedMountGroup(mount=None, trials=planned),))
         self._write(resolved, [trial.trial_id for trial in planned])
-        self.journal.keep_waiting(made.mount.id, *control_ids(made.filesystem.name))
+        self.recorder.keep_waiting(made.mount.id, *control_ids(made.filesystem.name))
 
     def _write(self, resolved: Resolved, planned: list[str]) -> None:
-        writer, facts = self.journal.writer, self.planner.facts
+        writer, facts = self.recorder.writer, self.planner.facts
         if writer is not None:
-            writer.grow(resolved, facts, [*(trial.trial_id for trial in writer.ended()), *planned])
+            writer.grow(resolved, facts, [*(trial.trial_id for trial in writer.recorded_trials()), *planned])
             return
         writer = RunWriter.create(self._plan, resolved, facts, results=self._results, by_hand=BY_HAND)
         self._kept.callback(refresh_index, writer.path.parent)
         self._kept.enter_context(held_run(writer.path))
-        ending = self._kept.enter_context(concluding(writer, resolved.sweep))
-        self._kept.callback(setattr, ending, "status", "complete")
+        final = self._kept.enter_context(finishing(writer, resolved.sweep))
+        self._kept.callback(setattr, final, "status", "complete")
         self._kept.callback(self._settle)
-        self.journal.writer = writer
+        self.recorder.writer = writer
 
     def _settle(self) -> None:
         """At the end, run.json asks for what is in the journal, and for no more."""
-        ended = self.journal.ended()
+        ended = self.recorder.recorded_trials()
         names = {cell.id: (cell.filesystem.name, cell.workload.name) for cell in self.planner.sweep.cells}
         if ended:
             pairs = frozenset(names[trial.cell] for trial in ended)
@@ -333,7 +333,7 @@ class HandJournal:
     def begun(self, path: Path) -> RunWriter:
         """The writer. Raises StoreError before the first trial."""
         if self.writer is None:
-            raise StoreError("nothing was measured yet", where=shown(path), next_step="box.trial(place, tool=...)")
+            raise StoreError("nothing was measured yet", where=path_text(path), next_step="box.trial(place, tool=...)")
         return self.writer
 
     def has(self, trial_id: str) -> bool:
@@ -352,8 +352,8 @@ class HandJournal:
             if self.writer is not None and mount_id in self._waiting:
                 self.writer.keep_mount(mount_id, self._waiting.pop(mount_id))
 
-    def ended(self) -> list[Trial]:
-        return self.writer.ended() if self.writer is not None else []
+    def recorded_trials(self) -> list[Trial]:
+        return self.writer.recorded_trials() if self.writer is not None else []
 
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         return self.begun(Path()).measured(sweep)

@@ -41,11 +41,11 @@ SHARE = 1 / 20
 BY_KEYS = "■ in the toolbar, or I I, stops too, and also cells that wait behind this one."
 
 
-def watched(plan: Plan, writer: RunWriter, done: set[str]) -> Bar | Live:
+def watched(plan: Plan, writer: RunWriter, recorded_ids: set[str]) -> Bar | Live:
     """Return what tells of a run: a live view where a person can see it, else a bar."""
     if person_is_there() and threading.current_thread() is threading.main_thread():
-        return Live(plan, writer, done)
-    return Bar(plan, done)
+        return Live(plan, writer, recorded_ids)
+    return Bar(plan, recorded_ids)
 
 
 def person_is_there() -> bool:
@@ -87,12 +87,12 @@ class Live:
     At the end the widgets go, and a still picture stays in their place: a notebook that is saved holds no widget.
     """
 
-    def __init__(self, plan: Plan, writer: RunWriter, done: set[str]) -> None:
+    def __init__(self, plan: Plan, writer: RunWriter, recorded_ids: set[str]) -> None:
         self.stopped = False
         """Whether the button was clicked."""
         self._main = threading.get_ident()
         self._plan, self._writer = plan, writer
-        self._standing = Standing(plan, done)
+        self._standing = Standing(plan, recorded_ids)
         self._figures = _none_yet(plan)
         self._notices: list[str] = []
         self._glance, self._look = Ration(), Ration()
@@ -199,7 +199,7 @@ class Live:
         standing = self._standing
         summary = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
         by_hand = self._plan.sweep.by_hand
-        how = live_view.stopped("" if by_hand else disk.shown(self._writer.path)) if stopped else ""
+        how = live_view.stopped("" if by_hand else disk.path_text(self._writer.path)) if stopped else ""
         return html.joined(
             how, html.paragraph(summary, kind="meta"), self._table(), live_view.news(standing.failed, ())
         )

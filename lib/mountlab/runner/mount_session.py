@@ -12,7 +12,7 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
-from mountlab.runner.contracts import Journal
+from mountlab.runner.contracts import Recorder
 from mountlab.runner.steps import StepRunner
 from mountlab.sweep.plan import PlannedMount
 
@@ -23,8 +23,8 @@ MountFiles = dict[str, str]
 class MountSession:
     """Makes the file systems of one run."""
 
-    def __init__(self, steps: StepRunner, journal: Journal, clients: Clients, design: Design) -> None:
-        self._steps, self._journal, self._clients = steps, journal, clients
+    def __init__(self, steps: StepRunner, recorder: Recorder, clients: Clients, design: Design) -> None:
+        self._steps, self._recorder, self._clients = steps, recorder, clients
         self._design = design
         self._controls: dict[str, MountFiles] = {}
 
@@ -45,11 +45,11 @@ class MountSession:
         ran: list[RanCommand] = []
         with ExitStack() as undo:
             for step in mount.steps:
-                done = self._steps.do(step, undo, bound, ran)
+                completed = self._steps.do(step, undo, bound, ran)
                 if step.keep:
-                    kept[step.keep] = done.stdout + (done.stderr if step.guard else b"")
+                    kept[step.keep] = completed.stdout + (completed.stderr if step.guard else b"")
             kept[TrialFiles.COMMANDS] = commands_text(ran).encode()
-            self._journal.keep_mount(mount.id, kept)
+            self._recorder.keep_mount(mount.id, kept)
             undo.enter_context(self._clients.mounted(mount))
             yield {name: data.decode(errors="replace") for name, data in kept.items()}
 

@@ -52,16 +52,16 @@ class Remaining:
 class Standing:
     """How far a run is: for every display of it."""
 
-    def __init__(self, plan: Plan, done: set[str]) -> None:
+    def __init__(self, plan: Plan, recorded_ids: set[str]) -> None:
         """`done`: ids of the trials that an earlier session has in the journal."""
-        self.total, self.done = len(plan.trials), len(done)
+        self.total, self.done = len(plan.trials), len(recorded_ids)
         self.now: PlannedTrial | None = None
         self.failed: list[Trial] = []
         """Those that are neither ok nor skipped, in the order in which they ended."""
         self.left: dict[str, CellStop] = {}
         """Cell to why it has no more trials."""
         self.remaining = Remaining(plan)
-        for trial_id in done:
+        for trial_id in recorded_ids:
             self.remaining.forget(trial_id)
 
     def begin(self, trial: PlannedTrial) -> None:
@@ -90,14 +90,14 @@ class Bar:
     stopped = False
     """A bar has no button by which to stop."""
 
-    def __init__(self, plan: Plan, done: set[str]) -> None:
-        self._standing, self._sweep = Standing(plan, done), plan.sweep
+    def __init__(self, plan: Plan, recorded_ids: set[str]) -> None:
+        self._standing, self._sweep = Standing(plan, recorded_ids), plan.sweep
         # In a log each refresh would be a line of its own: there a line every ten seconds is enough.
         self._live = sys.stderr.isatty()
         self._stream = drawn_on(sys.stderr)
         self._bar = tqdm(
             total=self._standing.total,
-            initial=len(done),
+            initial=len(recorded_ids),
             bar_format=FORMAT,
             file=self._stream,
             mininterval=0.2 if self._live else 10.0,

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from mountlab.box import roots
-from mountlab.box.connection import BoxConnection, Completed, shown
+from mountlab.box.connection import BoxConnection, Completed, command_text
 from mountlab.box.leftovers import kill_run
 from mountlab.box.scripts import script_text
 from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, UnsafeError
@@ -55,37 +55,41 @@ class StepRunner:
         names = bound if bound is not None else {}
         argv = permitting(_bind(step.argv, names), self.cut_off)
         try:
-            done = self.execute(argv)
+            completed = self.execute(argv)
         except BoxTimeout:
             kill_run(self.box, self.run_id)
             raise
         except BoxRestarted:
             self.cut_off |= {*formatted(argv)}
             raise
-        self.cut_off -= {*formatted(argv)} if done.ok else set()
+        self.cut_off -= {*formatted(argv)} if completed.ok else set()
         if ran is not None and (command := ran_command(step, argv)):
             ran.append(command)
-        if not done.ok:
-            if OPEN in argv and done.error_text.startswith(REFUSED):
-                raise roots.refusal(done.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
-            raise _refusal(self.box.box, step, argv, done) if _refused(step, done) else _failure(step, argv, done)
-        for sentence in roots.not_shared(done.text, self.box.box.name) if OPEN in argv else ():
+        if not completed.ok:
+            if OPEN in argv and completed.error_text.startswith(REFUSED):
+                raise roots.refusal(completed.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
+            raise (
+                _refusal(self.box.box, step, argv, completed)
+                if _refused(step, completed)
+                else _failure(step, argv, completed)
+            )
+        for sentence in roots.not_shared(completed.text, self.box.box.name) if OPEN in argv else ():
             self.say(sentence)
         if step.binds:
-            names[step.binds] = done.text.strip()
+            names[step.binds] = completed.text.strip()
         if step.undo:
             undo.callback(self.undo, _bind(step.undo, names))
-        return done
+        return completed
 
     def undo(self, argv: tuple[str, ...]) -> None:
         """Undo one step; what keeps a mount busy is killed if it is ours, and released if a tool made it. Raises
         LeftoverError."""
         for attempt in range(UNDO_TRIES):
-            done = self.execute(argv)
-            if done.ok:
-                for path in roots.kept(done.text):
+            completed = self.execute(argv)
+            if completed.ok:
+                for path in roots.kept(completed.text):
                     self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
-                for line in done.text.splitlines() if DETACH in argv else ():
+                for line in completed.text.splitlines() if DETACH in argv else ():
                     self.say(f"box {self.box.box.name}: {line}")
                 return
             kill_run(self.box, self.run_id)
@@ -93,9 +97,9 @@ class StepRunner:
                 return
             self.sleep(0.05 * 2**attempt)
         raise LeftoverError(
-            f"could not undo: {shown(argv)}",
+            f"could not undo: {command_text(argv)}",
             where=f"box {self.box.box.name}",
-            evidence=done.error_text,
+            evidence=completed.error_text,
             next_step=f"mountlab box clean {self.box.box.name}",
         )
 
@@ -105,10 +109,10 @@ class StepRunner:
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
         script = ownership_functions() + script_text("free_mount.sh")
-        done = self.execute(("sh", "-c", script, "free_mount.sh", *argv, "lazily" if last else ""))
-        for line in done.text.splitlines():
+        completed = self.execute(("sh", "-c", script, "free_mount.sh", *argv, "lazily" if last else ""))
+        for line in completed.text.splitlines():
             self.say(line)
-        return done.ok
+        return completed.ok
 
 
 def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
@@ -122,33 +126,33 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
     return word
 
 
-def _refused(step: Step, done: Completed) -> bool:
+def _refused(step: Step, completed: Completed) -> bool:
     """Return whether a guard said no: in a step of its own, before the command that it was to let pass, of an image
     file."""
-    return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and done.error_text.startswith(REFUSED))
+    return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and completed.error_text.startswith(REFUSED))
 
 
-def _refusal(box: Box, step: Step, argv: tuple[str, ...], done: Completed) -> UnsafeError:
-    refusal = read_refusal(done.text + done.error_text)
+def _refusal(box: Box, step: Step, argv: tuple[str, ...], completed: Completed) -> UnsafeError:
+    refusal = read_refusal(completed.text + completed.error_text)
     next_step = "look at it yourself; if nothing in it is needed, empty it yourself and run again"
     if GUARD in argv:
         next_step = refusal.next_step(box, argv[argv.index(GUARD) + 1])
     return UnsafeError(
         f"refused to go on: {step.why}",
-        where=shown(argv),
+        where=command_text(argv),
         got=refusal.found,
         allowed="a device that was claimed for Mountlab, a directory that Mountlab made",
         next_step=next_step,
     )
 
 
-def _failure(step: Step, argv: tuple[str, ...], done: Completed) -> CommandError:
+def _failure(step: Step, argv: tuple[str, ...], completed: Completed) -> CommandError:
     """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
     superblock" of everything."""
-    logged = parts_by_heading(done.text).get("kernel", "") if TIMED in step.argv else ""
-    said = (done.error_text or ("" if TIMED in step.argv else done.text)).strip()
+    logged = parts_by_heading(completed.text).get("kernel", "") if TIMED in step.argv else ""
+    said = (completed.error_text or ("" if TIMED in step.argv else completed.text)).strip()
     return CommandError(
-        f"{step.why}: the command failed with exit status {done.exit_status}",
-        where=shown(argv),
+        f"{step.why}: the command failed with exit status {completed.exit_status}",
+        where=command_text(argv),
         evidence=said + (f"\n{KERNEL}\n{logged}" if logged else ""),
     )

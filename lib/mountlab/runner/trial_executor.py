@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 
 from mountlab.box.connection import BoxConnection
 from mountlab.box.leftovers import kill_run
-from mountlab.checks.outcome import Attempts, Ended, Files, Outcome, is_last_of_cell, judge, never_ended, unpack
+from mountlab.checks.outcome import Attempts, Files, Outcome, ScriptExit, is_last_of_cell, judge, never_ended, unpack
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
-from mountlab.runner.contracts import Journal, Progress
+from mountlab.runner.contracts import Progress, Recorder
 from mountlab.runner.interruption import Interruption
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.tools.parsing import parsed
@@ -62,7 +62,7 @@ class TrialExecutor:
         plan: Plan,
         box: BoxConnection,
         clients: Clients,
-        journal: Journal,
+        recorder: Recorder,
         progress: Progress,
         cells: CellStates,
         interruption: Interruption,
@@ -70,7 +70,7 @@ class TrialExecutor:
         *,
         makes_again: bool = True,
     ) -> None:
-        self._plan, self._box, self._clients, self._journal, self._progress = plan, box, clients, journal, progress
+        self._plan, self._box, self._clients, self._recorder, self._progress = plan, box, clients, recorder, progress
         self._cells, self._interruption, self._uses, self._makes_again = cells, interruption, mount_uses, makes_again
         self._got_new_mount: set[str] = set()
         """Trials for which a file system was made again because they had found it unfit."""
@@ -87,7 +87,7 @@ class TrialExecutor:
     def record_not_run(self, trials: Sequence[PlannedTrial], status: Status, reason: str) -> None:
         """Record those of these trials that are not in the journal."""
         for planned in trials:
-            if not self._journal.has(planned.trial_id):
+            if not self._recorder.has(planned.trial_id):
                 self._record(planned, as_trial(planned, status, reason, datetime.now(UTC), 0.0), {}, Outcome())
 
     def run(self, planned: PlannedTrial) -> None:
@@ -115,13 +115,13 @@ class TrialExecutor:
         elapsed_s = time.monotonic() - started
         last = attempts.last
         may_get_new_mount = self._makes_again and planned.trial_id not in self._got_new_mount
-        if last.refused and planned.mount in self._uses.used and may_get_new_mount:
+        if last.found_mount_unfit and planned.mount in self._uses.used and may_get_new_mount:
             self._got_new_mount.add(planned.trial_id)
             raise MountUnfit
         self._uses.used.add(planned.mount)
         trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
         if last.error and not trial.diagnostic:  # else the journal would be read again after each trial
-            trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._journal.ended()))
+            trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._recorder.recorded_trials()))
         self._record(planned, trial, {**attempts.files, **rounds}, last)
         if last.spoilt:
             raise MountUnfit
@@ -130,7 +130,7 @@ class TrialExecutor:
         commands: dict[str, bytes] = {TrialFiles.ARGV: json.dumps(list(planned.command.argv)).encode()}
         if unmeasured := _unmeasured(planned):
             commands[TrialFiles.COMMANDS] = commands_text(unmeasured).encode()
-        self._journal.record(trial, {**files, **commands}, outcome)
+        self._recorder.record(trial, {**files, **commands}, outcome)
         self._cells.add([trial])
         self._progress.end(planned, trial)
 
@@ -156,7 +156,7 @@ class TrialExecutor:
     def _attempt_on_box(self, planned: PlannedTrial) -> Outcome:
         try:
             with self._interruption.at_once():
-                done = self._box.run(planned.argv, timeout_s=planned.timeout_s, root=self._plan.privileged)
+                completed = self._box.run(planned.argv, timeout_s=planned.timeout_s, root=self._plan.privileged)
         except BoxTimeout:
             files = self._collect(planned)
             return Outcome(files=files, error=never_ended(files, planned.timeout_s))
@@ -165,18 +165,24 @@ class TrialExecutor:
         except KeyboardInterrupt:
             kill_run(self._box, self._plan.run_id)
             raise
-        files = unpack(done.stdout) if done.ok else {TrialFiles.STDERR: done.stderr, **self._collect(planned)}
-        ended = Ended(exit_status=done.exit_status, archive=done.stdout, said=done.error_text)
-        return judge(planned.cell.workload, files, ended, timeout_s=planned.command.timeout_s, parse=parsed)
+        files = (
+            unpack(completed.stdout)
+            if completed.ok
+            else {TrialFiles.STDERR: completed.stderr, **self._collect(planned)}
+        )
+        script_exit = ScriptExit(
+            exit_status=completed.exit_status, archive=completed.stdout, error_text=completed.error_text
+        )
+        return judge(planned.cell.workload, files, script_exit, timeout_s=planned.command.timeout_s, parse=parsed)
 
     def _collect(self, planned: PlannedTrial) -> dict[str, bytes]:
         """Kill the processes of a trial that could not end itself, and return the files that it left."""
         kill_run(self._box, self._plan.run_id)
         try:
-            done = self._box.run((*planned.argv, COLLECT), timeout_s=COLLECT_TIMEOUT_S, root=self._plan.privileged)
+            completed = self._box.run((*planned.argv, COLLECT), timeout_s=COLLECT_TIMEOUT_S, root=self._plan.privileged)
         except BoxTimeout:
             return {}
-        return unpack(done.stdout)
+        return unpack(completed.stdout)
 
 
 def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:

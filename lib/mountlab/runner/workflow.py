@@ -26,10 +26,10 @@ from mountlab.results.info import read_info, read_sweep, say_plugins
 from mountlab.results.run_file import read_record
 from mountlab.results.writer import RunWriter, held_run, keep_sweep, new_run_id
 from mountlab.runner.clients import Clients
-from mountlab.runner.ending import concluding
+from mountlab.runner.finish import finishing
 from mountlab.runner.live import watched
 from mountlab.runner.live_view import report_line, resume_line
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.feasible import all_programs, check_feasible
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
@@ -58,7 +58,7 @@ def run(
     """Measure a sweep on its box, or on the one named here, and return the new run directory. `measured` is called when
     the last trial has ended, before figures are derived: what is wanted next can be started then without disturbing.
 
-    Raises MountlabError, or Stopped (a KeyboardInterrupt) when interrupted; what was measured until then is in the
+    Raises MountlabError, or Interrupted (a KeyboardInterrupt) when interrupted; what was measured until then is in the
     directory. Stopped by the button of the live view, it returns the directory as it is, so that a notebook can go on.
     """
     with planned(resolved, box=box, results=results, take=True) as session:
@@ -76,10 +76,12 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
     info, resolved = read_info(path), read_sweep(path)
     journal.read_journal(path)  # one that was altered is refused before the box is touched
     if resolved.sweep.by_hand:
-        said, again = "a run by hand has nothing that waits to be run", f"mountlab run {disk.shown(path)}/sweep.yml"
-        raise StoreError(said, where=disk.shown(path), next_step=f"open the box again, or: {again}")
+        said, again = "a run by hand has nothing that waits to be run", f"mountlab run {disk.path_text(path)}/sweep.yml"
+        raise StoreError(said, where=disk.path_text(path), next_step=f"open the box again, or: {again}")
     if info.status == "complete":
-        raise StoreError("the run is complete", where=disk.shown(path), next_step=f"make report RUN={disk.shown(path)}")
+        raise StoreError(
+            "the run is complete", where=disk.path_text(path), next_step=f"make report RUN={disk.path_text(path)}"
+        )
     with held_run(path), planned_again(path, info, resolved, take=True) as session:
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
@@ -114,7 +116,7 @@ def planned(
 def planned_again(path: Path, info: RunInfo, resolved: Resolved, *, take: bool) -> Iterator[Session]:
     """Plan more trials of a run, on its box. Raises PlanError where the box or a plug-in is not as it was."""
     with planned(resolved, box=info.box_name, run_id=info.run_id, seed=info.seed, take=take) as session:
-        check_same_box(info.facts, session.facts, disk.shown(path))
+        check_same_box(info.facts, session.facts, disk.path_text(path))
         check_same_plugins(path, info)
         yield session
 
@@ -198,7 +200,7 @@ def check_same_plugins(path: Path, info: RunInfo) -> None:
         if used.difference and {"tools", "filesystems"} & used.parts.keys():
             raise PlanError(
                 "a plug-in is not as it was when the run began",
-                where=f"{disk.shown(path)}/run.json: plugins",
+                where=f"{disk.path_text(path)}/run.json: plugins",
                 got=f"{used.distribution} {used.installed}",
                 allowed=f"{used.distribution} {used.version}",
                 next_step="install that version, or begin a new run: trials of two versions are not one sample",
@@ -234,30 +236,30 @@ def measure(session: Session, writer: RunWriter, measured: Callable[[], object] 
     except Interrupted:
         raise
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
-        run = disk.shown(writer.path)
+        run = disk.path_text(writer.path)
         if read_record(writer.path)["status"] == "complete":
             raise Interrupted(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
         raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
 
 
 def _measured(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
-    done = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
-    progress = watched(session.plan, writer, done)
-    with concluding(writer, session.plan.sweep) as ending:
+    recorded_ids = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
+    progress = watched(session.plan, writer, recorded_ids)
+    with finishing(writer, session.plan.sweep) as final:
         try:
             with progress:
                 for each in session.connections.values():
                     each.say = progress.notice
                 clients = Clients(session.plan, session.connection, session.connections)
                 run_sweep(session.plan, session.connection, writer, progress, clients)
-            ending.status = "complete"
+            final.status = "complete"
             if measured:
                 measured()
         except KeyboardInterrupt:
             if not progress.stopped:
-                run = disk.shown(writer.path)
+                run = disk.path_text(writer.path)
                 raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
         except BoxLost as error:
-            error.next_step = f"when the box is back: make resume RUN={disk.shown(writer.path)}"
+            error.next_step = f"when the box is back: make resume RUN={disk.path_text(writer.path)}"
             raise
     return writer.path

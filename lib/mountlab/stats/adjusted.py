@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mountlab.core.findings import Interval, Verdict
-from mountlab.core.model import Correction, Until
+from mountlab.core.model import RepeatedLooks, Until
 from mountlab.stats import power, sequential
 from mountlab.stats.comparisons import ABOVE_1, LEAST_LEVEL, Flags, Ratios, exponential
 from mountlab.stats.estimates import Floats
@@ -101,22 +101,22 @@ class ComparisonSet:
 
 
 def adjust_comparisons(
-    ratios: Ratios, *, level: float, smallest_effect: float, correction: Correction | None = None
+    ratios: Ratios, *, level: float, smallest_effect: float, repeated_looks: RepeatedLooks | None = None
 ) -> ComparisonSet:
-    """Adjust p values and intervals of comparisons for one another. With a correction
+    """Adjust p values and intervals of comparisons for one another. With `repeated_looks`
     they also hold after a look after each block, or after each part of an extended run."""
-    adjusted_above, adjusted_below = adjusted_sides(ratios, correction)
+    adjusted_above, adjusted_below = adjusted_sides(ratios, repeated_looks)
     decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
     levels = np.full(len(ratios.n), level)
-    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), correction)))
+    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), repeated_looks)))
     is_open = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return ComparisonSet(
-        p=ratios.p() if correction is None else sequential.true_p(ratios.p(), correction),
+        p=ratios.p() if repeated_looks is None else sequential.true_p(ratios.p(), repeated_looks),
         p_adjusted=np.minimum(1, 2 * np.minimum(adjusted_above, adjusted_below)),
-        own=Intervals(*ratios.bounds(sequential.level_after(correction, level)), levels),
-        joint=Intervals(*joint_bounds(ratios, decided, level, correction), levels),
+        own=Intervals(*ratios.bounds(sequential.level_after(repeated_looks, level)), levels),
+        joint=Intervals(*joint_bounds(ratios, decided, level, repeated_looks), levels),
         p_equivalent_adjusted=p_same,
-        equivalence=_equivalence(ratios, p_same, level, correction),
+        equivalence=_equivalence(ratios, p_same, level, repeated_looks),
         is_open=is_open,
         would=WouldDecide.of(ratios, int(is_open.sum()), level, smallest_effect),
     )
@@ -135,7 +135,7 @@ def look_level(until: Until, comparisons: int) -> float:
     return sequential.nominal_level(until, 1 - (1 - until.confidence) * share)
 
 
-def _equivalence(ratios: Ratios, p_same: Floats, level: float, correction: Correction | None) -> Intervals:
+def _equivalence(ratios: Ratios, p_same: Floats, level: float, repeated_looks: RepeatedLooks | None) -> Intervals:
     """Return the intervals that two one-sided tests use; NaN where equivalence is not shown.
 
     A one-sided test at a is rejected where the interval at 1 - 2 a ends before the margin (Westlake 1981; Schuirmann
@@ -145,26 +145,34 @@ def _equivalence(ratios: Ratios, p_same: Floats, level: float, correction: Corre
     same = p_same < 1 - level
     share = 1 / (int((~np.isnan(p_same)).sum() - same.sum()) + 1)
     claimed = max(1 - 2 * (1 - level) * share, LEAST_LEVEL)
-    low, high = (np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(correction, claimed)))
+    low, high = (
+        np.where(same, each, math.nan) for each in ratios.bounds(sequential.level_after(repeated_looks, claimed))
+    )
     return Intervals(low, high, np.where(same, claimed, math.nan))
 
 
-def adjusted_sides(ratios: Ratios, correction: Correction | None) -> tuple[Floats, Floats]:
+def adjusted_sides(ratios: Ratios, repeated_looks: RepeatedLooks | None) -> tuple[Floats, Floats]:
     """Return the one-sided p values for 'the ratio is 1 or less' and for '1 or more', adjusted over all ratios."""
-    return step_down(_real_p(ratios.p_above(), correction)), step_down(_real_p(ratios.p_below(), correction))
+    return step_down(_real_p(ratios.p_above(), repeated_looks)), step_down(_real_p(ratios.p_below(), repeated_looks))
 
 
 def joint_bounds(
-    ratios: Ratios, decided: Sequence[Flags], level: float, correction: Correction | None
+    ratios: Ratios, decided: Sequence[Flags], level: float, repeated_looks: RepeatedLooks | None
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds that hold together, given which ratios are shown to be above 1, and which below."""
-    low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, correction)
+    low = _joint_bound(ratios.log_low, ratios.known, decided[0], level, repeated_looks)
     with np.errstate(divide="ignore", over="ignore"):
-        return low, 1 / _joint_bound(lambda tails: -ratios.log_high(tails), ratios.known, decided[1], level, correction)
+        return low, 1 / _joint_bound(
+            lambda tails: -ratios.log_high(tails), ratios.known, decided[1], level, repeated_looks
+        )
 
 
 def _joint_bound(
-    bound_at: Callable[[Floats], Floats], known: Flags, decided: Flags, level: float, correction: Correction | None
+    bound_at: Callable[[Floats], Floats],
+    known: Flags,
+    decided: Flags,
+    level: float,
+    repeated_looks: RepeatedLooks | None,
 ) -> Floats:
     """Return the lower bounds that hold together, given which ratios have an interval and which of these are decided to
     be above 1. `bound_at`: their logarithms, from the chance that each may miss with."""
@@ -173,7 +181,7 @@ def _joint_bound(
         return np.full(len(known), math.nan)
     share = KEPT if undecided else 1.0
     rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
-    levels = {rate: sequential.level_after(correction, 1 - (1 - level) * rate) for rate in np.unique(rates)}
+    levels = {rate: sequential.level_after(repeated_looks, 1 - (1 - level) * rate) for rate in np.unique(rates)}
     tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
     bound = exponential(bound_at(tails))
     return np.where(decided, np.maximum(bound, ABOVE_1), np.minimum(bound, 1.0))
@@ -244,5 +252,5 @@ _EACH = (1 + power.POWER) / 2
 """The power that each of two one-sided tests is given."""
 
 
-def _real_p(p: Floats, correction: Correction | None) -> Floats:
-    return p if correction is None else sequential.true_p_one_sided(p, correction)
+def _real_p(p: Floats, repeated_looks: RepeatedLooks | None) -> Floats:
+    return p if repeated_looks is None else sequential.true_p_one_sided(p, repeated_looks)

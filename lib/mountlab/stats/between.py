@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.core.model import Correction
+from mountlab.core.model import RepeatedLooks
 from mountlab.stats.adjusted import holm
 from mountlab.stats.estimates import chi2_quantile
 from mountlab.stats.rounding import alike, common_variance
@@ -121,11 +121,11 @@ def _shares_at(sizes: NDArray[np.int64], means: Floats, wanted: Floats) -> Float
     return np.where(low == 0, 0.0, high)
 
 
-def alike_p(spreads: Sequence[Spread], correction: Correction | None) -> list[float]:
+def alike_p(spreads: Sequence[Spread], repeated_looks: RepeatedLooks | None) -> list[float]:
     """p of the runs being alike for each figure, adjusted over all figures together (Holm); NaN where it is not known.
 
     A stopping rule makes the spread inside the runs look a little too small, and so the F test too eager: less so than
     a t test of a single run, whose correction is therefore enough.
     """
     p_values = np.array([each.p for each in spreads])
-    return holm(p_values if correction is None else true_p(p_values, correction))
+    return holm(p_values if repeated_looks is None else true_p(p_values, repeated_looks))

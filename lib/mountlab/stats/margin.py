@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from mountlab.core.model import Correction
+from mountlab.core.model import RepeatedLooks
 from mountlab.stats import comparisons, power, sequential
 from mountlab.stats import looks as looking
 from mountlab.stats.adjusted import adjusted_sides, joint_bounds, share_of_error
@@ -112,7 +112,7 @@ class _MarginTest:
 
     margin: float
     level: float
-    correction: Correction | None
+    repeated_looks: RepeatedLooks | None
     unit: Unit
     looks: Looks
 
@@ -122,11 +122,11 @@ class _MarginTest:
 
     def tail(self, wrong: float) -> float:
         """Return the tail of a test that errs with this chance after the rule."""
-        return (1 - sequential.level_after(self.correction, 1 - 2 * wrong)) / 2
+        return (1 - sequential.level_after(self.repeated_looks, 1 - 2 * wrong)) / 2
 
     def counted(self, change: int, baseline: int) -> tuple[int, int]:
         """Return how many values of each side this look counts: under a rule all."""
-        return (change, baseline) if self.correction else looking.counted(change, baseline, self.unit, self.looks)
+        return (change, baseline) if self.repeated_looks else looking.counted(change, baseline, self.unit, self.looks)
 
 
 def against_margin(
@@ -136,7 +136,7 @@ def against_margin(
     more_is_better: Flags,
     margin: float,
     level: float = 0.95,
-    correction: Correction | None = None,
+    repeated_looks: RepeatedLooks | None = None,
     steps: Steps = (0.0, 0.0),
     unit: Unit = "block",
     looks: Looks = "any",
@@ -144,14 +144,14 @@ def against_margin(
 ) -> AgainstMargin:
     """Return values of shape (figures, n) in the order in which they were measured, with an n for each side, NaN at the
     end where there are fewer; what is not positive counts as missing. `steps`: to what each side is
-    rounded, as in `compare`. `correction`: for the rule by which the values were stopped.
+    rounded, as in `compare`. `repeated_looks`: for the rule by which the values were stopped.
 
     Of blocks by Welch's t (compare_rows_unpaired), from as many of either side, up to the last look; `spreads`: by how
     much runs like that of the change, and like that of the baseline, differ by themselves (None: not at all). Of runs
     by Student's t with the spread of both sides together, so that a side may be a single run: runs are taken to differ
     as much on either side. A rule has looks of its own, so with a correction all values count.
     """
-    asked = _MarginTest(margin, level, correction, unit, looks)
+    asked = _MarginTest(margin, level, repeated_looks, unit, looks)
     n = _smaller(change, baseline)
     lengths = change.shape[1], baseline.shape[1]
     wrong, counted = asked.wrong(*lengths), asked.counted(*lengths)
@@ -165,8 +165,8 @@ def against_margin(
     worse = np.where(more_is_better, -ratios.log_mean, ratios.log_mean)
     shifted = replace(ratios, log_mean=worse - math.log1p(margin))
     of_this_look = max(1 - 2 * wrong, _LEAST)
-    decided = [2 * p < 1 - of_this_look for p in adjusted_sides(shifted, correction)]
-    low, high = ((1 + margin) * bound for bound in joint_bounds(shifted, decided, of_this_look, correction))
+    decided = [2 * p < 1 - of_this_look for p in adjusted_sides(shifted, repeated_looks)]
+    low, high = ((1 + margin) * bound for bound in joint_bounds(shifted, decided, of_this_look, repeated_looks))
 
     def forecast() -> Needs:
         open_ = shifted.known & ~found.fails & ~found.passes
@@ -267,7 +267,7 @@ def _what_would(away: Floats, noise: _Noise, asked: _MarginTest, of_all: float, 
     differ = noise.run_variance > 0
     in_runs = np.asarray(differ & power.too_many(needed, n) & ~np.isnan(needed))
     if in_runs.any():
-        runs = _plan(away, noise.of_runs(n), replace(asked, unit="run", correction=None), of_all, 1)
+        runs = _plan(away, noise.of_runs(n), replace(asked, unit="run", repeated_looks=None), of_all, 1)
         needed, seen = (np.where(in_runs, *pair) for pair in zip(runs, (needed, seen), strict=True))
     return Needs(needed, seen, in_runs)
 

@@ -54,7 +54,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from mountlab.core.model import Correction, Extensions, Until
+from mountlab.core.model import Extensions, RepeatedLooks, Until
 from mountlab.stats import extended, serial
 
 Array = NDArray[np.float64]
@@ -81,22 +81,22 @@ def nominal_level(until: Until, level: float) -> float:
     return 1 - float(_nominal(_real_p_of(until), SHARE * (1 - level)))
 
 
-def level_after(correction: Correction | None, level: float) -> float:
+def level_after(repeated_looks: RepeatedLooks | None, level: float) -> float:
     """Return the level at which a t interval must be computed to cover `level` after a stopping rule or extensions;
     `level` itself where there was neither."""
-    if isinstance(correction, Extensions):
-        return extended.level_after(correction.count, level)
-    return level if correction is None else nominal_level(correction, level)
+    if isinstance(repeated_looks, Extensions):
+        return extended.level_after(repeated_looks.count, level)
+    return level if repeated_looks is None else nominal_level(repeated_looks, level)
 
 
-def true_p(p: ArrayLike, correction: Correction) -> Array:
+def true_p(p: ArrayLike, repeated_looks: RepeatedLooks) -> Array:
     """Return the real p values of nominal two-sided ones, after looks: never smaller. NaN stays NaN.
 
     It is the same map as that of `nominal_level`: true_p(1 - nominal_level(until, level), until) is 1 - level.
     """
-    if isinstance(correction, Extensions):
-        return extended.true_p(p, correction.count)
-    real = _real_p_of(correction)
+    if isinstance(repeated_looks, Extensions):
+        return extended.true_p(p, repeated_looks.count)
+    real = _real_p_of(repeated_looks)
     nominal = np.asarray(p, dtype=float)
     with np.errstate(divide="ignore"):  # the logarithm of p = 0
         log_p = np.log(nominal)
@@ -106,11 +106,11 @@ def true_p(p: ArrayLike, correction: Correction) -> Array:
     return np.where(np.isnan(nominal), np.nan, honest)
 
 
-def true_p_one_sided(p: ArrayLike, correction: Correction) -> Array:
+def true_p_one_sided(p: ArrayLike, repeated_looks: RepeatedLooks) -> Array:
     """Return the real p values of nominal one-sided ones, as `true_p`: an interval misses equally often on either
     side."""
     nominal = np.asarray(p, dtype=float)
-    return np.asarray(np.maximum(true_p(np.minimum(2 * nominal, 1.0), correction) / 2, nominal))
+    return np.asarray(np.maximum(true_p(np.minimum(2 * nominal, 1.0), repeated_looks) / 2, nominal))
 
 
 def half_widths(values: ArrayLike, level: float) -> Array:

@@ -14,8 +14,9 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class WholePlot:
-    """One file system's turn inside a block: its cells, in the order in which they run."""
+class MountGroup:
+    """Cells that share a mount: one file system's turn in a block, in the order in which they run. Statistics
+    calls it a whole plot."""
 
     block: int
     warmup: bool
@@ -27,7 +28,7 @@ class WholePlot:
     """Whether it belongs to a diagnostic block."""
 
 
-def whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
+def mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
     """Return the whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
 
     Inside each block the file systems come in a new random order, and inside each file system its cells do too:
@@ -36,37 +37,37 @@ def whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
     """
     rng = random.Random(seed)  # noqa: S311  # an order that can be drawn again, no secret
     return tuple(
-        replace(plot, stage=number)
+        replace(group, stage=number)
         for number, stage in enumerate(sweep.stages)
         for block in (*stage.warmup, *stage.counted)
-        for plot in _block(stage, block, rng)
+        for group in _block(stage, block, rng)
     )
 
 
-def diagnostic_whole_plots(sweep: Sweep, seed: int) -> tuple[WholePlot, ...]:
+def diagnostic_mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
     """Return the order of the diagnostic blocks, which follow all others and hold every cell once each.
 
     They are drawn by themselves: the order of the other blocks is the same without them. Cells that an extension has
     added have diagnostic blocks of their own, after those of the cells that were there before.
     """
     return tuple(
-        replace(plot, stage=number, warmup=True, diagnostic=True)
+        replace(group, stage=number, warmup=True, diagnostic=True)
         for number, stage in enumerate(sweep.stages)
         for rng in [random.Random(derived(seed, "explain", *([number] if number else [])))]  # noqa: S311  # no secret
         for block in range(1, sweep.design.explain + 1)
-        for plot in _block(replace(stage, cells=stage.added_cells), block, rng)
+        for group in _block(replace(stage, cells=stage.added_cells), block, rng)
     )
 
 
-def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[WholePlot]:
+def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[MountGroup]:
     sweep, ids = stage.sweep, frozenset(stage.cells)
     for filesystem in _shuffled(sweep.filesystems, rng):
         waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in ids]
         cells = _shuffled(waiting, rng)
         if sweep.design.fresh_filesystem == "cell":
-            yield from (WholePlot(block, block < 1, filesystem, (cell,)) for cell in cells)
+            yield from (MountGroup(block, block < 1, filesystem, (cell,)) for cell in cells)
         elif cells:
-            yield WholePlot(block, block < 1, filesystem, tuple(cells))
+            yield MountGroup(block, block < 1, filesystem, tuple(cells))
 
 
 def _shuffled(items: tuple[T, ...] | list[T], rng: random.Random) -> list[T]:

@@ -79,7 +79,7 @@ def _trial_script(*, traced: bool) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedPlot:
+class PlannedMountGroup:
     """Trials on one mount. `mount` is None where the mount lasts for the whole run."""
 
     mount: PlannedMount | None
@@ -96,15 +96,15 @@ class PlannedPlot:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBlock:
-    """The whole plots of one block. Diagnostic blocks have numbers of their own."""
+    """The mount groups of one block. Diagnostic blocks have numbers of their own."""
 
     number: int
     diagnostic: bool
-    whole_plots: tuple[PlannedPlot, ...]
+    mount_groups: tuple[PlannedMountGroup, ...]
 
     @property
     def trials(self) -> Iterator[PlannedTrial]:
-        return (trial for plot in self.whole_plots for trial in plot.trials)
+        return (trial for group in self.mount_groups for trial in group.trials)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class Plan:
     controls: tuple[PlannedMount, ...]
     """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
-    whole_plots: tuple[PlannedPlot, ...]
+    mount_groups: tuple[PlannedMountGroup, ...]
     user: str = ""
     """Who logs in on the box."""
     clients: tuple[PlannedClient, ...] = ()
@@ -130,15 +130,15 @@ class Plan:
 
     @property
     def trials(self) -> tuple[PlannedTrial, ...]:
-        return tuple(trial for whole_plot in self.whole_plots for trial in whole_plot.trials)
+        return tuple(trial for group in self.mount_groups for trial in group.trials)
 
     @property
     def blocks(self) -> tuple[PlannedBlock, ...]:
         """The blocks in the order in which they run."""
-        grouped = groupby(self.whole_plots, key=lambda plot: (plot.block, plot.diagnostic))
+        grouped = groupby(self.mount_groups, key=lambda group: (group.block, group.diagnostic))
         return tuple(
-            PlannedBlock(number=number, diagnostic=diagnostic, whole_plots=tuple(plots))
-            for (number, diagnostic), plots in grouped
+            PlannedBlock(number=number, diagnostic=diagnostic, mount_groups=tuple(groups))
+            for (number, diagnostic), groups in grouped
         )
 
     @property
@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def mounts(self) -> tuple[PlannedMount, ...]:
-        return self.lasting + tuple(whole_plot.mount for whole_plot in self.whole_plots if whole_plot.mount)
+        return self.lasting + tuple(group.mount for group in self.mount_groups if group.mount)
 
     @property
     def skipped(self) -> dict[str, str]:
@@ -162,13 +162,13 @@ class Plan:
 
     def expected_until_s(self, block: int) -> float:
         """Return a guess at the duration in seconds if this is the last block but for diagnostic ones."""
-        plots = [plot for plot in self.whole_plots if plot.block <= block and not plot.diagnostic]
-        return _expected_s(plots, (*self.controls, *self.lasting)) + self.diagnostic_s
+        groups = [group for group in self.mount_groups if group.block <= block and not group.diagnostic]
+        return _expected_s(groups, (*self.controls, *self.lasting)) + self.diagnostic_s
 
     @property
     def diagnostic_s(self) -> float:
         """A guess at what the diagnostic blocks add to that."""
-        return _expected_s([plot for plot in self.whole_plots if plot.diagnostic], ())
+        return _expected_s([group for group in self.mount_groups if group.diagnostic], ())
 
     @property
     def fresh_more_s(self) -> float:
@@ -188,21 +188,21 @@ class Plan:
             yield from _do(control)
             yield from _undo(control)
         yield from (argv for mount in self.lasting for argv in _do(mount))
-        for whole_plot in self.whole_plots:
-            trials = [trial.argv for trial in whole_plot.trials if not trial.skip]
+        for group in self.mount_groups:
+            trials = [trial.argv for trial in group.trials if not trial.skip]
             if trials:
-                yield from _do(whole_plot.mount)
+                yield from _do(group.mount)
                 yield from trials
-                yield from _undo(whole_plot.mount)
+                yield from _undo(group.mount)
         yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
         assert self.opening.undo is not None
         yield self.opening.undo
 
 
-def _expected_s(whole_plots: Sequence[PlannedPlot], mounts: tuple[PlannedMount, ...]) -> float:
+def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
-    made = (*mounts, *(whole_plot.mount for whole_plot in whole_plots if whole_plot.mount))
-    trials = [trial for whole_plot in whole_plots for trial in whole_plot.trials if not trial.skip]
+    made = (*mounts, *(group.mount for group in mount_groups if group.mount))
+    trials = [trial for group in mount_groups for trial in group.trials if not trial.skip]
     return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
 
 

@@ -153,7 +153,7 @@ def _warm(plan: Plan) -> int:
 
 
 def _diagnostic(plan: Plan) -> list[PlannedTrial]:
-    return [trial for turn in plan.whole_plots if turn.diagnostic for trial in turn.trials]
+    return [trial for group in plan.mount_groups if group.diagnostic for trial in group.trials]
 
 
 def _diagnostic_text(trials: int, plan: Plan) -> str:

@@ -19,9 +19,9 @@ from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
 from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, endpoints, planned_client, refusal
-from mountlab.sweep.design import WholePlot, diagnostic_whole_plots, whole_plots
+from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups
 from mountlab.sweep.feasible import check_feasible
-from mountlab.sweep.plan import Plan, PlannedMount, PlannedPlot, PlannedTrial
+from mountlab.sweep.plan import Plan, PlannedMount, PlannedMountGroup, PlannedTrial
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.trial_head import TrialHead
@@ -43,7 +43,7 @@ def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int
     check_plain([run_id], "name of the run")  # directories of the box get it
     check_feasible(sweep, box, facts)
     planner = Planner(sweep, box, facts, run_id, owner, seed)
-    order, diagnostic = whole_plots(sweep, seed), diagnostic_whole_plots(sweep, seed)
+    order, diagnostic = mount_groups(sweep, seed), diagnostic_mount_groups(sweep, seed)
     once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
     traced = bool(sweep.design.explain)
     lasting = {
@@ -51,24 +51,24 @@ def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int
         for number, stage in enumerate(sweep.stages)
         for fs in (stage.sweep.filesystems if once else ())
     }
-    plots = (*_planned_plots(planner, order, lasting), *_planned_plots(planner, diagnostic, lasting))
-    driven = tuple(endpoint for plot in plots for trial in plot.trials for endpoint in trial.endpoints)
+    groups = (*_planned_groups(planner, order, lasting), *_planned_groups(planner, diagnostic, lasting))
+    driven = tuple(endpoint for group in groups for trial in group.trials for endpoint in trial.endpoints)
     check_sockets(driven, planner.clients)
     controls = tuple(control for fs in sweep.filesystems for control in planner.controls(fs))
-    return planner.plan(controls=controls, lasting=tuple(lasting.values()), whole_plots=plots)
+    return planner.plan(controls=controls, lasting=tuple(lasting.values()), mount_groups=groups)
 
 
-def _planned_plots(
-    planner: Planner, order: tuple[WholePlot, ...], lasting: Mapping[tuple[int, str], PlannedMount]
-) -> Iterator[PlannedPlot]:
+def _planned_groups(
+    planner: Planner, order: tuple[MountGroup, ...], lasting: Mapping[tuple[int, str], PlannedMount]
+) -> Iterator[PlannedMountGroup]:
     number = 0
-    for index, plot in enumerate(order, start=1):
-        name = f"{DIAGNOSTIC if plot.diagnostic else 'm'}{index:03d}-{plot.filesystem.name}"
-        fresh = None if lasting else planner.mount(name, plot.filesystem, diagnostic=plot.diagnostic)
-        mount = fresh or lasting[plot.stage, plot.filesystem.name]
-        trials = tuple(planner.trial(number + i, plot, cell, mount) for i, cell in enumerate(plot.cells, start=1))
+    for index, group in enumerate(order, start=1):
+        name = f"{DIAGNOSTIC if group.diagnostic else 'm'}{index:03d}-{group.filesystem.name}"
+        fresh = None if lasting else planner.mount(name, group.filesystem, diagnostic=group.diagnostic)
+        mount = fresh or lasting[group.stage, group.filesystem.name]
+        trials = tuple(planner.trial(number + i, group, cell, mount) for i, cell in enumerate(group.cells, start=1))
         number += len(trials)
-        yield PlannedPlot(mount=fresh, trials=trials)
+        yield PlannedMountGroup(mount=fresh, trials=trials)
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class Planner:
         *,
         controls: tuple[PlannedMount, ...] = (),
         lasting: tuple[PlannedMount, ...] = (),
-        whole_plots: tuple[PlannedPlot, ...] = (),
+        mount_groups: tuple[PlannedMountGroup, ...] = (),
     ) -> Plan:
-        """Return the plan of a run with these mounts and whole plots."""
+        """Return the plan of a run with these mounts and groups."""
         return Plan(
             sweep=self.sweep,
             box=self.box,
@@ -114,7 +114,7 @@ class Planner:
             opening=open_run_step(self.lease),
             controls=controls,
             lasting=lasting,
-            whole_plots=whole_plots,
+            mount_groups=mount_groups,
             user=str(self.facts.rights.user),
             clients=self.clients,
         )
@@ -193,14 +193,14 @@ class Planner:
                 yield marked(alone, self.run_id)
 
     def trial(
-        self, number: int, plot: WholePlot, cell: Cell, mount: PlannedMount, precondition: int = 0, rate: float = 0.0
+        self, number: int, group: MountGroup, cell: Cell, mount: PlannedMount, precondition: int = 0, rate: float = 0.0
     ) -> PlannedTrial:
         """Return a trial; or that round of those that precede it, which differs in its seed. `rate`: of a search, the
         arrival rate that it has come to; the first one where it is 0."""
-        trial_id = f"{DIAGNOSTIC if plot.diagnostic else 't'}{number:04d}"
+        trial_id = f"{DIAGNOSTIC if group.diagnostic else 't'}{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, fs, design = TOOLS[cell.workload.tool], mount.filesystem, self.sweep.design
-        seed = self._seed(plot, cell, precondition)
+        seed = self._seed(group, cell, precondition)
         driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(fs, self.facts)
         target = FAMILIES[fs.type].target_of(fs, mount.place)
@@ -223,12 +223,12 @@ class Planner:
             directory=directory,
             output=output,
         ).text()
-        traced = plot.diagnostic and not precondition
+        traced = group.diagnostic and not precondition
         expected_s = tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition))
         return PlannedTrial(
             trial_id=trial_id,
-            block=plot.block,
-            warmup=plot.warmup,
+            block=group.block,
+            warmup=group.warmup,
             cell=cell,
             mount=mount.id,
             command=command,
@@ -241,11 +241,11 @@ class Planner:
             endpoints=driven,
             skip=mount.skip or refusal(fs, cell.workload) or "",
             diagnostic=traced,
-            redrawn=partial(self.trial, number, plot, cell, mount) if cell.workload.precondition else None,
-            at_rate=partial(self.trial, number, plot, cell, mount, 0) if cell.workload.search else None,
+            redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
+            at_rate=partial(self.trial, number, group, cell, mount, 0) if cell.workload.search else None,
         )
 
-    def _seed(self, plot: WholePlot, cell: Cell, precondition: int) -> int:
+    def _seed(self, group: MountGroup, cell: Cell, precondition: int) -> int:
         """Return the seed of a block, or of a round before a trial of it. Cells of a search have arrivals of their
         own: the bets on two searches must be independent."""
         names: tuple[str | int, ...] = ()
@@ -253,7 +253,7 @@ class Planner:
             names = ("cell", cell.id)
         elif precondition:
             names = ("round", precondition)
-        return derived(self.seed, "explain" if plot.diagnostic else "block", plot.block, *names)
+        return derived(self.seed, "explain" if group.diagnostic else "block", group.block, *names)
 
     def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
         """Return a command with the path of each program that does not lie on the box's PATH."""

@@ -11,7 +11,7 @@ from mountlab.stats.sequential import level_after
 
 def looks(sweep: Sweep) -> int:
     """Return how often the results of a run were looked at, this time included; 1 where it was never extended."""
-    return 1 + (sweep.correction.count if isinstance(sweep.correction, Extensions) else 0)
+    return 1 + (sweep.repeated_looks.count if isinstance(sweep.repeated_looks, Extensions) else 0)
 
 
 def looks_text(sweep: Sweep) -> str:
@@ -26,7 +26,7 @@ def corrected_text(sweep: Sweep) -> str:
     if looks(sweep) == 1:
         return ""
     level = sweep.design.level
-    computed, holds = level_text(level_after(sweep.correction, level)), level_text(level)
+    computed, holds = level_text(level_after(sweep.repeated_looks, level)), level_text(level)
     return (
         f"Intervals and verdicts are corrected for {looks(sweep)} looks: an interval that is to hold at {holds} is "
         f"computed at {computed}."

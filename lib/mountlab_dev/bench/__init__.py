@@ -116,7 +116,7 @@ def bench(
     kept = paths.RESULTS / "bench.json"
     disk.make_directory(kept.parent)
     disk.replace_file(kept, json.dumps(_kept(rows, box), indent=1).encode())
-    say(f"kept in {disk.shown(kept)}")
+    say(f"kept in {disk.path_text(kept)}")
 
 
 def _measured(session: Session, chosen: Collection[str], *, demo: bool, tests: bool) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from mountlab.core.model import Box
 from mountlab.core.trial_files import TrialFiles
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.plan import Plan, PlannedTrial
 
 from mountlab_dev.bench.perturbation import INSIDE, METRIC, Figures, figure, ratio
@@ -55,11 +55,11 @@ def _is_on(trial: PlannedTrial) -> bool:
 
 def _off(plan: Plan) -> Plan:
     """With the sampler in those trials alone that are looked into."""
-    whole_plots = tuple(
+    mount_groups = tuple(
         replace(each, trials=tuple(trial if _is_on(trial) else _without(trial) for trial in each.trials))
-        for each in plan.whole_plots
+        for each in plan.mount_groups
     )
-    return replace(plan, whole_plots=whole_plots)
+    return replace(plan, mount_groups=mount_groups)
 
 
 def _without(trial: PlannedTrial) -> PlannedTrial:

@@ -12,7 +12,7 @@ from mountlab.checks.outcome import Outcome
 from mountlab.core.model import Box, Trial
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.stats import compare
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.tools.base import ToolOutput

@@ -65,7 +65,7 @@ from mountlab.report.kernels import prepare
 from mountlab.results.info import read_sweep
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.ending import concluding
+from mountlab.runner.finish import concluding
 writer = RunWriter(Path(sys.argv[1]))
 start = time.perf_counter()
 with concluding(writer, read_sweep(writer.path).sweep) as ending:

@@ -11,7 +11,7 @@ from mountlab.core.errors import PlanError
 from mountlab.core.model import Box
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.stats import compare_unpaired
 from mountlab.sweep.sweep_file import resolve
 

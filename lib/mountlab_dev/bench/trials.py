@@ -17,7 +17,7 @@ from mountlab.core.units import NS_PER_S
 from mountlab.results import store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import Resolved, resolve
 
@@ -47,8 +47,8 @@ class Timed:
     def has(self, trial_id: str) -> bool:
         return self._writer.has(trial_id)
 
-    def ended(self) -> list[Trial]:
-        return self._writer.ended()
+    def recorded_trials(self) -> list[Trial]:
+        return self._writer.recorded_trials()
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         self._writer.keep_mount(mount_id, files)

@@ -100,7 +100,7 @@ def stopped_sweep(rng: Generator, process: Process, until: Until, truth: Floats)
     pools = np.tile(np.arange(WORKLOADS), CANDIDATES)
     ratios = compare_rows(kept, np.where(np.isnan(kept), math.nan, 1.0), pools=pools)
     return Stopped(
-        blocks, ratios, adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, correction=until), until
+        blocks, ratios, adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, repeated_looks=until), until
     )
 
 

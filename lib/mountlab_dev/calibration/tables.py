@@ -244,7 +244,7 @@ def verdicts(candidates: Floats, baselines: Floats, until: Until | None = None) 
     """Return the verdicts that the report of one sweep gives its comparisons, of shape (comparisons, blocks) each, NaN
     where there is no value."""
     ratios = compare_rows(candidates, baselines, pools=None if until is None else np.arange(len(candidates)))
-    adjusted = adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, correction=until)
+    adjusted = adjust_comparisons(ratios, level=LEVEL, smallest_effect=MARGIN, repeated_looks=until)
     return [
         verdict(ratio, p_adjusted=p, p_equivalent_adjusted=same, level=LEVEL, more_is_better=True)
         for ratio, p, same in zip(ratios.ratio, adjusted.p_adjusted, adjusted.p_equivalent_adjusted, strict=True)

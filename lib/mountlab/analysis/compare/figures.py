@@ -15,7 +15,7 @@ from mountlab.analysis.same_cells import same_cell
 from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.time_limits import late_trials
 from mountlab.core.errors import PlanError
-from mountlab.core.model import Cell, Correction, Sweep
+from mountlab.core.model import Cell, RepeatedLooks, Sweep
 from mountlab.core.numbers import first_few
 from mountlab.stats import sequential
 
@@ -44,11 +44,11 @@ def smallest_effect_of(runs: Sequence[ComparedRun]) -> float:
     return min(run.sweep.design.smallest_effect for run in runs)
 
 
-def correction_of(runs: Sequence[ComparedRun], level: float) -> Correction | None:
+def repeated_looks_of(runs: Sequence[ComparedRun], level: float) -> RepeatedLooks | None:
     """Return what the intervals of runs are corrected for: that of the run whose correction costs most, which is enough
     for the others, too; None where no run was stopped by a rule or extended."""
-    corrections = [run.sweep.correction for run in runs if run.sweep.correction]
-    return max(corrections, key=lambda correction: sequential.level_after(correction, level), default=None)
+    looks_of_runs = [run.sweep.repeated_looks for run in runs if run.sweep.repeated_looks]
+    return max(looks_of_runs, key=lambda repeated_looks: sequential.level_after(repeated_looks, level), default=None)
 
 
 # ── the cells that runs share ────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from itertools import starmap
 import numpy as np
 
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, Sides, comparisons_of, key_of
-from mountlab.analysis.compare.figures import correction_of
+from mountlab.analysis.compare.figures import repeated_looks_of
 from mountlab.analysis.measurements import by_block, counted, log_ratios
 from mountlab.analysis.run_view import AnsweredRun
 from mountlab.core.findings import Comparison
@@ -66,7 +66,7 @@ def ratios_over_boxes(runs: Sequence[AnsweredRun], level: float, smallest_effect
     further = further_box(ratios, level)
     blocks = [by_block(counted(run.measurements)) for run in runs]
     spreads = [spread(list(map(_in_blocks, on_each, blocks)), level=level) for on_each in answers]
-    adjusted = alike_p(spreads, correction_of(runs, level))
+    adjusted = alike_p(spreads, repeated_looks_of(runs, level))
     columns = (answers, over, further.low.tolist(), further.high.tolist(), spreads, adjusted)
     yield from starmap(RatioOverBoxes, zip(*columns, strict=True))
 

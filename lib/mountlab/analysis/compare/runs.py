@@ -19,10 +19,10 @@ from mountlab.analysis.compare.differences import Difference, differences
 from mountlab.analysis.compare.figures import (
     SharedFigure,
     common_cells,
-    correction_of,
     first_repeated,
     level_of,
     name_of,
+    repeated_looks_of,
     shared_figures,
     smallest_effect_of,
 )
@@ -110,7 +110,7 @@ class RunComparison:
     def cells(self) -> tuple[CellOverRuns, ...]:
         """Every figure in every run, with the spread between runs, and the ratios to the first."""
         spreads = [spread(figure.values, level=self.level, steps=figure.steps) for figure in self.shared]
-        adjusted = alike_p(spreads, correction_of(self.runs, self.level))
+        adjusted = alike_p(spreads, repeated_looks_of(self.runs, self.level))
         ratios = self.to_first or [(None,) * len(self.runs)] * len(self.shared)
         return tuple(
             CellOverRuns(
@@ -318,7 +318,7 @@ def _answers_of(runs: Sequence[RunView]) -> list[AnswerOverRuns]:
 def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:
     """Return the mean of each run's values, None where it has none, with an interval that covers `level` also where the
     run had a stopping rule, and where its figures are rounded."""
-    rules = [sequential.level_after(run.sweep.correction, level) for run in runs]
+    rules = [sequential.level_after(run.sweep.repeated_looks, level) for run in runs]
     signed = any(value < 0 for values in figure.values for value in values)
     return tuple(
         estimate(values, level=level, unit=figure.unit, within=within, step=step, signed=signed) if values else None

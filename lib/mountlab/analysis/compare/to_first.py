@@ -21,7 +21,7 @@ from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison
-from mountlab.core.model import Cell, Correction
+from mountlab.core.model import Cell, RepeatedLooks
 from mountlab.stats import WELCH_METHOD, adjust_comparisons, compare_rows_unpaired
 from mountlab.stats.comparisons import Ratios
 from mountlab.stats.estimates import Floats
@@ -83,13 +83,15 @@ def ratios_to_first(
     inside_and_between = compare_rows_of_runs(
         *sides, (side_of(of_b for _, of_b in spreads), side_of(of_a for of_a, _ in spreads)), steps=steps
     )
-    level, correction = figures.level_of(runs), figures.correction_of(runs, figures.level_of(runs))
+    level, repeated_looks = figures.level_of(runs), figures.repeated_looks_of(runs, figures.level_of(runs))
     smallest_effect = figures.smallest_effect_of(runs)
-    joint = adjust_comparisons(inside_and_between, level=level, smallest_effect=smallest_effect, correction=correction)
+    joint = adjust_comparisons(
+        inside_and_between, level=level, smallest_effect=smallest_effect, repeated_looks=repeated_looks
+    )
     method = RUNS_METHOD if isinstance(inside_and_between, RatiosOfRuns) else WELCH_METHOD
     named = (_sides(cell, key, place) for place, cell, key in questions)
     comparisons = comparisons_of(named, inside_and_between, joint, level=level, method=method)
-    unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, correction).tolist()
+    unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, repeated_looks).tolist()
     rows: dict[FigureKey, tuple[Cell, list[CellRatio | None]]] = {}
     for (place, cell, key), comparison, spread, even in zip(questions, comparisons, spreads, unless, strict=True):
         a, b = first.values[key], of_runs[place].values[key]
@@ -115,12 +117,12 @@ def _sides(cell: Cell, key: FigureKey, place: int) -> Sides:
     return Sides.of(cell.workload, *key[1:], baseline=baseline, candidate=candidate)
 
 
-def _break_even(inside: Ratios, level: float, correction: Correction | None) -> Floats:
+def _break_even(inside: Ratios, level: float, repeated_looks: RepeatedLooks | None) -> Floats:
     """Return by how much runs may differ with each ratio still shown to differ from 1; the two sides share the
     error."""
 
     def tail(share: float) -> float:
-        return (1 - level_after(correction, 1 - (1 - level) * share)) / 2
+        return (1 - level_after(repeated_looks, 1 - (1 - level) * share)) / 2
 
     return np.fmax(*(break_even(inside, sign * inside.log_mean, tail) for sign in (1, -1)))
 

@@ -202,8 +202,8 @@ def _fill(box: Box, staging: Path, scratch: Path, watch: Watch, say: Say) -> Non
     # All tables are written now: nothing is left for the guest to do while it measures.
     lazy = "lazy_itable_init=0,lazy_journal_init=0"
     _run(box, ("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-E", lazy, str(guest.work)))
-    for done in (recipe, staging / "host_key"):
-        done.unlink()
+    for completed in (recipe, staging / "host_key"):
+        completed.unlink()
 
 
 def _write_recipe(path: Path, guest: Guest) -> None:
@@ -283,9 +283,11 @@ def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: 
 
 
 def _run(box: Box, argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> None:
-    done = here.run([_path(argv[0]), *argv[1:]], stdin)
-    if done.returncode != 0:
-        raise CommandError(f"`{shlex.join(argv)}` failed", where=f"box {box.name}", evidence=done.stderr or done.stdout)
+    completed = here.run([_path(argv[0]), *argv[1:]], stdin)
+    if completed.returncode != 0:
+        raise CommandError(
+            f"`{shlex.join(argv)}` failed", where=f"box {box.name}", evidence=completed.stderr or completed.stdout
+        )
 
 
 def _path(name: str) -> str:

@@ -74,9 +74,9 @@ def install(programs: Sequence[Program], *, where: str, yes: bool, ask: Ask) -> 
     if not yes and not ask(f"On this machine, run: {line}?"):
         return ()
     argv = [*_as_root(), *install_argv(manager() or "", packages)]
-    done = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise CommandError(f"`{line}` failed", where=where, evidence=done.stdout)
+    completed = subprocess.run(argv, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if completed.returncode != 0:
+        raise CommandError(f"`{line}` failed", where=where, evidence=completed.stdout)
     return packages
 
 

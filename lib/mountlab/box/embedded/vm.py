@@ -151,10 +151,10 @@ def choose_accelerator(qemu: str, guest: Guest) -> Accelerator:
 def kvm_boots(qemu: str, guest: Guest) -> bool:
     """Return whether the guest's kernel starts under KVM, which may be present and yet refuse, or hang."""
     with suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
+        completed = subprocess.run(
             probe_argv(qemu, guest), stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_TIMEOUT_S, check=False
         )
-        return done.returncode == 0 and STARTS.encode() in done.stdout
+        return completed.returncode == 0 and STARTS.encode() in completed.stdout
     return False
 
 

@@ -47,6 +47,6 @@ def _helper(arguments: Arguments) -> int:
         return 0
     as_root = replace(box, user=None if box.embedded else arguments.login, become="auto")
     with open_box(as_root) as connection:
-        done = checked(connection, helper.install_argv(script, *words), what=f"could not {does}", root=True)
-    print(done.text, end="")
+        completed = checked(connection, helper.install_argv(script, *words), what=f"could not {does}", root=True)
+    print(completed.text, end="")
     return 0

@@ -44,13 +44,13 @@ def _import(arguments: Arguments) -> int:
     check_names([name], "--name")
     path = paths.PARAMS / paths.SWEEPS / f"{name}.yml"
     if path.exists():
-        raise StoreError("the sweep is there already", where=disk.shown(path), next_step="choose another --name")
+        raise StoreError("the sweep is there already", where=disk.path_text(path), next_step="choose another --name")
     size = parse_bytes(arguments.size, where="--size") if arguments.size else None
     imported = import_text(
         _text_of(source),
         variables=dict(map(_variable, arguments.variables)),
         size=size,
-        where=disk.shown(source),
+        where=disk.path_text(source),
         include=lambda name: _included(source, name),
         engine=arguments.engine,
     )
@@ -60,7 +60,7 @@ def _import(arguments: Arguments) -> int:
     disk.make_directory(path.parent)
     text = job_sweep(name, visible(source.name), imported.text, imported.space_bytes)
     disk.replace_file(path, text.encode())
-    print(f"written: {disk.shown(path)}")
+    print(f"written: {disk.path_text(path)}")
     for words in change_words(imported.changes, most=None):
         print(visible(f"changed: {words}"))
     print(f"needs:   {format_bytes(imported.space_bytes)} on each file system; --size makes it smaller")
@@ -75,7 +75,7 @@ def _text_of(source: Path) -> str:
     try:
         return disk.read_plain(source, LARGEST_NAMED).decode("utf-8", errors="replace")
     except OSError as error:
-        raise StoreError("no such job file", where=disk.shown(source), got=error.strerror or str(error)) from error
+        raise StoreError("no such job file", where=disk.path_text(source), got=error.strerror or str(error)) from error
 
 
 def _included(source: Path, name: str) -> str | None:
@@ -83,7 +83,7 @@ def _included(source: Path, name: str) -> str | None:
     from mountlab.results.plain_files import read_below
 
     try:
-        return read_below(source.parent, name, disk.shown(source))
+        return read_below(source.parent, name, disk.path_text(source))
     except StoreError:
         return None
 

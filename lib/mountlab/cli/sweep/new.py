@@ -23,8 +23,8 @@ def _new(arguments: Arguments) -> int:
     check_names([name], "NAME")
     path = paths.PARAMS / paths.SWEEPS / f"{name}.yml"
     if path.exists():
-        raise StoreError("the sweep is there already", where=disk.shown(path), next_step="choose another name")
+        raise StoreError("the sweep is there already", where=disk.path_text(path), next_step="choose another name")
     disk.make_directory(path.parent)
     disk.replace_file(path, new_sweep(name).encode())
-    print(f"written: {disk.shown(path)}\nnext:    change it, then: mountlab sweep check {name}")
+    print(f"written: {disk.path_text(path)}\nnext:    change it, then: mountlab sweep check {name}")
     return 0

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mountlab.core.disk import clear, disk_errors, shown, sync_directory
+from mountlab.core.disk import clear, disk_errors, path_text, sync_directory
 from mountlab.core.errors import AlteredError, StoreError
 from mountlab.results import listing
 from mountlab.results.catalog import database
@@ -61,7 +61,7 @@ def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) ->
     Raises StoreError where there is no such directory, KeepError where it cannot be written.
     """
     if not results.is_dir():
-        raise StoreError("no such directory", where=shown(results), next_step="name that of the runs")
+        raise StoreError("no such directory", where=path_text(results), next_step="name that of the runs")
     file = results / FILE
     with held(results, what="catalog", name=".cataloguing", wait_s=WAIT_S):
         clear(results, _TEMPORARY)

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from mountlab.core.disk import shown
+from mountlab.core.disk import path_text
 from mountlab.core.errors import InputError, StoreError, did_you_mean
 from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
@@ -203,7 +203,7 @@ def opened(file: Path) -> Iterator[Connection]:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
         got, command = _first_line(error), "mountlab catalog --rebuild"
-        raise StoreError("the catalog cannot be read", where=shown(file), got=got, next_step=command) from error
+        raise StoreError("the catalog cannot be read", where=path_text(file), got=got, next_step=command) from error
     try:
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")

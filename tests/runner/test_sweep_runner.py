@@ -20,7 +20,7 @@ from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverErr
 from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import read_commands
-from mountlab.runner.runner import run_sweep
+from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import FILLS, make_plan
@@ -148,7 +148,7 @@ class Memory:
     def has(self, trial_id: str) -> bool:
         return trial_id in self.done or any(trial.trial_id == trial_id for trial in self.trials)
 
-    def ended(self) -> list[Trial]:
+    def recorded_trials(self) -> list[Trial]:
         return self.trials
 
     def record(self, trial: Trial, files: Mapping[str, bytes], outcome: Outcome) -> None:
@@ -409,9 +409,9 @@ def test_after_a_measurement_the_journal_is_not_read_again() -> None:
     class Read(Memory):
         times = 0
 
-        def ended(self) -> list[Trial]:
+        def recorded_trials(self) -> list[Trial]:
             self.times += 1
-            return super().ended()
+            return super().recorded_trials()
 
     journal = Read()
     run_sweep(plan({"tmpfs": TMPFS}, repeats=5), Giving(), journal, Silent())

@@ -12,7 +12,7 @@ from mountlab.core.errors import BoxRestarted, CommandError, ParseError
 from mountlab.core.signals import all_handled
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
-from mountlab.runner.contracts import Journal, Progress
+from mountlab.runner.contracts import Progress, Recorder
 from mountlab.runner.interruption import Interruption
 from mountlab.runner.mount_session import MountSession, PersistentMounts
 from mountlab.runner.steps import StepRunner
@@ -24,7 +24,7 @@ MOST_RESTARTS = 2
 
 
 def run_sweep(
-    plan: Plan, box: BoxConnection, journal: Journal, progress: Progress, clients: Clients | None = None
+    plan: Plan, box: BoxConnection, recorder: Recorder, progress: Progress, clients: Clients | None = None
 ) -> None:
     """Run every trial of the plan that the journal does not hold yet, and that the design's stop rule still wants.
 
@@ -32,21 +32,23 @@ def run_sweep(
     lost, UnsafeError when going on could destroy data, KeyboardInterrupt when asked to stop: always after undoing
     every change, LeftoverError when that was not possible.
     """
-    SweepRunner(plan, box, journal, progress, clients or Clients(plan, box, {})).run()
+    SweepRunner(plan, box, recorder, progress, clients or Clients(plan, box, {})).run()
 
 
 class SweepRunner:
     """Runs one plan on one box."""
 
-    def __init__(self, plan: Plan, box: BoxConnection, journal: Journal, progress: Progress, clients: Clients) -> None:
-        self.plan, self.box, self.journal, self.progress, self.clients = plan, box, journal, progress, clients
+    def __init__(
+        self, plan: Plan, box: BoxConnection, recorder: Recorder, progress: Progress, clients: Clients
+    ) -> None:
+        self.plan, self.box, self.recorder, self.progress, self.clients = plan, box, recorder, progress, clients
         self.interruption = Interruption()
         self.steps = StepRunner(box, plan.run_id, plan.privileged, say=progress.notice)
-        self.mounts = MountSession(self.steps, journal, clients, plan.sweep.design)
-        self.cells = CellStates(plan.sweep, journal)
+        self.mounts = MountSession(self.steps, recorder, clients, plan.sweep.design)
+        self.cells = CellStates(plan.sweep, recorder)
         self.mount_uses = MountUses()
         self.trials = TrialExecutor(
-            plan, box, clients, journal, progress, self.cells, self.interruption, self.mount_uses
+            plan, box, clients, recorder, progress, self.cells, self.interruption, self.mount_uses
         )
         self._restarts: Counter[str] = Counter()
         """Mount to how often the box was restarted while it was made."""
@@ -80,12 +82,12 @@ class SweepRunner:
                     persistent.make(mount)
             for block in self.plan.blocks:
                 self.apply_stop_rule(block)
-                for plot in block.whole_plots:
-                    self.run_on_mount(plot.mount, plot.trials, persistent)
+                for group in block.mount_groups:
+                    self.run_on_mount(group.mount, group.trials, persistent)
 
     def restore_cells(self) -> None:
         """Decide again what an earlier session of this run had decided, from its journal."""
-        self.cells.add(self.journal.ended())
+        self.cells.add(self.recorder.recorded_trials())
         for block in self.plan.counted_blocks:
             self.apply_stop_rule(block)
             if any(self.cells.wants(trial) for trial in block.trials):
@@ -102,7 +104,7 @@ class SweepRunner:
     def run_on_mount(
         self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts
     ) -> None:
-        """Run the trials of one whole plot. If its mount fails, they fail, and nothing else does. `mount`: None for a
+        """Run the trials of one group. If its mount fails, they fail, and nothing else does. `mount`: None for a
         persistent one. A mount that a trial has spoilt is made again for the trials after it."""
         wanted = [trial for trial in trials if self.cells.wants(trial)]
         while wanted := self.trials.runnable(wanted, persistent.failures):
@@ -133,7 +135,7 @@ class SweepRunner:
 
     def count_restart(self, trials: Sequence[PlannedTrial], error: BoxRestarted) -> None:
         """Let trials fail whose file system restarts the box again and again when it is made."""
-        if any(self.journal.has(trial.trial_id) for trial in trials):
+        if any(self.recorder.has(trial.trial_id) for trial in trials):
             return
         self._restarts[trials[0].mount] += 1
         if self._restarts[trials[0].mount] > MOST_RESTARTS:

@@ -15,32 +15,32 @@ from mountlab.results.writer import RunWriter
 
 
 @dataclass
-class Ending:
+class FinalStatus:
     """The report on a run that ends now."""
 
     status: str = "interrupted"
 
 
 @contextmanager
-def concluding(writer: RunWriter, sweep: Sweep) -> Iterator[Ending]:
+def finishing(writer: RunWriter, sweep: Sweep) -> Iterator[FinalStatus]:
     """Ends a run, however it comes to its end. Each part is tried, also where one before it has failed: a disk that is
     full may still take a smaller file.
 
     What fails here is raised, but never in the place of what has stopped the run: beside that it is a warning.
     """
-    ending = Ending()
+    final = FinalStatus()
     try:
-        yield ending
+        yield final
     except BaseException as stopped:
-        problems = _conclude(writer, sweep, ending.status)
+        problems = _finish(writer, sweep, final.status)
         for problem in problems if not isinstance(stopped, KeepError) else ():
             warnings.warn(in_one_line(str(problem)), MountlabWarning, stacklevel=2)
         raise
-    for problem in _conclude(writer, sweep, ending.status)[:1]:
+    for problem in _finish(writer, sweep, final.status)[:1]:
         raise problem
 
 
-def _conclude(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
+def _finish(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
     problems: list[Exception] = []
     stops: list[CellStop] = []
 

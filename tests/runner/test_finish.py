@@ -20,7 +20,7 @@ from mountlab.results.info import is_derived, read_info
 from mountlab.results.lock import alone
 from mountlab.results.store import load_run
 from mountlab.results.writer import RunWriter, held_run
-from mountlab.runner.ending import concluding
+from mountlab.runner.finish import finishing
 from results.test_store import RESOLVED, brought_back, create, ok, the_plan, written
 
 FOREIGN = "<title>My site</title>"
@@ -40,7 +40,7 @@ def full(path: Path, _: bytes) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_is_stopped_is_derived_and_listed(writer: RunWriter) -> None:
-    with pytest.raises(BoxError, match="gone"), concluding(writer, RESOLVED.sweep):
+    with pytest.raises(BoxError, match="gone"), finishing(writer, RESOLVED.sweep):
         raise BoxError("the box is gone")
     assert json.loads((writer.path / "run.json").read_text())["status"] == "interrupted"
     assert is_derived(writer.path)
@@ -54,11 +54,11 @@ def test_a_complete_run_does_not_write_the_index_that_its_report_writes_next(
     made: list[Path] = []
     monkeypatch.setattr(execute, "write_index", made.append)
     (writer.path.parent / "index.html").touch()
-    with concluding(writer, RESOLVED.sweep) as ending:
+    with finishing(writer, RESOLVED.sweep) as ending:
         ending.status = "complete"
     assert made == []
     (writer.path.parent / "index.html").unlink()
-    with concluding(writer, RESOLVED.sweep) as ending:
+    with finishing(writer, RESOLVED.sweep) as ending:
         ending.status = "complete"
     assert made == [writer.path.parent], "but for the first of all"
 
@@ -72,7 +72,7 @@ def test_on_a_full_disk_each_part_is_tried_and_the_first_error_is_raised(
     with (
         pytest.raises(KeepError) as caught,
         pytest.warns(MountlabWarning, match="the list of all runs is as it was"),
-        concluding(writer, RESOLVED.sweep) as ending,
+        finishing(writer, RESOLVED.sweep) as ending,
     ):
         ending.status = "complete"
     assert tried == ["run.json", "records.parquet", "index.html"]
@@ -88,7 +88,7 @@ def test_what_fails_at_the_end_does_not_hide_what_stopped_the_run(
     with (
         pytest.warns(MountlabWarning) as warned,
         pytest.raises(BoxError, match="gone"),
-        concluding(writer, RESOLVED.sweep),
+        finishing(writer, RESOLVED.sweep),
     ):
         raise BoxError("the box is gone")
     assert "a file cannot be written" in [str(each.message) for each in warned]
@@ -101,7 +101,7 @@ def test_a_full_disk_is_told_once(writer: RunWriter, monkeypatch: pytest.MonkeyP
     with (
         warnings.catch_warnings(record=True) as warned,
         pytest.raises(KeepError, match="cannot be kept"),
-        concluding(writer, RESOLVED.sweep),
+        finishing(writer, RESOLVED.sweep),
     ):
         raise KeepError("it cannot be kept")
     assert warned == []
@@ -116,7 +116,7 @@ def test_the_index_of_somebody_else_is_a_warning_at_the_end_of_a_run(writer: Run
     foreign.write_text(FOREIGN)
     with (
         pytest.warns(MountlabWarning, match=r"that Mountlab has not made .*index.html; move it"),
-        concluding(writer, RESOLVED.sweep) as ending,
+        finishing(writer, RESOLVED.sweep) as ending,
     ):
         ending.status = "interrupted"
     assert foreign.read_text() == FOREIGN
