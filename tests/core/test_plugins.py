@@ -14,12 +14,13 @@ from checks.test_checks import build, make
 from installed import Site, site
 from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
-from mountlab.checks.outcome import ScriptExit, judge
 from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
 from mountlab.core.model import Place, Workload
 from mountlab.filesystems import FAMILIES
+from mountlab.outcome.consequences import CellEnds, consequence_of
+from mountlab.outcome.judging import ScriptExit, judge
 from mountlab.report import figure_files as figures_of_reports
 from mountlab.report import sections
 from mountlab.report.sections.figures import PLOTS
@@ -381,10 +382,14 @@ ENDED = ScriptExit(exit_status=0, archive=b"", error_text="")
 @pytest.mark.parametrize(
     ("rows", "what", "ends_cell"),
     [
-        (f"[{ELAPSED.format('nan')}]", "a value of elapsed that cannot be: nan", "no"),
-        (f"[{ELAPSED.format('0.0')}]", "a value of elapsed that cannot be: 0 s", "no"),
-        (f"[{ELAPSED.format('2.0')}, {ELAPSED.format('3.0')}]", "two values of elapsed in one trial: 2, 3", "at once"),
-        ("None", "no figures: None (NoneType)", "at once"),
+        (f"[{ELAPSED.format('nan')}]", "a value of elapsed that cannot be: nan", CellEnds.NEVER),
+        (f"[{ELAPSED.format('0.0')}]", "a value of elapsed that cannot be: 0 s", CellEnds.NEVER),
+        (
+            f"[{ELAPSED.format('2.0')}, {ELAPSED.format('3.0')}]",
+            "two values of elapsed in one trial: 2, 3",
+            CellEnds.AT_ONCE,
+        ),
+        ("None", "no figures: None (NoneType)", CellEnds.AT_ONCE),
     ],
 )
 def test_a_trial_whose_figures_are_none_is_invalid_by_the_name_of_the_plug_in(
@@ -394,8 +399,8 @@ def test_a_trial_whose_figures_are_none_is_invalid_by_the_name_of_the_plug_in(
     packages.install("mountlab-slow", tool_with(parse=rows), {"tools": {"slow_dd": "Slow"}})
     files = {"exit_status": b"0\n", "stdout": b"", "stderr": b""}
     outcome = judge(Workload(name="w", tool="slow_dd", options={}), files, ENDED, timeout_s=1.0, parse=parsed)
-    assert outcome.consequence is not None
-    assert (outcome.status, outcome.consequence.cell_ends, outcome.retry) == ("invalid", ends_cell, False)
+    assert outcome.error is not None
+    assert (outcome.status, consequence_of(outcome.error).cell_ends, outcome.retry) == ("invalid", ends_cell, False)
     assert outcome.reason.startswith(f"the plug-in mountlab-slow 1.0 gave {what}\n")
 
 

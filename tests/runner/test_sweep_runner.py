@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from facts import known
 from mountlab.box.connection import Completed
-from mountlab.checks.outcome import Outcome, unpack
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import read_commands
+from mountlab.outcome.archive import unpack
+from mountlab.outcome.judging import Outcome
 from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.feasible import all_programs
 from mountlab.sweep.plan import Plan
@@ -519,8 +520,9 @@ def test_what_a_tool_did_in_a_mount_namespace_of_its_own_spoils_its_trial_and_no
 
 def test_a_trial_that_is_refused_where_another_one_ran_is_tried_once_more_on_a_new_file_system() -> None:
     """A file system that shut itself down after the last look at it."""
-    box, journal = Giving(GOOD, REFUSED), Memory()
-    run_sweep(plan({"tmpfs": TMPFS}, repeats=2, fresh_filesystem="never"), box, journal, Silent())
+    box, journal, progress = Giving(GOOD, REFUSED), Memory(), Told()
+    run_sweep(plan({"tmpfs": TMPFS}, repeats=2, fresh_filesystem="never"), box, journal, progress)
+    assert progress.notices == ["tmpfs: t0002 found it unfit for use; it is made again"]
     assert [trial.status for trial in journal.trials] == ["ok", "ok"]
     assert box.calls[4:] == ["trial", "trial", *UNDONE, *MADE, "trial", *UNDONE, "close"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from facts import known
-from mountlab.checks.outcome import Outcome
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError, ParseError, PlanError, ToolError, TransientError
 from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, Workload
@@ -17,6 +16,7 @@ from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
 from mountlab.logs import fio_json
+from mountlab.outcome.judging import Outcome
 from mountlab.runner.clients import Clients, with_reports
 from mountlab.stats.histograms import merge, percentile_ns
 from mountlab.sweep.feasible import all_programs

@@ -17,7 +17,6 @@ from facts import known
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.box.scripts import script_text
-from mountlab.checks.outcome import Outcome, ScriptExit, judge, unpack
 from mountlab.core import disk
 from mountlab.core.errors import in_one_line
 from mountlab.core.trial_files import TrialFiles
@@ -25,6 +24,8 @@ from mountlab.core.units import MIB
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.ownership import ownership_functions
+from mountlab.outcome.archive import unpack
+from mountlab.outcome.judging import Outcome, ScriptExit, judge
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.planner import make_plan
 from mountlab.tools.parsing import parsed

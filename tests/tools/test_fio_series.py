@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.checks.outcome import LARGEST_ARCHIVE
 from mountlab.core.errors import ParseError
+from mountlab.outcome.archive import LARGEST_ARCHIVE
 from mountlab.tools.fio_series import Series, SeriesPoint, mean_over_jobs, read_series, together, window_ms
 from rows import every_row
 

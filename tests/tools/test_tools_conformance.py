@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from mountlab.box.facts import gather_script, parse_sections
-from mountlab.checks.outcome import ScriptExit, judge
 from mountlab.core.box_facts import InstalledProgram
 from mountlab.core.errors import ParameterError, TrialError, in_one_line
 from mountlab.core.model import Program, Workload
 from mountlab.core.options import read_value
+from mountlab.outcome.judging import ScriptExit, judge
 from mountlab.runner.conformance import tools as conformance
 from mountlab.runner.conformance.rules import Rule
 from mountlab.sweep.sweep_file import resolve

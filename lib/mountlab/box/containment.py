@@ -7,11 +7,8 @@ trial sees for itself, since it makes one below the cgroup of its connection.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.errors import MountChanged
-from mountlab.core.trial_files import TrialFiles
 
 CGROUPS = "/sys/fs/cgroup"
 """Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
@@ -51,30 +48,6 @@ def offered(printed: str) -> dict[str, str]:
     """Return what the answer of a box to that names: variable of contain.sh to words."""
     said = dict(line.partition("\t")[::2] for line in printed.splitlines())
     return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
-
-
-def changed(files: Mapping[str, bytes]) -> MountChanged | None:
-    """Return what a tool did to the file system under test; None where it is as before."""
-    seen = files.get(TrialFiles.MOUNT_SPOILT) or files.get(TrialFiles.MOUNT_CHANGED)
-    if seen is not None:
-        before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
-        what = "changed what is mounted on" if after else "unmounted"
-        return MountChanged(
-            f"the tool {what} the directory under test",
-            got=after or "nothing is mounted there",
-            allowed=before,
-            next_step="let it leave the mount alone: what it measured may be another file system",
-        )
-    if TrialFiles.NOT_WRITABLE in files:
-        said = files[TrialFiles.NOT_WRITABLE].decode(errors="replace").strip()
-        return MountChanged("after the tool the file system cannot be written", got=said)
-    return None
-
-
-def spoilt(files: Mapping[str, bytes]) -> bool:
-    """Return whether the file system is unfit for a further trial. What a tool unmounts in its own mount namespace
-    stays fit."""
-    return TrialFiles.MOUNT_SPOILT in files or TrialFiles.NOT_WRITABLE in files
 
 
 def namespaces(facts: BoxFacts) -> dict[str, str]:

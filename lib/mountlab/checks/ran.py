@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials, standing
-from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_seconds
+from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.tools import TOOLS
 from mountlab.wording import exclusion_words, extension_words
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from mountlab.checks.outcome import is_late
 from mountlab.core.disk import path_text, read_plain
 from mountlab.core.errors import MountlabWarning, StoreError
 from mountlab.core.frames import pd
@@ -21,6 +20,7 @@ from mountlab.core.run_info import RunInfo, with_explain
 from mountlab.core.safe_yaml import parse_yaml
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems import FAMILIES
+from mountlab.outcome.judging import is_late
 from mountlab.results import derived
 from mountlab.results.journal import read_journal
 from mountlab.results.lock import FILE as OWNER

@@ -19,7 +19,6 @@ from typing import Any
 
 from mountlab.analysis import stopping
 from mountlab.analysis.measurements import measurement_frame
-from mountlab.checks.outcome import Outcome
 from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
@@ -28,6 +27,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
+from mountlab.outcome.judging import Outcome
 from mountlab.results import raw_sums, records, run_file
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mountlab.analysis.stopping import stop_rule
-from mountlab.checks.outcome import set_aside_reasons
 from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.outcome.consequences import set_aside_reasons
 from mountlab.runner.contracts import Recorder
 from mountlab.sweep.plan import PlannedBlock, PlannedTrial
 

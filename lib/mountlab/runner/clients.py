@@ -17,7 +17,6 @@ from typing import Protocol
 from mountlab.box.connection import BoxConnection, Completed, Stream
 from mountlab.box.embedded.carry import End, carried
 from mountlab.box.scripts import script_argv
-from mountlab.checks.outcome import Files, Outcome, unpack
 from mountlab.core.errors import (
     BoxLost,
     BoxRestarted,
@@ -30,6 +29,8 @@ from mountlab.core.errors import (
 )
 from mountlab.core.model import Step
 from mountlab.core.trial_files import TrialFiles
+from mountlab.outcome.archive import Files, unpack
+from mountlab.outcome.judging import Outcome
 from mountlab.runner.steps import StepRunner
 from mountlab.sweep.clients import PlannedClient
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mountlab.checks.outcome import Files, Outcome
 from mountlab.core.frames import pd
 from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.outcome.archive import Files
+from mountlab.outcome.judging import Outcome
 from mountlab.sweep.plan import PlannedTrial
 
 

@@ -17,7 +17,6 @@ from mountlab.box import lock
 from mountlab.box.connection import BoxConnection
 from mountlab.box.scratch_links import check_links
 from mountlab.box.survey import survey
-from mountlab.checks.outcome import Files, Outcome
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import path_text
 from mountlab.core.errors import ParameterError, PlanError, StoreError
@@ -28,6 +27,8 @@ from mountlab.core.safe_yaml import Raw
 from mountlab.core.signals import all_handled
 from mountlab.core.text import visible
 from mountlab.filesystems.read_back import control_ids
+from mountlab.outcome.archive import Files
+from mountlab.outcome.judging import Outcome
 from mountlab.report.execute import refresh_index
 from mountlab.results.writer import RunWriter, held_run, new_run_id
 from mountlab.runner.cell_state import CellStates
@@ -37,7 +38,7 @@ from mountlab.runner.interruption import Interruption
 from mountlab.runner.live import watched
 from mountlab.runner.mount_session import MountFiles, MountSession
 from mountlab.runner.steps import StepRunner
-from mountlab.runner.trial_executor import MountUnfit, MountUses, TrialExecutor
+from mountlab.runner.trial_executor import MountUses, NewMountNeeded, TrialExecutor
 from mountlab.sweep.by_hand import HandSweep
 from mountlab.sweep.design import MountGroup
 from mountlab.sweep.feasible import check_feasible
@@ -49,7 +50,6 @@ BY_HAND = "its trials were asked for one by one"
 """How run.json describes such a run."""
 MOST_TRIALS = 1000
 """Of one call."""
-UNFIT = "a tool left it unfit for use"
 
 
 @dataclass(eq=False)
@@ -243,8 +243,8 @@ class HandSession:
                     try:
                         for wanted in executor.runnable([trial], self._unfit):
                             executor.run(wanted)
-                    except MountUnfit:
-                        self._unfit[trial.mount] = UNFIT
+                    except NewMountNeeded as error:
+                        self._unfit[trial.mount] = str(error)
         except KeyboardInterrupt:
             if not watch.stopped:  # the button ends these trials, and the notebook goes on
                 raise

@@ -16,7 +16,7 @@ from mountlab.runner.contracts import Progress, Recorder
 from mountlab.runner.interruption import Interruption
 from mountlab.runner.mount_session import MountSession, PersistentMounts
 from mountlab.runner.steps import StepRunner
-from mountlab.runner.trial_executor import MountUnfit, MountUses, TrialExecutor
+from mountlab.runner.trial_executor import MountUses, NewMountNeeded, TrialExecutor
 from mountlab.sweep.plan import Plan, PlannedBlock, PlannedMount, PlannedTrial
 
 MOST_RESTARTS = 2
@@ -105,7 +105,7 @@ class SweepRunner:
         self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts
     ) -> None:
         """Run the trials of one group. If its mount fails, they fail, and nothing else does. `mount`: None for a
-        persistent one. A mount that a trial has spoilt is made again for the trials after it."""
+        persistent one. A mount that is unfit for use is made again for the trials that are left."""
         wanted = [trial for trial in trials if self.cells.wants(trial)]
         while wanted := self.trials.runnable(wanted, persistent.failures):
             try:
@@ -113,23 +113,23 @@ class SweepRunner:
                     for trial in wanted:
                         self.trials.run(trial)
                 return
-            except MountUnfit:
-                self.prepare_new_mount(mount, wanted, persistent)
-            except (CommandError, ParseError) as error:  # a step failed, or the kernel's report cannot be read
+            except NewMountNeeded as error:
+                self.prepare_new_mount(mount, wanted, persistent, str(error))
+            except (CommandError, ParseError) as error:  # of a step on the box or a client, or of the kernel's report
                 self.trials.record_not_run(wanted, "failed", str(error))
             except BoxRestarted as error:
                 self.count_restart(wanted, error)
                 raise
 
     def prepare_new_mount(
-        self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts
+        self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts, why: str
     ) -> None:
-        """Forget a spoilt mount, and make a persistent one again at once; another is undone by now."""
+        """Forget an unfit mount, and make a persistent one again at once; another is undone by now."""
         mount_id = trials[0].mount
         self.mount_uses.forget(mount_id)
         if any(self.cells.wants(trial) for trial in trials):
             name = trials[0].cell.filesystem.name
-            self.progress.notice(f"{name}: a tool left it unfit for use; it is made again")
+            self.progress.notice(f"{name}: {why}; it is made again")
         if mount is None:
             persistent.make_again(mount_id)
 

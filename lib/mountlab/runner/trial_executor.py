@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 
 from mountlab.box.connection import BoxConnection
 from mountlab.box.leftovers import kill_run
-from mountlab.checks.outcome import Attempts, Files, Outcome, ScriptExit, is_last_of_cell, judge, never_ended, unpack
 from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
 from mountlab.core.model import Status, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import RanCommand, commands_text
+from mountlab.outcome.archive import Files, unpack
+from mountlab.outcome.consequences import is_last_of_cell
+from mountlab.outcome.judging import Attempts, Outcome, ScriptExit, judge, never_ended
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Progress, Recorder
@@ -27,8 +29,16 @@ COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The argument with which trial.sh returns the files of a killed trial."""
 
 
-class MountUnfit(Exception):
-    """A file system must be made again before the next trial: a trial has spoilt it, or found it unfit."""
+class NewMountNeeded(Exception):
+    """A file system must be made again before the next trial. The text says why."""
+
+
+class MountSpoilt(NewMountNeeded):
+    """A trial, which is recorded, has left it unfit for use."""
+
+
+class MountFoundUnfit(NewMountNeeded):
+    """A trial found it unfit for use, and measured nothing. It is not recorded: it is run again."""
 
 
 @dataclass
@@ -92,10 +102,10 @@ class TrialExecutor:
 
     def run(self, planned: PlannedTrial) -> None:
         """Run and record one trial: attempted until it gives a measurement, fails for a reason that stays, or is out of
-        retries (mountlab.checks.outcome.CONSEQUENCES).
+        retries (mountlab.outcome.consequences).
 
-        Raises MountUnfit where its file system has to be made again: for this trial, if that is not recorded, else for
-        the next. A trial that is cut off by BoxRestarted or ClientLost is recorded as failed.
+        Raises NewMountNeeded where its file system has to be made again: for the next trial, or to run this one again.
+        A trial that is cut off by BoxRestarted or ClientLost is recorded as failed.
         """
         if planned.at_rate and not planned.warmup and planned.cell.id in self._cells.rates:
             planned = planned.at_rate(self._cells.rates[planned.cell.id])
@@ -117,14 +127,14 @@ class TrialExecutor:
         may_get_new_mount = self._makes_again and planned.trial_id not in self._got_new_mount
         if last.found_mount_unfit and planned.mount in self._uses.used and may_get_new_mount:
             self._got_new_mount.add(planned.trial_id)
-            raise MountUnfit
+            raise MountFoundUnfit(f"{planned.trial_id} found it unfit for use")
         self._uses.used.add(planned.mount)
         trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
         if last.error and not trial.diagnostic:  # else the journal would be read again after each trial
-            trial = replace(trial, set_aside=is_last_of_cell(last, trial, self._recorder.recorded_trials()))
+            trial = replace(trial, set_aside=is_last_of_cell(last.error, trial, self._recorder.recorded_trials()))
         self._record(planned, trial, {**attempts.files, **rounds}, last)
-        if last.spoilt:
-            raise MountUnfit
+        if last.spoilt_mount:
+            raise MountSpoilt("a tool left it unfit for use")
 
     def _record(self, planned: PlannedTrial, trial: Trial, files: Files, outcome: Outcome) -> None:
         commands: dict[str, bytes] = {TrialFiles.ARGV: json.dumps(list(planned.command.argv)).encode()}

@@ -12,11 +12,11 @@ from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
 from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_memory
 from mountlab.checks.asked import device_reads
-from mountlab.checks.outcome import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Filesystem, Place, Program, Sweep, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
+from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.tools.base import Command
 
 Argv = tuple[str, ...]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mountlab.box.embedded import open_box
-from mountlab.checks.outcome import Outcome
 from mountlab.core.model import Box, Trial
+from mountlab.outcome.judging import Outcome
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.sweep_runner import run_sweep

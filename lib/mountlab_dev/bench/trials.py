@@ -11,9 +11,9 @@ from pathlib import Path
 import pandas as pd
 from mountlab.box.embedded import loopback, open_box
 from mountlab.box.ssh import Endpoint, SshBox, connect
-from mountlab.checks.outcome import Outcome
 from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.units import NS_PER_S
+from mountlab.outcome.judging import Outcome
 from mountlab.results import store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow

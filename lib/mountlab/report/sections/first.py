@@ -10,11 +10,11 @@ from datetime import datetime
 from mountlab import plots
 from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
-from mountlab.checks.outcome import SET_ASIDE
 from mountlab.core import numbers
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
 from mountlab.core.units import Scale, scale_for
+from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots

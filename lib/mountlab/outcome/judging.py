@@ -1,20 +1,12 @@
-"""The outcome of one trial: whether its output is a measurement, and if not, why and what follows.
-
-Pure. The kinds of failure are types (mountlab.core.errors), and CONSEQUENCES says what follows from each.
-"""
+"""Whether what a trial sent back is a measurement, and if not, why. The kinds of failure are types of
+mountlab.core.errors; mountlab.outcome.consequences has what follows from each."""
 
 from __future__ import annotations
 
-import io
-import re
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from mountlab.box.containment import changed, spoilt
 from mountlab.core.errors import (
-    KERNEL,
     LONGEST_PART,
     EnvironmentFault,
     FigureError,
@@ -24,28 +16,21 @@ from mountlab.core.errors import (
     ToolError,
     TransientError,
     TrialError,
-    ValueRefused,
     ended_with,
     in_one_line,
 )
-from mountlab.core.model import Measurement, Status, Trial, Workload
+from mountlab.core.model import Measurement, Status, Workload
 from mountlab.core.trial_files import TrialFiles
-from mountlab.core.units import MIB, format_bytes
+from mountlab.core.units import format_bytes
 from mountlab.filesystems.counters import around
+from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT, Files
+from mountlab.outcome.consequences import consequence_of
+from mountlab.outcome.kernel_log import kernel_words, killed_for_memory, with_kernel
 from mountlab.tools.base import ToolOutput
 
-Files = Mapping[str, bytes]
-SET_ASIDE = "set aside: "
-"""How the reason begins for which the later trials of a cell are skipped."""
-LARGEST_OUTPUT = 16 * MIB
-"""Of its standard output, of its standard error, and of what its preparation says: more than this is cut off."""
-LARGEST_ARCHIVE = 64 * MIB
-"""Of all that a trial brings back."""
 TIMED_OUT = 124
 LIMIT = "(design.trial_timeout)"
 """In the reason of each trial that ran into its time limit."""
-KERNEL_LINES = 8
-"""Of the kernel's log: the last ones are nearest to the end of the trial."""
 _NOT_STARTED = {126: "cannot be run", 127: "is not there"}
 _SIGTERM = 15
 _SIGNALS = {
@@ -53,34 +38,6 @@ _SIGNALS = {
     11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", _SIGTERM: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
 }  # fmt: skip
 """By their numbers on Linux; an exit status above 128 is one of them."""
-_OUT_OF_MEMORY = re.compile(r"[Oo]ut of memory: Killed process \d+ \(([^)]*)\)")
-_RECORD = re.compile(r"^<\d+>(?:\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?)?")
-
-
-@dataclass(frozen=True)
-class Consequence:
-    """What follows from one kind of error of a trial, for the trial and for its cell."""
-
-    retry: bool
-    """Whether the trial is attempted again at once, up to design.retries times."""
-    cell_ends: Literal["no", "at once", "two in a row", "first two"]
-    """When the cell has no more trials: after this one; when two trials in a row had no luck in any attempt; when its
-    first two trials ended like this."""
-
-
-CONSEQUENCES: Mapping[type[TrialError], Consequence] = {
-    # It may go another way: killed, no memory, a client lost. Twice in a row, retries included, is no accident.
-    TransientError: Consequence(retry=True, cell_ends="two in a row"),
-    # An outcome and no failure: a repetition would leave the slow trials out of the figures.
-    TimedOut: Consequence(retry=False, cell_ends="first two"),
-    # Neither the tool nor its options are at fault.
-    EnvironmentFault: Consequence(retry=False, cell_ends="no"),
-    # The next value may be a good one.
-    ValueRefused: Consequence(retry=False, cell_ends="no"),
-    # The tool failed, or its output has no figures: later trials of the cell would do the same.
-    TrialError: Consequence(retry=False, cell_ends="at once"),
-}
-"""Kind of error to what follows; an error counts as the nearest of its base classes here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,20 +70,15 @@ class Outcome:
         return TrialFiles.REFUSED in self.files
 
     @property
-    def spoilt(self) -> bool:
-        """Whether the file system is unfit for a further trial."""
-        return spoilt(self.files)
-
-    @property
-    def consequence(self) -> Consequence | None:
-        """None for a measurement."""
-        kinds = type(self.error).__mro__ if self.error else ()
-        return next((CONSEQUENCES[kind] for kind in kinds if kind in CONSEQUENCES), None)
+    def spoilt_mount(self) -> bool:
+        """Whether the file system is unfit for a further trial. What a tool unmounts in its own mount namespace stays
+        fit."""
+        return TrialFiles.MOUNT_SPOILT in self.files or TrialFiles.NOT_WRITABLE in self.files
 
     @property
     def retry(self) -> bool:
-        """Whether another attempt may give a measurement."""
-        return self.consequence is not None and self.consequence.retry
+        """Whether there is no measurement, and another attempt may give one."""
+        return self.error is not None and consequence_of(self.error).retry
 
 
 @dataclass(frozen=True)
@@ -248,8 +200,7 @@ def _check_end(
 ) -> tuple[ToolOutput, Sequence[Measurement]]:
     output = _output(files)
     _check_time(output, timeout_s)
-    if mount := changed(files):
-        raise mount
+    _check_mount(files)
     _check_left(files)
     try:
         return output, parse(workload, output)
@@ -283,6 +234,23 @@ def _check_time(output: ToolOutput, timeout_s: float) -> None:
         raise TimedOut(f"ran longer than {timeout_s:g} s {LIMIT}, ignored SIGTERM and was killed")
 
 
+def _check_mount(files: Files) -> None:
+    """Raise MountChanged where the tool did something to the file system under test."""
+    seen = files.get(TrialFiles.MOUNT_SPOILT) or files.get(TrialFiles.MOUNT_CHANGED)
+    if seen is not None:
+        before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
+        what = "changed what is mounted on" if after else "unmounted"
+        raise MountChanged(
+            f"the tool {what} the directory under test",
+            got=after or "nothing is mounted there",
+            allowed=before,
+            next_step="let it leave the mount alone: what it measured may be another file system",
+        )
+    if TrialFiles.NOT_WRITABLE in files:
+        said = files[TrialFiles.NOT_WRITABLE].decode(errors="replace").strip()
+        raise MountChanged("after the tool the file system cannot be written", got=said)
+
+
 def _check_left(files: Files) -> None:
     if TrialFiles.LEFT_RUNNING in files:
         names = sorted(set(_text(files, TrialFiles.LEFT_RUNNING).split("\n")))
@@ -313,75 +281,11 @@ def is_late(reason: str) -> bool:
     return reason.startswith("ran longer than ") and LIMIT in reason
 
 
-def is_last_of_cell(outcome: Outcome, trial: Trial, earlier: Sequence[Trial]) -> bool:
-    """Return whether a trial is the last one of its cell. `outcome`: of its last attempt; `earlier`: the trials in the
-    journal, of any cell."""
-    same_cell = [one for one in earlier if one.cell == trial.cell and not one.diagnostic]
-    match outcome.consequence and outcome.consequence.cell_ends:
-        case "at once":
-            return True
-        case "two in a row":
-            return same_cell[-1:] != [] and same_cell[-1].exhausted
-        case "first two":
-            return same_cell != [] and all(one.status == "timeout" for one in same_cell)
-    return False
-
-
-def set_aside_reasons(trials: Iterable[Trial]) -> dict[str, str]:
-    """Return cells that have no more trials, to the reason, from the trials of the journal."""
-    return {
-        trial.cell: f"{SET_ASIDE}{trial.trial_id} {trial.status}: {in_one_line(trial.reason)}"
-        for trial in trials
-        if trial.set_aside
-    }
-
-
-# --- the kernel's words -----------------------------------------------------------------------------------------------
-
-
-def kernel_words(files: Files) -> list[str]:
-    """Return what the kernel complained of while a trial ran that failed, without stamps."""
-    lines = files.get(TrialFiles.KERNEL, b"").decode(errors="replace").splitlines()
-    return [text for line in lines if (text := _RECORD.sub("", line).strip())]
-
-
-def with_kernel(reason: str, words: Sequence[str]) -> str:
-    """Return a reason with the kernel's last words below it, as the evidence of an error has them."""
-    if not words or KERNEL in reason:
-        return reason
-    lines = [KERNEL, *dict.fromkeys(words[-KERNEL_LINES:])]
-    return "\n".join([reason, *(f"    | {line}" for line in lines)])
-
-
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
     """Return the error of a box out of memory, whatever the tool made of it; None where memory did not run out."""
-    killed = [match[1] for line in kernel_words(files) if (match := _OUT_OF_MEMORY.search(line))]
+    killed = killed_for_memory(files)
     if not killed or isinstance(error, EnvironmentFault):
         return None
     return TransientError(
-        f"the box had no memory left: its kernel killed {', '.join(dict.fromkeys(killed))}", got=in_one_line(str(error))
+        f"the box had no memory left: its kernel killed {', '.join(killed)}", got=in_one_line(str(error))
     )
-
-
-# --- archives ---------------------------------------------------------------------------------------------------------
-
-
-def unpack(archive: bytes) -> dict[str, bytes]:
-    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over.
-
-    Of one that is cut off the files that are whole. Where there is none, what came back as one file, `archive`, so that
-    it can be looked at.
-    """
-    files = dict(_plain_files(archive))
-    return files if files or not archive else {"archive": archive}
-
-
-def _plain_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            for member in tar:
-                name = member.name.removeprefix("./")
-                if member.isfile() and "/" not in name and name not in ("", "..") and (data := tar.extractfile(member)):
-                    yield name, data.read()
-    except tarfile.TarError:
-        return

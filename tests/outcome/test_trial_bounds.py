@@ -13,7 +13,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from mountlab.checks.outcome import CONSEQUENCES, LARGEST_ARCHIVE, LARGEST_OUTPUT, Outcome
 from mountlab.core.errors import (
     EnvironmentFault,
     ParseError,
@@ -23,6 +22,9 @@ from mountlab.core.errors import (
     TrialError,
     in_one_line,
 )
+from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
+from mountlab.outcome.consequences import CellEnds, Consequence, consequence_of
+from mountlab.outcome.judging import Outcome
 from mountlab.sweep.plan import PlannedTrial
 from programs import program
 from repetition import others_long
@@ -106,8 +108,9 @@ def test_a_tool_that_misbehaves_fails_its_trial_and_the_next_one_is_fine(machine
     outcome, planned = misbehaving(machine, text)
     assert (outcome.status, type(outcome.error)) == ("failed", kind), outcome.reason
     assert told in outcome.reason
-    assert outcome.consequence is not None
-    assert (outcome.retry, outcome.consequence.cell_ends != "no") == (kind is TransientError, True)
+    assert outcome.error is not None
+    ends = consequence_of(outcome.error).cell_ends
+    assert (outcome.retry, ends is not CellEnds.NEVER) == (kind is TransientError, True)
     assert sum(map(len, outcome.files.values())) <= LARGEST_ARCHIVE
     assert {"exit_status", "stdout", "stderr"} <= set(outcome.files) or "beside its output" in outcome.reason
     the_next_is_fine(machine, planned)
@@ -278,5 +281,8 @@ def test_a_tool_that_fills_the_directory_for_output_is_told(small: Machine) -> N
     outcome, planned = misbehaving(small, "cat /dev/zero > big; echo full >&2; exit 1")
     assert isinstance(outcome.error, EnvironmentFault)
     assert "the box's directory for output is full" in outcome.reason
-    assert outcome.consequence == CONSEQUENCES[EnvironmentFault], "who filled it is not known"
+    assert outcome.error is not None
+    assert consequence_of(outcome.error) == Consequence(retry=False, cell_ends=CellEnds.NEVER), (
+        "who filled it is not known"
+    )
     the_next_is_fine(small, planned)
