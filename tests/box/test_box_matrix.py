@@ -22,9 +22,10 @@ from mountlab.core.box_facts.programs import parse_programs
 from mountlab.core.box_facts.storage import parse_block_devices
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.model import Box, Lease, Program
+from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import BLKID, LOSETUP, MKE2FS
-from mountlab.filesystems.base import MOUNT, script_argv
+from mountlab.filesystems.base import MOUNT
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.superblock import read_back
 from mountlab.sweep.feasible import all_programs, check_feasible

@@ -13,12 +13,12 @@ from facts import known
 from mountlab.box import care, leftovers
 from mountlab.box.care import CheckRow
 from mountlab.box.leftovers import Leftover
+from mountlab.box.roots import OPEN
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.core.model import Box, Program, ScratchDevice
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems.nfs import Nfs
-from mountlab.filesystems.ownership import OPEN, ownership_functions, roots_script
 from rows import every_row
 
 GIB = 1024**3
@@ -84,7 +84,7 @@ def test_a_kernel_that_looks_for_its_own_mistakes_and_a_limit_of_memory_are_said
 
 
 def test_a_root_that_a_run_would_refuse_is_said_with_the_way_out() -> None:
-    argv = ("sh", "-c", roots_script(), OPEN, "look", "/srv/m", "/dev/shm/o")
+    argv = script_argv(OPEN, "look", "/srv/m", "/dev/shm/o")
     said = "refused: /srv/m holds what Mountlab did not make: thesis.tex\nnext: move that elsewhere\n"
     row = rows(box=ReplayBox().answer(argv, stderr=said, exit_status=1))["roots"]
     assert row == CheckRow(
@@ -368,9 +368,9 @@ def test_a_process_that_does_not_end_is_an_error() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requires_program("shellcheck")
-@pytest.mark.parametrize("name", ["care_clean.sh", "care_install.sh"])
+@pytest.mark.parametrize("name", ["leftovers.sh", "care_install.sh"])
 def test_the_scripts_pass_shellcheck(name: str) -> None:
-    text = files("mountlab.box").joinpath(name).read_text()
-    whole = ownership_functions() + text if name == "care_clean.sh" else text
-    done = subprocess.run(["shellcheck", "-s", "sh", "-"], input=whole, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["shellcheck", "-s", "sh", "-"], input=script_text(name), capture_output=True, text=True, check=False
+    )
     assert done.stdout == ""

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from mountlab.box import roots
 from mountlab.box.leftovers import Leftover, parse_leftovers, remove_leftovers_argv
+from mountlab.box.roots import OPEN
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.model import Box, Filesystem, Lease, Place
+from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.base import script_argv
-from mountlab.filesystems.ownership import OPEN, roots_script
 from mountlab.sweep.run_directories import open_run_step
 from programs import program
 from repetition import others_long
@@ -79,7 +79,7 @@ class Machine:
         return self.do(undo)
 
     def look(self) -> subprocess.CompletedProcess[str]:
-        return self.do(("sh", "-c", roots_script(), OPEN, "look", str(self.mount_root), str(self.output_root)))
+        return self.do(script_argv(OPEN, "look", str(self.mount_root), str(self.output_root)))
 
     def clean(self, mode: str = "clean", owner: str = "") -> list[Leftover]:
         done = self.do(
@@ -540,7 +540,7 @@ def test_a_lease_cleans_only_what_its_owner_still_holds(killed: Machine) -> None
 
 
 def replay(said: str) -> ReplayBox:
-    argv = ("sh", "-c", roots_script(), OPEN, "look", "/srv/m", "/dev/shm/o")
+    argv = script_argv(OPEN, "look", "/srv/m", "/dev/shm/o")
     return ReplayBox(Box(name="b", host="b")).answer(argv, stderr=said, exit_status=1 if said else 0)
 
 

@@ -16,10 +16,10 @@ import pytest
 from mountlab.box.connection import Completed
 from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell
-from mountlab.box.scripts import script_text
 from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.shell import script_text
 from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive
 from programs import program

@@ -13,7 +13,7 @@ from mountlab.box.testing import ReplayBox
 from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import BoxTimeout, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from mountlab.tools import TOOLS
 from rows import every_row
 from sweeps import sweep

@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from mountlab.box.connection import Completed
 from mountlab.box.testing import ReplayBox
-from mountlab.box.tracing import answered, script, tracing_facts
+from mountlab.box.tracing import answered, tracing_facts
 from mountlab.core.box_facts import Surveyed
+from mountlab.core.shell import script_argv, script_text
 from mountlab.core.units import MIB
 from mountlab.sweep.traced import LARGEST_TRACE
 from mountlab.tracing.events import EVENTS
@@ -90,7 +91,7 @@ def perf_shell(place: Path, obeys: str, *events: str) -> subprocess.Popen[bytes]
     """perf.sh with a perf that writes down how it was called, and starts its command."""
     (place / "perf").write_text(FAKE_PERF.format(python=sys.executable, obeys=obeys))
     (place / "perf").chmod(0o755)
-    text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script('perf.sh')}"
+    text = f"[ -d /sys/kernel/tracing/events ] || mount() {{ :; }}\n{script_text('perf.sh')}"
     command = ["sh", "-c", text, "perf.sh", str(place), "70", "5", "4711", "0,74", *events]
     return subprocess.Popen(
         command, env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}, stderr=subprocess.DEVNULL
@@ -160,7 +161,7 @@ def test_what_a_process_without_the_capability_is_told(lost: str, words: str) ->
     """Asked for real, with the capabilities that a container has, and leaving no tracefs."""
     before = tracefs()
     around = ["setpriv", f"--inh-caps={lost}", f"--bounding-set={lost}"] if lost else []
-    asked = ["sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS)]
+    asked = script_argv("tracing.sh", *(event.name for event in EVENTS))
     done = subprocess.run([*around, *asked], capture_output=True, check=True)
     facts = answered(Completed((), 0, done.stdout, done.stderr, 0.0))
     assert facts.trace_reason.startswith(f"it is {words}" if words else "")

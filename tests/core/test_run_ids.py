@@ -51,7 +51,7 @@ def test_the_parts_of_a_name_can_be_read() -> None:
 
 
 def test_the_shell_that_cleans_a_box_knows_a_name_again() -> None:
-    script = (Path(disk.ROOT) / "lib/mountlab/filesystems/made.sh").read_text()
+    script = (Path(disk.ROOT) / "lib/mountlab/filesystems/ownership.sh").read_text()
     form = script.partition("case ${1##*/} in\n")[2].partition(")")[0].strip()
     made = run_ids.new_id(AT, "tour", "mybox", "3f9a")
     assert fnmatchcase(made, form)

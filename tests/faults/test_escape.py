@@ -16,7 +16,7 @@ from faults.counting import Count
 from faults.escapes import DAEMONS, HELD, SPOILERS, WORLDS
 from faults.scenes import EXT4, TMPFS, Scene, scene
 from faults.table import Report
-from mountlab.box import scripts
+from mountlab.core.shell import script_text
 from mountlab.results import paths
 from mountlab.runner import workflow
 from repetition import others_long
@@ -105,7 +105,7 @@ def test_cleaning_ends_what_a_dead_trial_left_in_its_cgroup(
     with subprocess.Popen(["sh", "-c", enter], start_new_session=True) as daemon:
         wait_until("a member of the group", (group / door).read_text)
         which = run if mode == "kill" else ""
-        argv = ["sh", "-c", scripts.script_text("care_clean.sh"), "clean", mode, "0", which, str(root), "", ""]
+        argv = ["sh", "-c", script_text("leftovers.sh"), "clean", mode, "0", which, str(root), "", ""]
         said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
         assert daemon.wait(LIMIT_S) == -signal.SIGKILL
     assert f"cgroup\t1\t{group}\t" in said

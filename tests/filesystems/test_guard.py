@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mountlab.core.model import Box, ScratchDevice
-from mountlab.filesystems.base import script_argv, script_text
+from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems.guard import (
     BOUND,
     MARK_UUID,

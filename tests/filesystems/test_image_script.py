@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 
 SIZE = 1024 * 1024
 

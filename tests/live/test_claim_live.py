@@ -13,7 +13,7 @@ import pytest
 from device_states import claim, guard
 from disks import MIB, RECORDS, THEIRS, Disks
 from mountlab import __main__
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from ownbox import own_box
 
 pytestmark = [

@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 import yaml
 from mountlab.box.embedded import open_box
-from mountlab.box.scripts import script_argv
 from mountlab.box.ssh import SshBox
 from mountlab.checks.clients import shares
 from mountlab.core.errors import ClientLost
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.directory import Directory
 from mountlab.publish import reproduce
 from mountlab.publish.publish import Wishes, publish

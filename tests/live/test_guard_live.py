@@ -14,7 +14,7 @@ import disks
 import pytest
 from device_states import GPT, Done, beginning_lost, claim, claimed, guard, lvm_label
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, detach
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, read_refusal
 from programs import program
 

@@ -11,7 +11,7 @@ from mountlab.box.connection import BoxConnection, Completed
 from mountlab.box.embedded import vm
 from mountlab.box.ssh import connect
 from mountlab.core.model import Box
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import Refusal, mark_argv, read_permission, read_refusal, uuid_for
 from restarted import restarted_guest
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from disks import Disks, command, ext4
 from mountlab.box.containment import OFFERS
-from mountlab.box.scripts import script_argv
+from mountlab.core.shell import script_argv
 from waiting import wait_until
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]

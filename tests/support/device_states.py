@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import disks
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, restarted
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, uuid_for
 
 SAFETY = Path(__file__).parents[2] / "docs" / "safety.md"

@@ -16,14 +16,13 @@ import pytest
 from facts import known
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
-from mountlab.box.scripts import script_text
 from mountlab.core import disk
 from mountlab.core.errors import in_one_line
+from mountlab.core.shell import script_argv
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.ownership import ownership_functions
 from mountlab.outcome.archive import unpack
 from mountlab.outcome.judging import Outcome, ScriptExit, judge
 from mountlab.sweep.plan import Plan, PlannedTrial
@@ -687,7 +686,7 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
         (point / name).parent.mkdir(parents=True, exist_ok=True)
         (point / name).write_text("kept")
     (point / "t0003").symlink_to(tmp_path)
-    argv = ["sh", "-c", ownership_functions() + script_text("free_mount.sh"), "free_mount.sh", "rmdir", str(point), ""]
+    argv = script_argv("free_mount.sh", "rmdir", str(point), "")
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "not empty" in done.stderr

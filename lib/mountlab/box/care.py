@@ -10,12 +10,11 @@ from typing import Literal
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.helper import PROGRAM as HELPER
 from mountlab.box.roots import check as check_roots
-from mountlab.box.scripts import script_text
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import Box, Program
+from mountlab.core.shell import script_argv, script_text
 from mountlab.core.units import GIB, MIB, format_bytes
-from mountlab.filesystems.base import script_argv
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, read_permission, read_refusal
 
 CheckState = Literal["ok", "missing", "limited"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxError, ParameterError, PlanError, UnsafeError
 from mountlab.core.model import Box
-from mountlab.filesystems.base import script_argv
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import CLAIM, read_refusal
 
 SLICE_S = 5

@@ -1,4 +1,4 @@
-# Put behind made.sh.
+# Needs ownership.sh
 # free_mount.sh umount|rmdir POINT [lazily]: what is left to do where `umount POINT` or `rmdir POINT` has failed, since a tool
 # put something in its way: other mounts at or below it, loop devices or swap on its files, files below the mount. POINT is
 # a mount point of a run of ours. Prints what it did. With `lazily` a mount that stays busy is taken out of the tree, and

@@ -2,7 +2,7 @@
 
 While a run holds a box, lease.sh waits there for signs of life. A control process that was killed (kill -9 too) or cut
 off sends none: after the `grace` of the box file the script ends what runs, unmounts and removes what the run made, as
-`mountlab box clean` does (care_clean.sh).
+`mountlab box clean` does (leftovers.sh).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from mountlab.box.connection import Stream
 from mountlab.box.leftovers import remove_leftovers_argv
-from mountlab.box.scripts import script_argv
 from mountlab.core.errors import BoxLost
 from mountlab.core.model import Box, Lease
+from mountlab.core.shell import script_argv
 
 BEATS = 10
 """Signs of life that are sent within the grace time."""
@@ -34,7 +34,7 @@ def lease_argv(lease: Lease, grace_s: float, uid: str) -> tuple[str, ...]:
         "env",
         f"MOUNTLAB_LEASE={lease.run_id}",
         *script_argv("lease.sh", lease.output_dir, f"{grace_s:.0f}", lease.run_id),
-        *remove_leftovers_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner)[2:],
+        *remove_leftovers_argv("clean", uid, lease.mount_root, lease.output_root, lease.owner),
     )
 
 

@@ -1,7 +1,7 @@
-# lease.sh BASE GRACE RUN CLEAN NAME ARGUMENTS...
+# lease.sh BASE GRACE RUN COMMAND...
 # Hold the lease on a run: each line on standard input says that the control machine is there. A process that outlives
-# this one looks at it, and after GRACE seconds without such a line cleans the box: it runs the script CLEAN, which touches
-# only what the owner of the lease still has. Both end with the run, whatever became of the connection: close ends them.
+# this one looks at it, and after GRACE seconds without such a line cleans the box: it runs COMMAND (leftovers.sh), which
+# touches only what the owner of the lease still has. Both end with the run, whatever became of the connection: close ends them.
 #   RUN    its name, in the environment (MOUNTLAB_LEASE) of this and of what waits here, by which close and `box clean` find them
 #   BASE   the run's output directory: without its file `alive` the run is closed, and there is nothing to do any more
 base=$1
@@ -14,8 +14,8 @@ beat() {
 # shellcheck disable=SC2016 # for the inner shell
 watch='
 unset MOUNTLAB_LEASE # what cleans must not find, and end, itself
-base=$1 grace=$2 run=$3 clean=$4
-shift 4
+base=$1 grace=$2 run=$3
+shift 3
 period=$((grace / 10))
 [ "$period" -ge 1 ] || period=1
 [ "$period" -le 30 ] || period=30
@@ -26,7 +26,7 @@ while MOUNTLAB_LEASE=$run sleep "$period"; do
     [ $((${now%.*} - seen)) -ge "$grace" ] || continue
     # What is busy now may be free the next time. What is not ours stays for good.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        sh -c "$clean" "$@" 2>/dev/null | grep -v "^foreign" | grep -q "^[a-z]*	0" || exit
+        "$@" 2>/dev/null | grep -v "^foreign" | grep -q "^[a-z]*	0" || exit
         MOUNTLAB_LEASE=$run sleep "$period"
     done
     exit

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
 
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.facts import roots
-from mountlab.box.scripts import script_text
 from mountlab.core.errors import BoxError, LeftoverError
 from mountlab.core.mountinfo import unescape
-from mountlab.filesystems.ownership import ownership_functions
+from mountlab.core.shell import script_text
 
 CLEAN_TIMEOUT_S = 300.0
 KILL_TIMEOUT_S = 30.0
@@ -38,7 +36,7 @@ def remove_leftovers(
     Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
     directories and our root directories. What could not be removed has `removed` False. `below` are the mount root and
     the output root where they are known already.
-    Only what a run has made is removed (made.sh); what else lies in our directories is `foreign`, and stays.
+    Only what a run has made is removed (ownership.sh); what else lies in our directories is `foreign`, and stays.
     """
     # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
@@ -63,7 +61,7 @@ def kill_run(connection: BoxConnection, run_id: str) -> None:
 
 
 def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeout_s: float) -> list[Leftover]:
-    argv = ("sh", "-c", *_clean_words(arguments))
+    argv = _clean_argv(arguments)
     as_root = connection.rights != "none"
     return parse_leftovers(
         checked(connection, argv, what="cleaning the box failed", timeout_s=timeout_s, root=as_root).text
@@ -73,19 +71,17 @@ def _run_clean_script(connection: BoxConnection, arguments: Sequence[str], timeo
 def remove_leftovers_argv(
     mode: Literal["list", "clean"], uid: str, mount_root: str, output_root: str, owner: str
 ) -> tuple[str, ...]:
-    """Return the script that cleans below two roots as an argument list, for what runs it on the box by itself: script,
-    name and arguments. `uid` is the number of the user who logs in; a root that `owner` has not locked is left
-    alone."""
-    return ("sh", "-c", *_clean_words((mode, uid, "", mount_root, output_root), owner))
+    """Return the command that cleans below two roots. `uid` is the number of the user who logs in; a root that `owner`
+    has not locked is left alone."""
+    return _clean_argv((mode, uid, "", mount_root, output_root), owner)
 
 
-def _clean_words(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
-    borrow = files("mountlab.filesystems").joinpath("borrow.sh").read_text()
-    return (ownership_functions() + script_text("care_clean.sh"), "mountlab-clean", *arguments, borrow, owner)
+def _clean_argv(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
+    return ("sh", "-c", script_text("leftovers.sh"), "mountlab-clean", *arguments, script_text("borrow.sh"), owner)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
-    """Return what care_clean.sh printed."""
+    """Return what leftovers.sh printed."""
     return [_leftover(line) for line in printed.splitlines()]
 
 

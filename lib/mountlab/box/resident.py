@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mountlab.box.connection import LARGEST_ANSWER, AnsweringStream, flood
-from mountlab.box.scripts import script_text
+from mountlab.core.shell import script_text
 
 START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 """In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse, UnsafeError
-from mountlab.filesystems.ownership import OPEN, roots_script
+from mountlab.core.shell import script_argv
 
+OPEN = "open.sh"
+"""By this name the script of a run's directories stands in a command."""
 REFUSED, NEXT, KEPT, PRIVATE = "refused: ", "next: ", "kept: ", "private: "
 ALLOWED = (
     "a directory for Mountlab alone: one that does not exist yet, is empty (a mount point too), or holds only what "
@@ -20,7 +22,7 @@ LOOK_TIMEOUT_S = 120.0
 def check(connection: BoxConnection, mount_root: str, output_root: str) -> None:
     """Raise UnsafeError for a root that a run would refuse: a link, another's, or one that holds what Mountlab did not
     make. Changes nothing."""
-    argv = ("sh", "-c", roots_script(), OPEN, "look", mount_root, output_root)
+    argv = script_argv(OPEN, "look", mount_root, output_root)
     completed = connection.run(argv, timeout_s=LOOK_TIMEOUT_S, root=connection.rights != "none")
     if not completed.ok:
         raise refusal(completed.error_text, connection.box.name, mount_root)

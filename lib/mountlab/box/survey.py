@@ -11,9 +11,10 @@ from mountlab.box.tracing import tracing_facts
 from mountlab.core.box_facts import BoxFacts, Surveyed
 from mountlab.core.errors import BoxTimeout, CommandError, PlanError, UnsafeError
 from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
+from mountlab.core.shell import script_argv
 from mountlab.core.units import KIB
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.base import BLOCK_DEVICE, script_argv
+from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
 from mountlab.tools import TOOLS

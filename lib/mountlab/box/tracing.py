@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 
 from mountlab.box.connection import BoxConnection, Completed
 from mountlab.core.box_facts.rights import SYS_ADMIN
 from mountlab.core.box_facts.surveyed import Surveyed
 from mountlab.core.model import Program, everywhere
+from mountlab.core.shell import script_argv
 from mountlab.tracing.events import EVENTS, missing
 
 AROUND = "unshare -m --propagation slave"
@@ -28,17 +28,12 @@ def tracing_facts(connection: BoxConnection) -> Surveyed:
     nothing there."""
     if connection.rights == "none":
         return Surveyed(trace_events=(), trace_reason="tracing needs root or password-less sudo on the box")
-    argv = ("sh", "-c", script("tracing.sh"), "tracing.sh", *(event.name for event in EVENTS))
+    argv = script_argv("tracing.sh", *(event.name for event in EVENTS))
     completed = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
     _, refused, why = completed.error_text.strip().partition("refused: ")
     if refused:
         return Surveyed(trace_events=(), trace_reason=f"the helper of the box refuses: {why}")
     return answered(completed)
-
-
-def script(name: str) -> str:
-    """Return the text of a script for sh that lies beside this file."""
-    return files("mountlab").joinpath("box", name).read_text()
 
 
 def answered(completed: Completed) -> Surveyed:

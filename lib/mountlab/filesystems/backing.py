@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
+from mountlab.core.shell import script_argv
 from mountlab.core.units import format_bytes
-from mountlab.filesystems.base import borrow_step, script_argv, script_step, script_text, timed_step
+from mountlab.filesystems.base import borrow_step, script_step, timed_step
 from mountlab.filesystems.directory import made_directory
-from mountlab.filesystems.ownership import DETACH, ownership_functions
 
 LOSETUP = Program(
     name="losetup",
@@ -39,6 +39,8 @@ JOURNAL = "{journal}"
 KEYS = frozenset({"image", "image_dir", "direct_io", "preallocate", "device", "zram", "zram_algorithm", "pmbd"})
 JOURNAL_KEYS = frozenset({"journal_image", "journal_device"})
 PMBD_DEVICE = "/dev/pma"
+DETACH = "detach.sh"
+"""By this name the script that undoes a loop device stands in a command."""
 
 
 def check(fs: Filesystem, *, smallest: int, where: str) -> None:
@@ -127,7 +129,7 @@ def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: st
     attach = Step(
         argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
         why="a loop device on the image",
-        undo=("sh", "-c", ownership_functions() + script_text(DETACH), DETACH, f"{{{binds}}}", image),
+        undo=script_argv(DETACH, f"{{{binds}}}", image),
         binds=binds,
     )
     return (*directory, make, attach)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, StepRole, Target, Workload, everywhere
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.documented import undocumented
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.without_effect import foreseen
@@ -23,8 +22,6 @@ OF_ANY_MOUNT = (
     "norelatime", "strictatime", "lazytime", "nolazytime", "suid", "nosuid", "dev", "nodev", "exec", "noexec",
 )  # fmt: skip
 """Options that the kernel itself applies to every file system (mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS)."""
-OF_DEVICES = ("guard.sh", "claim.sh", "settle.sh")
-"""Scripts about a scratch device, which share the functions of device.sh and claim_record.sh."""
 BLOCK_DEVICE = "raw"
 """`mounted_as` of a device that is used without a file system."""
 
@@ -159,18 +156,6 @@ def borrow_step(
     which it is given back."""
     undo = script_argv("borrow.sh", "back", place.run_dir, *back)
     return script_step("borrow.sh", kind, place.run_dir, *arguments, why=why, binds=binds, undo=undo)
-
-
-def script_argv(script: str, *arguments: str) -> tuple[str, ...]:
-    """Return the argument list that runs one of the shell scripts beside this file."""
-    return ("sh", "-c", script_text(script), script, *arguments)
-
-
-@cache
-def script_text(script: str) -> str:
-    """Return the text of a script beside this file, with the functions that it shares with others in front."""
-    names = ("device.sh", "claim_record.sh", script) if script in OF_DEVICES else (script,)
-    return "".join(files("mountlab.filesystems").joinpath(name).read_text() for name in names)
 
 
 def timed_step(

@@ -1,6 +1,6 @@
 # Take something of the box's for the time of a mount, and give it back.
 # Written down in $2/borrowed before anything is changed, one a line, between tabs: the boot, then what; from there
-# care_clean.sh gives back what a crash has left.
+# leftovers.sh gives back what a crash has left.
 #   borrow.sh setting RUN_DIR FILE VALUE     write VALUE into a file of the kernel's ('+N': so much more than now)
 #   borrow.sh hugepages RUN_DIR BYTES SIZE   reserve huge pages for so many bytes, of SIZE bytes each ('': the usual size)
 #   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed

@@ -1,3 +1,4 @@
+# Needs device.sh claim_record.sh
 # claim.sh DEVICE ERASE SECONDS
 # Read a scratch device from end to end, and mark it as Mountlab's where it is blank.
 #   DEVICE    its stable name, from the box file

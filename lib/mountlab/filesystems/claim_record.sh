@@ -1,5 +1,5 @@
 # The record of a claim: what Mountlab put on a device, and how a change by others shows.
-# Functions only. Read between device.sh and the script that uses them (mountlab.filesystems.base.script_text).
+# Functions only, which use those of device.sh.
 #
 # Within one boot the kernel's counts of writes tell of every change, to the byte. After a reboot, or where others reach the
 # device without this kernel, content is compared: both ends whole, and pages between at places that only the record tells.

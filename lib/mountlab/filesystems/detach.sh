@@ -1,2 +1,3 @@
-# Put behind made.sh. detach.sh DEVICE FILE: undo `losetup --find FILE`, which named DEVICE.
+# Needs ownership.sh
+# detach.sh DEVICE FILE: undo `losetup --find FILE`, which named DEVICE.
 detach_loop "$1" "$2"

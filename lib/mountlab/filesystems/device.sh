@@ -1,5 +1,5 @@
 # What guard.sh, claim.sh and settle.sh know of a device: which one it is, who uses it, what is on it, and whether that is ours.
-# Functions only. Read in front of these scripts (mountlab.filesystems.base.script_text), with claim_record.sh.
+# Functions only.
 OURS=6d6f756e-746c-6162-  # how the UUIDs of what Mountlab makes itself begin, and on devices those of earlier versions
 BOUND=6d6f756e-746c-6143- # how a UUID begins that is bound to its device: 8 digits of `bound` follow
 MARK_BLOCKS=1024          # of 1 KiB: the ext2 at the beginning of the device that marks it

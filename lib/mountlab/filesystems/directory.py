@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
+from mountlab.core.shell import script_text
 from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
-from mountlab.filesystems.ownership import ownership_functions
 
 MAKE = """
 umask 077
@@ -25,7 +25,7 @@ marked_directory "$1" || { echo "$1 is not a directory of Mountlab's" >&2; exit 
 walk_own "$1"
 [ -z "$blocked" ] || { echo "$blocked" >&2; exit 1; }
 """
-"""Put behind made.sh."""
+"""Needs ownership.sh."""
 
 
 def made_directory(directory: str, place: Place, inside: str | None) -> Step:
@@ -33,7 +33,7 @@ def made_directory(directory: str, place: Place, inside: str | None) -> Step:
     return Step(
         argv=("sh", "-c", MAKE, "make-dir", directory, place.run_dir),
         why=f"our own directory in {inside or 'the mount root'}",
-        undo=("sh", "-c", ownership_functions() + REMOVE, "remove-dir", directory),
+        undo=("sh", "-c", script_text("ownership.sh") + REMOVE, "remove-dir", directory),
     )
 
 

@@ -1,3 +1,4 @@
+# Needs device.sh claim_record.sh
 # guard.sh DEVICE CUT_OFF EXPECTED [COMMAND...]
 # Say whether a scratch device may be written over, and run COMMAND, which writes over it, if it may.
 #   DEVICE    its stable name, from the box file

@@ -6,7 +6,7 @@ path=$1 size=$2 blocks=$3 directory=${1%/*}
 [ ! -L "$directory" ] || refuse "$directory is a symbolic link"
 if [ ! -d "$directory" ] || [ ! -O "$directory" ]; then refuse "$directory is not a directory of ours"; fi
 if [ -e "$path" ] || [ -L "$path" ]; then refuse "$path is there already, and Mountlab did not make it just now"; fi
-# Written down before it is made: what is not in that list is never removed (made.sh). sed: as it was before.
+# Written down before it is made: what is not in that list is never removed (ownership.sh). sed: as it was before.
 list=$directory/.mountlab
 [ ! -f "$list" ] || printf '%s\n' "${path##*/}" >>"$list" || refuse "$list cannot be written"
 # noclobber: O_EXCL, so that nothing that appears in between is written over or followed.

@@ -1,4 +1,5 @@
-# Put behind made.sh. Roots are the directories of a box below which runs have theirs: for mounts, and for output.
+# Needs ownership.sh
+# Roots are the directories of a box below which runs have theirs: for mounts, and for output.
 #   open.sh look ROOT ROOT             refuse where a root is none for Mountlab, or holds what it did not make; changes nothing
 #   open.sh open RUN_DIR OUT_DIR OWNER the same, then lock both roots for OWNER (mountlab.box.lock) and make the run's directories
 #                                      Says `private: ROOT: WHY` where the mount root cannot be shared (share_root).

@@ -1,3 +1,4 @@
+# Needs device.sh claim_record.sh
 # settle.sh DEVICE EXPECTED
 # Record that a use of a scratch device by Mountlab is over: what is written to it from now on is written by others.
 #   DEVICE and EXPECTED: as for guard.sh

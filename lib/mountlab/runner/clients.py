@@ -16,7 +16,6 @@ from typing import Protocol
 
 from mountlab.box.connection import BoxConnection, Completed, Stream
 from mountlab.box.embedded.carry import End, carried
-from mountlab.box.scripts import script_argv
 from mountlab.core.errors import (
     BoxLost,
     BoxRestarted,
@@ -28,6 +27,7 @@ from mountlab.core.errors import (
     in_one_line,
 )
 from mountlab.core.model import Step
+from mountlab.core.shell import script_argv
 from mountlab.core.trial_files import TrialFiles
 from mountlab.outcome.archive import Files, unpack
 from mountlab.outcome.judging import Outcome

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from mountlab.box import roots
 from mountlab.box.connection import BoxConnection, Completed, command_text
 from mountlab.box.leftovers import kill_run
-from mountlab.box.scripts import script_text
+from mountlab.box.roots import OPEN
 from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Step
+from mountlab.core.shell import script_argv
+from mountlab.filesystems.backing import DETACH
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
 from mountlab.filesystems.making import TIMED, RanCommand, ran_command
-from mountlab.filesystems.ownership import DETACH, OPEN, ownership_functions
 
 STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
@@ -108,8 +109,7 @@ class StepRunner:
         mount is left to the kernel, which undoes it when nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
-        script = ownership_functions() + script_text("free_mount.sh")
-        completed = self.execute(("sh", "-c", script, "free_mount.sh", *argv, "lazily" if last else ""))
+        completed = self.execute(script_argv("free_mount.sh", *argv, "lazily" if last else ""))
         for line in completed.text.splitlines():
             self.say(line)
         return completed.ok

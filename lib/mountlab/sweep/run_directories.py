@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mountlab.box.roots import OPEN
 from mountlab.core.model import Lease, Step
-from mountlab.filesystems.ownership import OPEN, roots_script
+from mountlab.core.shell import script_argv
 
 
 def open_run_step(lease: Lease) -> Step:
     """Make the directories of a run on one box, and take the lock on it (open.sh)."""
-    command = ("sh", "-c", roots_script(), OPEN)
+    command = script_argv(OPEN)
     names = (f"{lease.mount_root}/{lease.run_id}", lease.output_dir, lease.owner)
     return Step(
         argv=(*command, "open", *names), why="the directories of this run", undo=(*command, "close", *names), guard=True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 
-from mountlab.box.tracing import AROUND, script
+from mountlab.box.tracing import AROUND
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Box, Step, Sweep, Workload
+from mountlab.core.shell import script_text
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.base import script_step
 from mountlab.tools import TOOLS
@@ -39,7 +40,7 @@ def traced_head(workload: Workload, limit_s: float, facts: BoxFacts) -> str:
     uncounted_s = TOOLS[workload.tool].uncounted_s(workload)
     variables = {
         "trace_around": AROUND,
-        "trace_perf": script("perf.sh"),
+        "trace_perf": script_text("perf.sh"),
         "trace_calls": ",".join(map(str, NUMBERS[str(facts.processors.architecture)].values())),
         "trace_events": " ".join(perf_words(facts.surveyed.trace_events)),
         "trace_s": str(math.ceil(limit_s + SPARE_S)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import NamedTuple
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step, last_digit
+from mountlab.core.shell import script_text
 from mountlab.core.units import MIB
 from mountlab.tools.base import (
     CACHE,
@@ -342,7 +342,7 @@ def _repeat(once: tuple[str, ...], options: Mapping[str, Scalar], cold: str) -> 
     if "runtime" not in options:
         return once
     least = f"{float(options['runtime']) * 1e9:.0f}"
-    return ("sh", "-c", files("mountlab.tools").joinpath("dd_again.sh").read_text(), "dd-again", least, cold, *once)
+    return ("sh", "-c", script_text("dd_again.sh"), "dd-again", least, cold, *once)
 
 
 def _extent(options: Mapping[str, Scalar]) -> tuple[str, ...]:

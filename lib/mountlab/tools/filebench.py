@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import NoReturn
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option, unknown_key
 from mountlab.core.resolution import Step, last_digit
+from mountlab.core.shell import script_text
 from mountlab.core.units import MIB
 from mountlab.tools import wml
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
@@ -107,12 +107,12 @@ class Filebench(Tool):
         settle = f"sh {output}/{SETTLE} {cache or 'as_is'} {directory}"
         script = f"{output}/{SCRIPT}"
         texts = {
-            f"{output}/{WRAPPER}": _read_script("filebench.sh"),
-            f"{output}/{SETTLE}": _read_script("filebench_settle.sh"),
+            f"{output}/{WRAPPER}": script_text("filebench.sh"),
+            f"{output}/{SETTLE}": script_text("filebench_settle.sh"),
         }
         prepare: tuple[tuple[str, ...], ...] = ()
         if "installed" in workload.options:
-            texts[f"{output}/{INSTALLED}"] = _read_script("filebench_installed.sh")
+            texts[f"{output}/{INSTALLED}"] = script_text("filebench_installed.sh")
             words = (str(workload.options["installed"]), directory, settle, str(_runtime(workload)), script)
             prepare = (("sh", f"{output}/{INSTALLED}", *words),)
         else:
@@ -243,10 +243,6 @@ def _runtime(workload: Workload) -> int:
 
 def _limit(workload: Workload) -> int | None:
     return None if wml.is_fixed_work(_make_body(workload)) else _runtime(workload)
-
-
-def _read_script(name: str) -> str:
-    return files("mountlab.tools").joinpath(name).read_text()
 
 
 # --- what was said ----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from importlib.resources import files
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, Filesystem
 from mountlab.core.units import whole_seconds
-from mountlab.filesystems.ownership import DETACH
+from mountlab.filesystems.backing import DETACH
 
 PROGRAM = "/usr/local/lib/mountlab/helper"
 """The only program that the sudoers file names."""
@@ -35,7 +35,7 @@ LONGEST_S = 99999
 
 _OWN = ("helper.sh", "checks.sh", "record.sh", "umount.sh")
 _COPIED = (
-    "box/care_clean.sh", "box/perf.sh", "box/tracing.sh", "filesystems/kallsyms.sh", "filesystems/made.sh",
+    "box/leftovers.sh", "box/perf.sh", "box/tracing.sh", "filesystems/kallsyms.sh", "filesystems/ownership.sh",
     "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
     "filesystems/claim.sh", "filesystems/claim_record.sh", "filesystems/detach.sh", "filesystems/device.sh",
     "filesystems/guard.sh", "filesystems/image.sh", "filesystems/settle.sh", "filesystems/strict.sh",

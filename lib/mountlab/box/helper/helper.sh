@@ -321,7 +321,7 @@ below_of() { # whether $1 is the mount point below an overlay, and the others it
         && [ "$3" = "${1%/lower}/work" ] && case $1 in *.below/lower) ;; *) return 1 ;; esac
 }
 
-roots_script() { sh -c "$(cat "$lib/made.sh" "$lib/open.sh")" open.sh "$@"; }
+roots_script() { sh -c "$(cat "$lib/ownership.sh" "$lib/open.sh")" open.sh "$@"; }
 
 open_run() {
     { [ $# -eq 2 ] && an_owner "$2"; } || refuse "open.sh takes a verb and an owner"
@@ -439,7 +439,7 @@ plain_command() {
         ;;
     detach.sh:2)
         { number "${1#/dev/loop}" && image_file "$2"; } || refuse "detach.sh $*"
-        exec sh -c "$(cat "$lib/made.sh" "$lib/detach.sh")" detach.sh "$@"
+        exec sh -c "$(cat "$lib/ownership.sh" "$lib/detach.sh")" detach.sh "$@"
         ;;
     umount:1)
         mount_point "$1" || refuse "$1 is not a mount point of this run"
@@ -457,7 +457,7 @@ plain_command() {
         ;;
     kill:0)
         [ -d "$run_dir" ] || exit 0
-        exec sh "$lib/care_clean.sh" kill '' "$run" '' '' ''
+        exec sh "$lib/leftovers.sh" kill '' "$run" '' '' ''
         ;;
     *) prefixed "$verb" "$@" ;;
     esac
@@ -485,7 +485,7 @@ common_command() {
         case $1 in list | clean) ;; *) refuse "clean $1" ;; esac
         [ $# -eq 1 ] || an_owner "$2" || refuse "clean of $2"
         check_root
-        exec sh -c "$(cat "$lib/umount.sh" "$lib/made.sh" "$lib/care_clean.sh")" mountlab-clean \
+        exec sh -c "$(cat "$lib/umount.sh" "$lib/ownership.sh" "$lib/leftovers.sh")" mountlab-clean \
             "$1" "$uid" '' "$mount_root" '' "$(cat "$lib/borrow.sh")" "${2:-}"
         ;;
     blockdev:2)

@@ -1,5 +1,5 @@
-# Put in front of care_clean.sh by the helper: it unmounts what the helper has mounted, RUN/mnt/NAME, and the bind of
-# the mount root (made.sh). What the user has mounted by himself (FUSE) lies where he can exchange names, and so lead an
+# Put in front of leftovers.sh by the helper: it unmounts what the helper has mounted, RUN/mnt/NAME, and the bind of
+# the mount root (ownership.sh). What the user has mounted by himself (FUSE) lies where he can exchange names, and so lead an
 # umount of root's to anywhere.
 mounted_by_helper() {
     case "$*" in "$mount_root" | "-l $mount_root") return ;; esac

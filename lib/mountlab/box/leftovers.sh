@@ -1,12 +1,13 @@
-# Find, and remove, what Mountlab left on this machine. Put behind made.sh. Can be run again at any time.
+# Needs ownership.sh
+# Find, and remove, what Mountlab left on this machine. Can be run again at any time.
 # $1: list, clean, or kill (processes only); $2: number of the user who logs in; $3: a run id, or '' for any;
 # $4, $5: the mount root and the output root; $6: the text of filesystems/borrow.sh, which gives back what runs borrowed;
 # $7: an owner, to clean only roots whose lock he has, or '' for all.
-# Touches only what runs have made in a root with our marker in it (made.sh), and processes of runs (MOUNTLAB_RUN in their
+# Touches only what runs have made in a root with our marker in it (ownership.sh), and processes of runs (MOUNTLAB_RUN in their
 # environment). What else lies in a root is named (`foreign`), and stays.
 # Prints one line a find: kind, 1 if it is gone, name, note; between tabs; blanks in names as mountinfo has them.
 mode=$1 user=$2 run=$3 borrow=$6 owner=${7:-}
-# shellcheck disable=SC2034 # for made.sh
+# shellcheck disable=SC2034 # for ownership.sh
 if [ "$mode" = clean ]; then act=remove; else act=look; fi
 export LC_ALL=C
 

@@ -1,5 +1,4 @@
-# Functions that know what Mountlab makes in directories of its own, and that remove this and nothing else. Put in front of
-# open.sh, of care_clean.sh and of what removes one directory (filesystems/directory.py).
+# Functions that know what Mountlab makes in directories of its own, and that remove this and nothing else.
 # Each such directory holds a file .mountlab, written before anything else in it:
 #   a root               `made`, or `found` where the directory was there before; then `bound` (root_bind)
 #   a run's directory    `run NAME`
@@ -7,9 +6,10 @@
 #   one that is measured `made`, or `kept` where it could not be removed; then images
 # An empty file .mountlab is of an older version, or the power was cut: then names decide, as they did there.
 # What none of this covers is somebody else's. It is never removed, and neither a link nor a mount is followed.
-# The script that follows sets act to look or remove, and has two functions:
+# A script that walks through a directory sets act to look or remove, and has functions that the walk calls:
 #   foreign PATH   something that Mountlab did not make
-#   stuck WHY      something of ours that cannot be removed
+#   stuck WHY      something of ours that cannot be removed; it sets blocked, by which walk_own marks what stays
+#   a_run PATH     the directory of a run, of walk_root only
 
 there() { [ -e "$1" ] || [ -L "$1" ]; }
 plain_file() { [ -f "$1" ] && [ ! -L "$1" ]; }

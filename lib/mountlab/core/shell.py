@@ -1,0 +1,25 @@
+"""Shell scripts of the package as programs for a box: each with what its header says comes before it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+ROOMS = ("box", "filesystems", "sweep", "tools")
+"""Where scripts lie. No two have the same name."""
+_NEEDS = re.compile(r"^# Needs ((?:\w+\.sh ?)+)", re.MULTILINE)
+
+
+@cache
+def script_text(name: str) -> str:
+    """Return a script with those before it that its header names: `# Needs ownership.sh`, and what they need."""
+    file = next(path for room in ROOMS if (path := files("mountlab").joinpath(room, name)).is_file())
+    text = file.read_text()
+    needs = _NEEDS.search(text)
+    return "".join(map(script_text, needs[1].split() if needs else ())) + text
+
+
+def script_argv(name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the argument list that runs a script."""
+    return ("sh", "-c", script_text(name), name, *arguments)
