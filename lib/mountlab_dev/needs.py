@@ -6,8 +6,8 @@ import os
 import subprocess
 from collections.abc import Iterable
 
-from mountlab.box.care import Ask
 from mountlab.box.embedded import here
+from mountlab.box.readiness import Ask
 from mountlab.core.errors import MountlabError
 from mountlab.core.model import Program
 

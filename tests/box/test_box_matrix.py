@@ -14,8 +14,8 @@ import pytest
 from facts import known
 from mountlab.box import abilities, facts
 from mountlab.box.abilities import DD_WORKLOADS
-from mountlab.box.care import CheckRow
 from mountlab.box.containment import ask_argv
+from mountlab.box.readiness import CheckRow
 from mountlab.box.testing import ReplayBox
 from mountlab.box.tracing import PROGRAMS as TRACING
 from mountlab.core.box_facts.programs import parse_programs

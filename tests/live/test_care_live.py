@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from disks import command
-from mountlab.box.care import check, prepare
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
 from mountlab.box.leftovers import Leftover, kill_run, parse_leftovers, remove_leftovers, remove_leftovers_argv
+from mountlab.box.readiness import check, prepare
 from mountlab.box.testing import RecordingBox
 from mountlab.core.model import Box, Program
 from waiting import LIMIT_S, wait_until

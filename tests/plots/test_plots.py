@@ -390,3 +390,12 @@ def test_each_line_is_the_smallest_difference_in_percent_by_blocks() -> None:
     assert ElementTree.fromstring(plot.svg()).tag == f"{SVG}svg"
     with pytest.raises(InputError, match="there is no smallest difference to plot"):
         plots.plot_smallest_difference({"w": {3: math.inf, 5: math.nan}}, planned={}, power=0.8)
+
+
+def test_the_alternative_text_of_ratios_has_the_level_of_either_kind_of_interval() -> None:
+    same = comparison(candidate="xfs", ratio=1.0, verdict="same", low_same=0.99, high_same=1.01, level_same=0.9)
+    for comparisons in ([same, comparison()], [comparison(), same]):
+        assert (
+            "with 95\u00a0% intervals, at least 90\u00a0% where the verdict is the same." in ratios_of(comparisons).alt
+        )
+    assert "with 95\u00a0% intervals. " in ratios_of([comparison()]).alt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mountlab.box.care import CheckRow
+from mountlab.box.readiness import CheckRow
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.report.views import fitness

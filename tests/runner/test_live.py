@@ -90,7 +90,7 @@ def test_warm_up_is_not_counted() -> None:
 
 def test_a_cell_that_left_says_why() -> None:
     left = CellStop(cell="tmpfs/dd-write", reason="precise", blocks=7, n=7, half_width=0.01, metric="write_bandwidth")
-    text = repr(estimates_table(SWEEP, figures(SWEEP), left={left.cell: left}))
+    text = repr(estimates_table(SWEEP, figures(SWEEP), stopped_cells={left.cell: left}))
     assert "n = 0 · precise after 7 blocks" in text
 
 
@@ -277,7 +277,7 @@ def test_an_interrupt_from_elsewhere_is_not_the_buttons(view: Live) -> None:
 def test_cells_that_leave_are_not_waited_for(view: Live, the_plan: Plan) -> None:
     stop = CellStop(cell="t/w", reason="precise", blocks=1, n=1, half_width=0.01, metric="write_bandwidth")
     with view:
-        view.drop([stop], the_plan.trials[1:])
+        view.end_cells([stop], the_plan.trials[1:])
     assert "0 of 1 trial" in repr(seen(view).last)
     assert "precise after 1 block" in repr(seen(view).last)
 

@@ -96,7 +96,7 @@ class Told(Silent):
         self.stops: list[CellStop] = []
         self.dropped: list[PlannedTrial] = []
 
-    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
+    def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
         self.stops += stops
         self.dropped += trials
 

@@ -160,7 +160,7 @@ def planned(item: Item, directory: BatchDirectory | None, results: Path) -> Plan
     resolved = paths.load_sweep(path, item.overrides)
     try:
         with workflow.planned(resolved, box=item.box, results=results) as session:
-            trials = [trial for trial in session.plan.trials if not trial.skip]
+            trials = [trial for trial in session.plan.trials if not trial.skip_reason]
             expected_s = session.plan.expected_s
     except MountlabError as error:
         return Planned(item, problem=str(error), error=type(error).__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mountlab.box.care import CheckRow
 from mountlab.box.connection import BoxConnection
 from mountlab.box.containment import ask_argv, offered
+from mountlab.box.readiness import CheckRow
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.box.tracing import tracing_facts
 from mountlab.core.box_facts import BoxFacts

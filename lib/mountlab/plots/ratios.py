@@ -45,8 +45,10 @@ def plot_ratios(
         for group, members in groups.items()
         for c in members
     ]
-    level = numbers.percent(drawn[0].verdict_interval.level)
-    alt = f"Ratios to {drawn[0].baseline} with {level} intervals. {in_alt(lines)}"
+    tests = [c.equivalence.level for c in drawn if c.verdict_interval is c.equivalence]
+    level = numbers.percent(drawn[0].joint.level) + " intervals"
+    level += f", at least {numbers.percent(min(tests))} where the verdict is the same" if tests else ""
+    alt = f"Ratios to {drawn[0].baseline} with {level}. {in_alt(lines)}"
     return Plot(figure, verdicts.finding(drawn, smallest_effect), alt)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mountlab.box import care
+from mountlab.box import readiness
 from mountlab.box.embedded import open_box, prepare_here
 from mountlab.box.facts import gather
 from mountlab.core.box_facts import BoxFacts
@@ -43,7 +43,9 @@ def _prepared(box: Box, *, ask: Callable[[str], bool]) -> BoxFacts:
     needs = needed_programs(paths.load_sweep(SWEEP).sweep)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())
-        if facts.rights.level not in ("none", "helper") and care.prepare(connection, facts, needs, yes=False, ask=ask):
+        if facts.rights.level not in ("none", "helper") and readiness.prepare(
+            connection, facts, needs, yes=False, ask=ask
+        ):
             facts = gather(connection, all_programs())
     return facts
 

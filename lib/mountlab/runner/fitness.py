@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mountlab.box import care
-from mountlab.box.care import CheckRow
+from mountlab.box import readiness
 from mountlab.box.connection import BoxConnection, checked
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
+from mountlab.box.readiness import CheckRow
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxError
 from mountlab.core.trial_files import TrialFiles
@@ -56,7 +56,7 @@ def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
     """Return everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
     with open_box(paths.load_box(name)) as connection:
         facts = gather(connection, all_programs())
-        rows = care.check(connection, facts, all_programs(), kernel_types())
+        rows = readiness.check(connection, facts, all_programs(), kernel_types())
         before = _snapshot(connection)
         started = time.time_ns()
         time.sleep(pause_s)

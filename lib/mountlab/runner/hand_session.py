@@ -168,8 +168,10 @@ class HandSession:
     def _make(self, planner: Planner, fs: Filesystem) -> Mounted:
         self._made += 1
         mount = planner.mount(f"m{self._made:03d}-{fs.name}", fs)
-        if mount.skip:
-            raise PlanError(f"{fs.name} cannot be mounted on this box", where=f"filesystems.{fs.name}", got=mount.skip)
+        if mount.skip_reason:
+            raise PlanError(
+                f"{fs.name} cannot be mounted on this box", where=f"filesystems.{fs.name}", got=mount.skip_reason
+            )
         for control in planner.controls(fs):
             self._mounts.read_control(control)
         with ExitStack() as undo:
@@ -223,8 +225,8 @@ class HandSession:
             planner.trial(self._trials + number, group, group.cells[0], made.mount)
             for number, group in enumerate(mount_groups, start=1)
         )
-        if planned[0].skip:
-            raise PlanError("this workload cannot run here", where=f"{asked.where}.trial", got=planned[0].skip)
+        if planned[0].skip_reason:
+            raise PlanError("this workload cannot run here", where=f"{asked.where}.trial", got=planned[0].skip_reason)
         self._begin(made, planned, asked, planner)
         return planned
 
@@ -370,7 +372,7 @@ class _Quiet:
     def __exit__(self, *_error: object) -> None: ...
     def begin(self, trial: PlannedTrial) -> None: ...
     def end(self, planned: PlannedTrial, trial: Trial) -> None: ...
-    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None: ...
+    def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None: ...
 
     def notice(self, text: str) -> None:
         sys.stderr.write(f"{visible(text)}\n")

@@ -114,8 +114,8 @@ class Live:
         if self._is_last_of_block(planned) and self._look.due():
             self._read_caveats()
 
-    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
-        self._standing.drop(stops, trials)
+    def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
+        self._standing.end_cells(stops, trials)
 
     def notice(self, text: str) -> None:
         self._notices.append(text)
@@ -169,7 +169,9 @@ class Live:
         return f"Now: {progress.place_text(trial)}"
 
     def _table(self, now: str = "") -> html.Html:
-        return live_view.estimates_table(self._plan.sweep, self._figures, now=now, left=self._standing.left)
+        return live_view.estimates_table(
+            self._plan.sweep, self._figures, now=now, stopped_cells=self._standing.stopped_cells
+        )
 
     def _news(self) -> html.Html:
         return live_view.news(list(self._standing.failed), self._figures.caveats, self._notices[-MOST_NOTICES:])

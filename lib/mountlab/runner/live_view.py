@@ -58,14 +58,14 @@ class LiveFigures:
 
 
 def estimates_table(
-    sweep: Sweep, figures: LiveFigures, *, now: str = "", left: Mapping[str, CellStop] | None = None
+    sweep: Sweep, figures: LiveFigures, *, now: str = "", stopped_cells: Mapping[str, CellStop] | None = None
 ) -> Html:
     """Return mean, interval and n of each cell so far: one row a workload, one column a file system.
 
-    `now`: id of the cell that runs; `left`: cells that have no more trials, and why.
+    `now`: id of the cell that runs; `stopped_cells`: those that the stop rule has ended, and why.
     """
     names = [fs.name for fs in sweep.filesystems]
-    table = _LiveTable(sweep, figures.estimates, now, left or {})
+    table = _LiveTable(sweep, figures.estimates, now, stopped_cells or {})
     answers = answer_metrics(sweep, figures.measurements)
     metrics = dict.fromkeys(metric for found in answers.values() for metric in found)
     groups = [table.group(metric, [label for label, own in answers.items() if metric in own]) for metric in metrics]
@@ -77,7 +77,7 @@ class _LiveTable:
     sweep: Sweep
     estimates: pd.DataFrame
     now: str
-    left: Mapping[str, CellStop]
+    stopped_cells: Mapping[str, CellStop]
 
     def group(self, metric: str, workloads: Sequence[str]) -> Rows:
         """Return the rows of one metric, in one unit."""
@@ -99,7 +99,7 @@ class _LiveTable:
         """Return a mean above its interval and n."""
         if not self.sweep.has_cell(cell):
             return phrases.NOT_IN_SWEEP
-        state = f" · {phrases.stop_text(self.left[cell])}" if cell in self.left else ""
+        state = f" · {phrases.stop_text(self.stopped_cells[cell])}" if cell in self.stopped_cells else ""
         running = f"{RUNNING} " if cell == self.now else ""
         if row is None:
             return html.stacked(f"{running}–", f"n = 0{state}")

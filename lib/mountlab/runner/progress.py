@@ -53,13 +53,13 @@ class Standing:
     """How far a run is: for every display of it."""
 
     def __init__(self, plan: Plan, recorded_ids: set[str]) -> None:
-        """`done`: ids of the trials that an earlier session has in the journal."""
+        """`recorded_ids`: the trials that an earlier session has in the journal."""
         self.total, self.done = len(plan.trials), len(recorded_ids)
         self.now: PlannedTrial | None = None
         self.failed: list[Trial] = []
         """Those that are neither ok nor skipped, in the order in which they ended."""
-        self.left: dict[str, CellStop] = {}
-        """Cell to why it has no more trials."""
+        self.stopped_cells: dict[str, CellStop] = {}
+        """Cell to why the stop rule ended it."""
         self.remaining = Remaining(plan)
         for trial_id in recorded_ids:
             self.remaining.forget(trial_id)
@@ -76,9 +76,9 @@ class Standing:
         if trial.status not in ("ok", "skipped"):
             self.failed.append(trial)
 
-    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
-        """Cells that are done: their trials are not waited for any more."""
-        self.left |= {stop.cell: stop for stop in stops}
+    def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
+        """The trials of these cells are not waited for any more."""
+        self.stopped_cells |= {stop.cell: stop for stop in stops}
         self.total -= len(trials)
         for trial in trials:
             self.remaining.forget(trial.trial_id)
@@ -118,11 +118,11 @@ class Bar:
         self._bar.update(1)
         self._show()
 
-    def drop(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
-        """Cells that are done: their trials are not waited for any more."""
-        self._standing.drop(stops, trials)
+    def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
+        """The trials of these cells are not waited for any more."""
+        self._standing.end_cells(stops, trials)
         self._bar.total = self._standing.total
-        for line in leaving(stops, self._sweep):
+        for line in stop_notices(stops, self._sweep):
             self.notice(line)
         self._show()
 
@@ -145,7 +145,7 @@ class Bar:
         self._bar.close()
 
 
-def leaving(stops: Iterable[CellStop], sweep: Sweep) -> list[str]:
+def stop_notices(stops: Iterable[CellStop], sweep: Sweep) -> list[str]:
     """Return one line for each workload and reason: 'fio rw=read: precise after 7 blocks (ext4, tmpfs)'."""
     cells, groups = {cell.id: cell for cell in sweep.cells}, defaultdict[tuple[str, str], list[str]](list)
     for stop in stops:

@@ -99,7 +99,7 @@ class SweepRunner:
         if stops:
             cells = {stop.cell for stop in stops}
             later = (one for one in self.plan.counted_blocks if one.number >= block.number)
-            self.progress.drop(stops, [trial for one in later for trial in one.trials if trial.cell.id in cells])
+            self.progress.end_cells(stops, [trial for one in later for trial in one.trials if trial.cell.id in cells])
 
     def run_on_mount(
         self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts

@@ -64,6 +64,6 @@ def _trial_s(workload: Workload, rate_of: _RateOf) -> float:
 
 def _run_s(plan: Plan, blocks: int, rate_of: _RateOf) -> float:
     """Return how long the first blocks take where each trial has this rate."""
-    trials = [trial for trial in plan.trials if trial.block <= blocks and not trial.skip]
+    trials = [trial for trial in plan.trials if trial.block <= blocks and not trial.skip_reason]
     more = sum(_trial_s(trial.cell.workload, rate_of) - trial.expected_s for trial in trials)
     return plan.expected_until_s(blocks) + more

@@ -27,7 +27,7 @@ class PlannedMount:
     place: Place
     steps: tuple[Step, ...]
     root: str
-    skip: str = ""
+    skip_reason: str = ""
     """Why it is not made at all on this box."""
     clients: tuple[ClientMount, ...] = ()
     """Who else is to see it, where workloads have clients."""
@@ -52,7 +52,7 @@ class PlannedTrial:
     """Commands after the box's caches were dropped, right before the measured one."""
     endpoints: tuple[ClientEndpoint, ...] = ()
     """The clients that drive it, where that is not the box itself."""
-    skip: str = ""
+    skip_reason: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
     diagnostic: bool = False
     """Whether the kernel is traced meanwhile: for the cause of a figure, and never counted."""
@@ -153,7 +153,7 @@ class Plan:
     @property
     def skipped(self) -> dict[str, str]:
         """Cell to the reason for which none of its trials is run."""
-        return {trial.cell.id: trial.skip for trial in self.trials if trial.skip}
+        return {trial.cell.id: trial.skip_reason for trial in self.trials if trial.skip_reason}
 
     @property
     def expected_s(self) -> float:
@@ -174,7 +174,7 @@ class Plan:
     def fresh_more_s(self) -> float:
         """A guess at what it would take beyond this plan to make every file system in each block; 0 where that is done
         already."""
-        made = sum(is_made(mount.filesystem) and not mount.skip for mount in self.lasting)
+        made = sum(is_made(mount.filesystem) and not mount.skip_reason for mount in self.lasting)
         return MOUNT_S * made * (len(self.blocks) - 1)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
@@ -189,7 +189,7 @@ class Plan:
             yield from _undo(control)
         yield from (argv for mount in self.lasting for argv in _do(mount))
         for group in self.mount_groups:
-            trials = [trial.argv for trial in group.trials if not trial.skip]
+            trials = [trial.argv for trial in group.trials if not trial.skip_reason]
             if trials:
                 yield from _do(group.mount)
                 yield from trials
@@ -202,13 +202,13 @@ class Plan:
 def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
     made = (*mounts, *(group.mount for group in mount_groups if group.mount))
-    trials = [trial for group in mount_groups for trial in group.trials if not trial.skip]
-    return MOUNT_S * sum(not mount.skip for mount in made) + sum(trial.expected_s for trial in trials)
+    trials = [trial for group in mount_groups for trial in group.trials if not trial.skip_reason]
+    return MOUNT_S * sum(not mount.skip_reason for mount in made) + sum(trial.expected_s for trial in trials)
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.argv for step in (mount.steps if mount and not mount.skip else ()))
+    return (step.argv for step in (mount.steps if mount and not mount.skip_reason else ()))
 
 
 def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.undo for step in reversed(mount.steps if mount and not mount.skip else ()) if step.undo)
+    return (step.undo for step in reversed(mount.steps if mount and not mount.skip_reason else ()) if step.undo)

@@ -265,10 +265,10 @@ def _commands(plan: Plan) -> Iterator[str]:
         without = {1: "once", 2: "twice"}.get(controls[name], "")
         once = f", and {without} without its options, to see what the kernel shows by itself" if without else ""
         made = f"made {most}{numbers.counted(times[name], 'time')}{once}:"
-        yield f"\n{name}, " + (f"skipped: {mount.skip}" if mount.skip else made)
+        yield f"\n{name}, " + (f"skipped: {mount.skip_reason}" if mount.skip_reason else made)
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
-    by_workload = by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip)
+    by_workload = by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip_reason)
     for label, trials in by_workload.items():
         trial = trials[0]
         yield f"  {label}"

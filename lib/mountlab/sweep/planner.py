@@ -152,7 +152,7 @@ class Planner:
             place=place,
             steps=tuple(marked(step, self.run_id) for step in steps),
             root=family.root_of(fs, place),
-            skip=family.unavailable(fs, self.facts) or "",
+            skip_reason=family.unavailable(fs, self.facts) or "",
             clients=client_mounts(self.clients, fs, place),
         )
 
@@ -239,7 +239,7 @@ class Planner:
             expected_s=expected_s + (TRACING_S if traced else 0.0),
             ready=ready,
             endpoints=driven,
-            skip=mount.skip or refusal(fs, cell.workload) or "",
+            skip_reason=mount.skip_reason or refusal(fs, cell.workload) or "",
             diagnostic=traced,
             redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
             at_rate=partial(self.trial, number, group, cell, mount, 0) if cell.workload.search else None,

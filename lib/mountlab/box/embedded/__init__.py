@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from mountlab.box.care import Ask
 from mountlab.box.embedded import guest, loopback, vm
 from mountlab.box.embedded.guest import Say
+from mountlab.box.readiness import Ask
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box

@@ -23,10 +23,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from mountlab.box.care import Ask
 from mountlab.box.embedded import here
 from mountlab.box.embedded.child import Watch, private_directory, resource, stop
 from mountlab.box.embedded.keys import make_keys
+from mountlab.box.readiness import Ask
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere

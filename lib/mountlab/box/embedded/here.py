@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from mountlab.box.care import Ask, install_argv, install_words
+from mountlab.box.readiness import Ask, install_argv, install_words
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Program
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 
-from mountlab.box.care import Ask
 from mountlab.box.embedded import here
 from mountlab.box.embedded.child import HOST, free_port, greets, poll, private_directory, spawn, stop
 from mountlab.box.embedded.keys import known_hosts, make_keys
+from mountlab.box.readiness import Ask
 from mountlab.box.ssh import Endpoint
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Box, Program

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mountlab.cli.shared import Arguments, box_verb
 
 if TYPE_CHECKING:
-    from mountlab.box.care import CheckRow
+    from mountlab.box.readiness import CheckRow
 
 
 def add(verbs: Any) -> None:
@@ -16,7 +16,7 @@ def add(verbs: Any) -> None:
 
 
 def _check(arguments: Arguments) -> int:
-    from mountlab.box import care
+    from mountlab.box import readiness
     from mountlab.box.abilities import abilities
     from mountlab.box.embedded import open_box
     from mountlab.box.facts import gather
@@ -26,7 +26,7 @@ def _check(arguments: Arguments) -> int:
 
     with open_box(paths.load_box(arguments.name)) as connection:
         facts = gather(connection, all_programs())
-        rows = care.check(connection, facts, all_programs(), kernel_types())
+        rows = readiness.check(connection, facts, all_programs(), kernel_types())
         _print(rows)
         print("\nWhat of Mountlab works here:")
         _print(abilities(connection, facts))

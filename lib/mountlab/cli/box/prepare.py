@@ -13,7 +13,7 @@ def add(verbs: Any) -> None:
 
 
 def _prepare(arguments: Arguments) -> int:
-    from mountlab.box import care
+    from mountlab.box import readiness
     from mountlab.box.embedded import open_box, prepare_here
     from mountlab.box.facts import gather
     from mountlab.results import paths
@@ -23,6 +23,6 @@ def _prepare(arguments: Arguments) -> int:
     prepare_here(box, yes=arguments.yes, ask=ask, say=say)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())
-        installed = care.prepare(connection, facts, all_programs(), yes=arguments.yes, ask=ask)
+        installed = readiness.prepare(connection, facts, all_programs(), yes=arguments.yes, ask=ask)
     print(f"installed: {', '.join(installed)}" if installed else "nothing was installed")
     return 0

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from facts import known
-from mountlab.box import care, leftovers
-from mountlab.box.care import CheckRow
+from mountlab.box import leftovers, readiness
 from mountlab.box.leftovers import Leftover
+from mountlab.box.readiness import CheckRow
 from mountlab.box.roots import OPEN
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
@@ -57,7 +57,7 @@ def rows(
 ) -> dict[str, CheckRow]:
     kinds = {**dict.fromkeys(types, True), **dict.fromkeys(rare, False)}
     asked = (box or ReplayBox()).when(lambda argv: OPEN in argv)
-    found = care.check(asked, known(FIT, **changes), needs, kinds)
+    found = readiness.check(asked, known(FIT, **changes), needs, kinds)
     return {row.name: row for row in found}
 
 
@@ -142,7 +142,7 @@ def test_check_says_what_the_rights_of_a_helper_are() -> None:
 
 def test_with_a_helper_packages_are_installed_by_root_only() -> None:
     with pytest.raises(PlanError, match="installing fio needs root"):
-        care.prepare(ReplayBox(rights="helper"), known(FIT, rights="helper"), [FIO], yes=True, ask=lambda _: True)
+        readiness.prepare(ReplayBox(rights="helper"), known(FIT, rights="helper"), [FIO], yes=True, ask=lambda _: True)
 
 
 @every_row(
@@ -182,7 +182,7 @@ def test_what_brings_services_is_left_to_the_owner_of_the_box(program: Program) 
     row = rows(program)[program.name]
     assert (row.state, row.seen) == ("limited", "not found: sweeps that need it cannot be run")
     assert f"{program.name} comes with nfs-" in row.mend
-    assert care.prepare(ReplayBox(), known(FIT, programs={}), [program], yes=True, ask=lambda _: True) == ()
+    assert readiness.prepare(ReplayBox(), known(FIT, programs={}), [program], yes=True, ask=lambda _: True) == ()
 
 
 def test_scratch_devices_are_looked_at_by_the_guard_and_never_touched() -> None:
@@ -236,13 +236,13 @@ class Asked:
 def test_nothing_missing_nothing_asked() -> None:
     found = {"fio": {"path": "/usr/bin/fio", "version": None}}
     ask = Asked(False)
-    assert care.prepare(ReplayBox(), known(FIT, programs=found), [FIO], yes=False, ask=ask) == ()
+    assert readiness.prepare(ReplayBox(), known(FIT, programs=found), [FIO], yes=False, ask=ask) == ()
     assert ask.questions == []
 
 
 def test_prepare_asks_first_and_no_means_no() -> None:
     box, ask = ReplayBox(rights="sudo"), Asked(False)
-    assert care.prepare(box, known(FIT, rights="sudo"), [FIO, MKE2FS, FIO], yes=False, ask=ask) == ()
+    assert readiness.prepare(box, known(FIT, rights="sudo"), [FIO, MKE2FS, FIO], yes=False, ask=ask) == ()
     assert ask.questions == ["On box replay, run as root: apt-get install -y e2fsprogs fio?"]
     assert box.calls == []
 
@@ -251,13 +251,13 @@ def test_prepare_installs_as_root_and_names_the_packages() -> None:
     argv = ("dnf", "install", "-y", "e2fsprogs", "fio")
     box = ReplayBox(rights="sudo").answer(argv)
     facts = known(FIT, rights="sudo", package_manager="dnf")
-    assert care.prepare(box, facts, [FIO, MKE2FS], yes=False, ask=Asked(True)) == ("e2fsprogs", "fio")
+    assert readiness.prepare(box, facts, [FIO, MKE2FS], yes=False, ask=Asked(True)) == ("e2fsprogs", "fio")
     assert box.calls == [Call(argv, root=True)]
 
 
 def test_apt_goes_through_the_script_that_starts_no_service() -> None:
     box, ask = ReplayBox().when(lambda argv: argv[3:] == ("mountlab-install", "fio")), Asked(False)
-    assert care.prepare(box, FIT, [FIO], yes=True, ask=ask) == ("fio",)
+    assert readiness.prepare(box, FIT, [FIO], yes=True, ask=ask) == ("fio",)
     script = box.calls[0].argv[2]
     assert "policy-rc.d" in script
     assert "DEBIAN_FRONTEND=noninteractive" in script
@@ -271,7 +271,7 @@ def test_no_service_starts_while_apt_installs_nor_is_kept_from_it_later(tmp_path
     apt = tmp_path / "apt-get"
     apt.write_text(f'#!/bin/sh\n{policy}; echo "$? $*" >>{log}\n[ $1 = update ] || exit {outcome}\n')
     apt.chmod(0o755)
-    script = files("mountlab.box").joinpath("care_install.sh").read_text()
+    script = files("mountlab.box").joinpath("install_packages.sh").read_text()
     script = script.replace("/usr/sbin/policy-rc.d", str(policy)).replace("/var/lib/apt/lists", str(lists))
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", script, "mountlab-install", "fio"], env=environment, check=False)
@@ -291,31 +291,31 @@ def test_no_service_starts_while_apt_installs_nor_is_kept_from_it_later(tmp_path
     ],
 )
 def test_package_managers_are_told_to_ask_nothing(manager: str, words: str) -> None:
-    assert " ".join(care.install_argv(manager, ["fio"])) == words
+    assert " ".join(readiness.install_argv(manager, ["fio"])) == words
 
 
 def test_prepare_without_rights_gives_the_command_to_those_who_have_them() -> None:
     with pytest.raises(PlanError) as caught:
-        care.prepare(ReplayBox(rights="none"), known(FIT, rights="none"), [FIO], yes=True, ask=Asked(True))
+        readiness.prepare(ReplayBox(rights="none"), known(FIT, rights="none"), [FIO], yes=True, ask=Asked(True))
     assert caught.value.next_step == "on the box, as root: apt-get install -y fio"
 
 
 def test_prepare_with_an_unknown_package_or_manager() -> None:
     with pytest.raises(PlanError, match="no apt package is known for odd"):
-        care.prepare(ReplayBox(), FIT, [FIO, ODD], yes=True, ask=Asked(True))
+        readiness.prepare(ReplayBox(), FIT, [FIO, ODD], yes=True, ask=Asked(True))
     with pytest.raises(PlanError, match="fio: missing, and the box has no package manager that we know"):
-        care.prepare(ReplayBox(), known(FIT, package_manager=None), [FIO], yes=True, ask=Asked(True))
+        readiness.prepare(ReplayBox(), known(FIT, package_manager=None), [FIO], yes=True, ask=Asked(True))
 
 
 def test_prepare_leaves_out_what_no_package_has() -> None:
-    assert care.prepare(ReplayBox(), FIT, [OPTIONAL], yes=True, ask=Asked(True)) == ()
+    assert readiness.prepare(ReplayBox(), FIT, [OPTIONAL], yes=True, ask=Asked(True)) == ()
 
 
 def test_a_failed_installation_shows_what_it_said() -> None:
     argv = ("dnf", "install", "-y", "fio")
     box = ReplayBox().answer(argv, stderr="No match for argument: fio", exit_status=1)
     with pytest.raises(CommandError) as caught:
-        care.prepare(box, known(FIT, package_manager="dnf"), [FIO], yes=True, ask=Asked(True))
+        readiness.prepare(box, known(FIT, package_manager="dnf"), [FIO], yes=True, ask=Asked(True))
     assert caught.value.what == "`dnf install -y fio` failed"
     assert "No match for argument" in caught.value.evidence
 
@@ -368,7 +368,7 @@ def test_a_process_that_does_not_end_is_an_error() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requires_program("shellcheck")
-@pytest.mark.parametrize("name", ["leftovers.sh", "care_install.sh"])
+@pytest.mark.parametrize("name", ["leftovers.sh", "install_packages.sh"])
 def test_the_scripts_pass_shellcheck(name: str) -> None:
     done = subprocess.run(
         ["shellcheck", "-s", "sh", "-"], input=script_text(name), capture_output=True, text=True, check=False

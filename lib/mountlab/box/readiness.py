@@ -1,4 +1,4 @@
-"""Care for a box: check whether it is fit, install missing programs (`mountlab box check|prepare`)."""
+"""Whether a box is ready for runs, and the programs that it lacks (`mountlab box check|prepare`)."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def install_argv(manager: str, packages: Sequence[str]) -> tuple[str, ...]:
     """Return the command that we run, as root: without questions, and without starting services (only apt's packages
     do)."""
     if manager == "apt":
-        return ("sh", "-c", script_text("care_install.sh"), "mountlab-install", *packages)
+        return ("sh", "-c", script_text("install_packages.sh"), "mountlab-install", *packages)
     return install_words(manager, packages)
 
 
