@@ -101,6 +101,16 @@ def test_degenerate_input(ratio: float, log_sd: float, needed: float) -> None:
     assert float(power.needed_blocks(ratio, log_sd)) == pytest.approx(needed, nan_ok=True)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-7])
+def test_a_limit_leaves_out_what_needs_more_and_changes_no_other_figure(level: float) -> None:
+    effects = np.geomspace(0.01, 30, 200)
+    whole = power.needed_blocks(np.exp(effects), 1.0, level=level)
+    limits = np.resize([2, 20, 200], len(effects))
+    limited = power.needed_blocks(np.exp(effects), 1.0, level=level, most=limits)
+    assert limited.tolist() == np.where(whole > limits, math.inf, whole).tolist()
+    assert 0 < np.count_nonzero(np.isinf(limited)) < len(effects)
+
+
 def test_what_makes_no_test_has_no_figure() -> None:
     assert np.isnan(power.smallest_ratio([0, 1, math.nan], 0.05)).all()
     assert math.isnan(float(power.smallest_ratio(5, math.nan)))

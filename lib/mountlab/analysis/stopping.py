@@ -294,7 +294,7 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
     """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
-    questions, ratios, _ = sweep_ratios(sweep, frame)
+    questions, ratios, *_ = sweep_ratios(sweep, frame)
     design = sweep.design
     now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=until)
     decision_width = _factors(ratios.ratio, *ratios.bounds(look_level(until, len(questions))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mountlab.analysis.samples import Samples, pools_of
 from mountlab.analysis.time_limits import NONE_CENSORED, OF_A_MOUNT, Censored, worse_side
 from mountlab.core.findings import Comparison, NoiseSource
 from mountlab.core.frames import pd
+from mountlab.core.garbage import pause_gc
 from mountlab.core.metrics import COMPARED_PERCENTILES
 from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
@@ -24,7 +25,8 @@ from mountlab.filesystems import FAMILIES
 from mountlab.stats import adjust_comparisons, compare_rows
 from mountlab.stats.capacity_ratios import searched_ratios
 from mountlab.stats.censored import ranked_ratios
-from mountlab.stats.comparisons import Flags, Ratios, Steps
+from mountlab.stats.comparisons import Flags, Ratios
+from mountlab.stats.estimates import Floats
 from mountlab.stats.noise import noise_sources
 
 
@@ -36,21 +38,40 @@ class Question(NamedTuple):
     label: str
     candidate: str
     baseline: str
+    candidate_key: FigureKey
+    """Of the candidate's figure."""
+    baseline_key: FigureKey
+
+    @property
+    def candidate_cell(self) -> str:
+        """Its id."""
+        return self.candidate_key[0]
+
+    @property
+    def baseline_cell(self) -> str:
+        """Its id."""
+        return self.baseline_key[0]
 
     @property
     def sides(self) -> Sides:
         """What is compared with what."""
         return Sides.of(self.workload, self.metric, self.label, baseline=self.baseline, candidate=self.candidate)
 
-    @property
-    def candidate_cell(self) -> str:
-        """Its id."""
-        return cell_id(self.candidate, self.workload.label)
 
-    @property
-    def baseline_cell(self) -> str:
-        """Its id."""
-        return cell_id(self.baseline, self.workload.label)
+class BlockValues(NamedTuple):
+    """The values of both sides of comparisons by block."""
+
+    blocks: NDArray[np.int64]
+    sides: tuple[Floats, Floats]
+    """Of the candidates and of the baselines, (comparisons, blocks) each, NaN where there is none."""
+    steps: tuple[Floats, Floats]
+    """Of both sides, (comparisons,) each."""
+
+    def noise(self, places: Sequence[int]) -> list[NoiseSource]:
+        """Return where the noise of some comparisons comes from."""
+        candidates, baselines = self.sides
+        ours, theirs = self.steps
+        return noise_sources(candidates[places], baselines[places], steps=(ours[places], theirs[places]))
 
 
 class SweepRatios(NamedTuple):
@@ -60,6 +81,8 @@ class SweepRatios(NamedTuple):
     ratios: Ratios
     censored: NDArray[np.int64]
     """In how many blocks a side of each ran into the time limit."""
+    values: BlockValues | None = None
+    """None of searches."""
 
 
 def comparisons(sweep: Sweep, measurements: pd.DataFrame, censored: Censored = NONE_CENSORED) -> list[Comparison]:
@@ -104,37 +127,42 @@ def sweep_ratios(
         pairs = [(trials[question.candidate_cell], trials[question.baseline_cell]) for question in questions]
         none = np.zeros(len(questions), dtype=np.int64)
         return SweepRatios(questions, searched_ratios(pairs, sweep.design.level), none)
-    blocks, sides, steps = _by_block(measurements, sweep, questions)
-    late = _late_sides(questions, blocks, censored)
+    values = _by_block(measurements, sweep, questions)
+    sides = values.sides
+    late = _late_sides(questions, values.blocks, censored)
     if sweep.extended:
-        unplanned = _unplanned(sweep, questions, blocks)
+        unplanned = _unplanned(sweep, questions, values.blocks)
         sides = np.where(unplanned, math.nan, sides[0]), np.where(unplanned, math.nan, sides[1])
         late = late[0] & ~unplanned, late[1] & ~unplanned
     pools = pools_of(sweep, [(question.workload.label, question.metric, question.label) for question in questions])
-    ratios = compare_rows(*sides, steps=steps, pools=pools)
+    ratios = compare_rows(*sides, steps=values.steps, pools=pools)
     if censored:
         worse = worse_side([question.workload.metric(question.metric) for question in questions])
         ratios = ranked_ratios(ratios, sides, late, worse)
-    return SweepRatios(questions, ratios, (late[0] | late[1]).sum(axis=1))
+    return SweepRatios(questions, ratios, (late[0] | late[1]).sum(axis=1), values)
 
 
+@pause_gc()
 def _compare_together(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
 ) -> list[Comparison]:
     """Return the comparisons of these metrics as one family."""
-    questions, ratios, late = sweep_ratios(sweep, measurements, censored, metrics)
+    questions, ratios, late, values = sweep_ratios(sweep, measurements, censored, metrics)
     design = sweep.design
     adjusted = adjust_comparisons(
         ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=sweep.repeated_looks
     )
-
-    def noise(places: Sequence[int]) -> list[NoiseSource]:
-        _, sides, steps = _by_block(measurements, sweep, [questions[place] for place in places])
-        return noise_sources(*sides, steps=steps)
-
-    how: dict[str, Any] = {"method": capacity.RATIO_METHOD} if sweep.searches else {"noise": noise}
-    sides = [question.sides for question in questions]
-    return list(comparisons_of(sides, ratios, adjusted, level=design.level, late=late.tolist(), **how))
+    return list(
+        comparisons_of(
+            (question.sides for question in questions),
+            ratios,
+            adjusted,
+            level=design.level,
+            late=late.tolist(),
+            method=capacity.RATIO_METHOD if sweep.searches else "",
+            noise=values.noise if values else None,
+        )
+    )
 
 
 def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> list[Question]:
@@ -148,18 +176,23 @@ def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> li
         baseline = cell_id(sweep.baseline, workload.label)
         if not sweep.has_cell(baseline):
             continue
+        cells = {fs.name: cell_id(fs.name, workload.label) for fs in sweep.filesystems if fs.name != sweep.baseline}
         candidates = [
-            fs.name
+            (fs.name, cells[fs.name])
             for fs in sweep.filesystems
-            if fs.name != sweep.baseline
-            and sweep.has_cell(cell_id(fs.name, workload.label))
-            and sweep.have_blocks(cell_id(fs.name, workload.label), baseline)
+            if fs.name in cells
+            and sweep.has_cell(cells[fs.name])
+            and sweep.have_blocks(cells[fs.name], baseline)
             and not _refuses(sweep, fs, workload)
         ]
         for metric in metrics[workload.label]:
             if workload.metric(metric).better != "neither":
                 for label in labels.get((workload.label, metric), ("",)):
-                    questions += [Question(workload, metric, label, name, sweep.baseline) for name in candidates]
+                    theirs = baseline, metric, label
+                    questions += [
+                        Question(workload, metric, label, name, sweep.baseline, (cell, metric, label), theirs)
+                        for name, cell in candidates
+                    ]
     return questions
 
 
@@ -169,22 +202,17 @@ def _refuses(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
     return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
 
 
-def _by_block(
-    measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]
-) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], NDArray[np.float64]], Steps]:
-    """Return the blocks; the values of the candidates and of the baselines, each of shape (comparisons, blocks), NaN
-    where there is none; and the steps of both sides, each of shape (comparisons,). Of two values of a block the last
-    counts.
-    """
+def _by_block(measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]) -> BlockValues:
+    """Return what the questions compare. Where a block has two values of a figure, the last counts."""
     samples = Samples.of(sweep, measurements)
     blocks, columns = np.unique(samples.blocks, return_inverse=True)
     table = np.full((len(samples.sizes) + 1, len(blocks)), math.nan)  # the last row is that of a cell without figures
     table[samples.numbers, columns] = samples.values
     steps = np.append(samples.steps, 0.0)
     rows: dict[FigureKey, int] = {key: row for row, key in enumerate(rows_of(samples.names, *FIGURE))}
-    candidates = [rows.get((one.candidate_cell, one.metric, one.label), -1) for one in questions]
-    baselines = [rows.get((one.baseline_cell, one.metric, one.label), -1) for one in questions]
-    return blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines])
+    candidates = [rows.get(question.candidate_key, -1) for question in questions]
+    baselines = [rows.get(question.baseline_key, -1) for question in questions]
+    return BlockValues(blocks, (table[candidates], table[baselines]), (steps[candidates], steps[baselines]))
 
 
 def _late_sides(questions: Sequence[Question], blocks: NDArray[np.int64], censored: Censored) -> tuple[Flags, Flags]:

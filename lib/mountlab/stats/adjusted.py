@@ -89,8 +89,8 @@ class ComparisonSet:
 
     @cached_property
     def needed(self) -> Floats:
-        """Blocks that would decide, at a power of 80 %; NaN where it is decided or has no interval, infinite where more
-        than power.MOST_BLOCKS would be needed."""
+        """Blocks that would decide, at a power of 80 %; NaN where it is decided or has no interval, infinite where they
+        are too many (power.too_many)."""
         return np.where(self.is_open, self.would.needed(), math.nan)
 
     @cached_property
@@ -108,7 +108,7 @@ def adjust_comparisons(
     adjusted_above, adjusted_below = adjusted_sides(ratios, repeated_looks)
     decided = [2 * each < 1 - level for each in (adjusted_above, adjusted_below)]
     levels = np.full(len(ratios.n), level)
-    p_same = np.array(holm(_real_p(ratios.p_equivalent(smallest_effect), repeated_looks)))
+    p_same = step_down(_real_p(ratios.p_equivalent(smallest_effect), repeated_looks), kept=0.0)
     is_open = ratios.known & ~decided[0] & ~decided[1] & ~(p_same < 1 - level)
     return ComparisonSet(
         p=ratios.p() if repeated_looks is None else sequential.true_p(ratios.p(), repeated_looks),
@@ -180,9 +180,9 @@ def _joint_bound(
     if not count:
         return np.full(len(known), math.nan)
     share = KEPT if undecided else 1.0
-    rates = np.where(decided, share / count, share_of_error(max(undecided, 1), count, KEPT))
-    levels = {rate: sequential.level_after(repeated_looks, 1 - (1 - level) * rate) for rate in np.unique(rates)}
-    tails = np.array([(1 - levels[rate]) / 2 for rate in rates])
+    rates = share / count, float(share_of_error(max(undecided, 1), count, KEPT))
+    levels = [sequential.level_after(repeated_looks, 1 - (1 - level) * rate) for rate in rates]
+    tails = np.where(decided, *((1 - each) / 2 for each in levels))
     bound = exponential(bound_at(tails))
     return np.where(decided, np.maximum(bound, ABOVE_1), np.minimum(bound, 1.0))
 
@@ -231,11 +231,12 @@ class WouldDecide:
         return cls(*ratios.planned(), effect, margin, 1 - error, level_same)
 
     def needed(self) -> Floats:
-        """Return the blocks that it would take, at least one more than there are; infinite where power.MOST_BLOCKS
-        would not do."""
+        """Return the blocks that it would take, at least one more than there are; infinite where they are too many
+        (power.too_many)."""
+        most = np.minimum(power.most_named(self.n), power.MOST_BLOCKS)
         with np.errstate(over="ignore"):
-            differs = power.needed_blocks(np.exp(self.effect), self.spread, level=self.level)
-            same = power.needed_blocks(np.exp(self.margin), self.spread, power=_EACH, level=self.level_same)
+            differs = power.needed_blocks(np.exp(self.effect), self.spread, level=self.level, most=most)
+            same = power.needed_blocks(np.exp(self.margin), self.spread, power=_EACH, level=self.level_same, most=most)
         return np.asarray(np.maximum(np.fmin(differs, same), self.n + 1.0))
 
     def reduce(self) -> Floats:

@@ -381,5 +381,9 @@ def tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
 
 
 def half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
-    """Return how far an interval on logarithms reaches to a side whose tail has this share."""
-    return np.asarray(np.abs(scipy.special.stdtrit(df, tails)) * se)
+    """Return how far an interval on logarithms reaches to a side whose tail has this share.
+
+    Of many comparisons most have the same degrees of freedom and the same tail: each such pair is computed once.
+    """
+    pairs, places = np.unique(df + 1j * tails, return_inverse=True)
+    return np.asarray(np.abs(scipy.special.stdtrit(pairs.real, pairs.imag))[places] * se)

@@ -37,28 +37,38 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 _NORMAL_NODES, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
-def needed_blocks(ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:
+def needed_blocks(
+    ratio: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95, most: ArrayLike = MOST_BLOCKS
+) -> Floats:
     """Return the fewest blocks with which a true `ratio` is shown with this power, for each pair of ratio and spread.
 
-    Shapes broadcast; whole numbers, 2 or more. Infinite where more than MOST_BLOCKS would be needed (a ratio of 1 is
-    never shown to differ from 1). NaN where the spread or the ratio is not known.
+    Shapes broadcast; whole numbers, 2 or more. Infinite where more than `most` would be needed (a ratio of 1 is never
+    shown to differ from 1). NaN where the spread or the ratio is not known.
     """
     _check_share(power, "power")
     _check_share(level, "level")
     effect = _effect(ratio, log_sd)
     found, known = np.full(effect.shape, math.nan), ~np.isnan(effect)
-    fewest = _fewest(effect[known], power, level)
-    found[known] = np.where(fewest > MOST_BLOCKS, math.inf, fewest)
+    limit = np.broadcast_to(np.asarray(most, dtype=float), effect.shape)[known]
+    fewest = _fewest(effect[known], power, level, limit)
+    found[known] = np.where(fewest > limit, math.inf, fewest)
     return found
 
 
-def _fewest(effect: Floats, power: float, level: float) -> Floats:
-    """Return the fewest blocks that show each effect; MOST_BLOCKS + 1 where more are needed. By bisection, which begins
-    where the normal distribution has the answer, and beside that: for most effects no further step is needed."""
-    low, high = np.full(len(effect), 2.0), np.full(len(effect), MOST_BLOCKS + 1.0)
+def _fewest(effect: Floats, power: float, level: float, most: Floats) -> Floats:
+    """Return the fewest blocks that show each effect; `most` + 1 where more are needed. By bisection, which begins
+    where the normal distribution has the answer, and beside that: for most effects no further step is needed.
+
+    A test that knew the spread would need fewer blocks than one that estimates it. Where even that needs more than
+    `most`, nothing is searched.
+    """
     z = -scipy.special.ndtri((1 - level) / 2)
+    reach = z + scipy.special.ndtri(power)
     with np.errstate(divide="ignore", over="ignore"):
-        guess = np.ceil(((z + scipy.special.ndtri(power)) / effect) ** 2 + z**2 / 2)
+        with_known_spread = (reach / effect) ** 2
+    guess = np.ceil(with_known_spread + z**2 / 2)
+    beyond = (reach > 0) & (np.floor(with_known_spread) > most)
+    low, high = np.where(beyond, most + 1, 2.0), most + 1
     probes = iter((guess, guess - 1, guess + 1))
     while (left := np.flatnonzero(low < high)).size:
         middle = np.clip(next(probes, np.floor((low + high) / 2)), low, high - 1)[left]
@@ -73,9 +83,14 @@ def blocks_when_quieter(n: ArrayLike) -> NDArray[np.int64]:
     return np.clip(np.asarray(n, dtype=np.int64), QUIET_BLOCKS, MOST_BLOCKS)
 
 
+def most_named(n: ArrayLike) -> NDArray[np.int64]:
+    """Return the most blocks that are named as what would decide after a run of n."""
+    return np.asarray(np.maximum(MOST_RUN, 2 * np.asarray(n)))
+
+
 def too_many(needed: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
     """Return whether so many blocks are too many after a run of n; also where more than MOST_BLOCKS are needed."""
-    return np.asarray(np.asarray(needed) > np.maximum(MOST_RUN, 2 * np.asarray(n)), dtype=np.bool_)
+    return np.asarray(np.asarray(needed) > most_named(n), dtype=np.bool_)
 
 
 def smallest_ratio(n: ArrayLike, log_sd: ArrayLike, *, power: float = POWER, level: float = 0.95) -> Floats:

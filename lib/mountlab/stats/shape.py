@@ -232,9 +232,10 @@ def steps(rows: Floats) -> tuple[NDArray[np.int64], Floats]:
     """`step` of many samples: (m, n) values to (m,) indices and p values."""
     if rows.shape[1] < FEWEST["step"]:
         return np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.nan)
-    difference = np.abs(_rank_sums(_ranks(rows)))
+    ranks = _ranks(rows)
+    difference = np.abs(_rank_sums(ranks))
     index = np.where(difference.max(axis=1) > 0, difference.argmax(axis=1) + 1, 0)
-    return index, _p_of_order(_largest_rank_sum, rows)
+    return index, _p_of_order(_largest_rank_sum, ranks)
 
 
 def autocorrelated(values: Sequence[float]) -> float:
@@ -252,17 +253,16 @@ def autocorrelated_p(samples: ArrayLike) -> Floats:
     rows = _rows(samples)
     if rows.shape[1] < FEWEST["autocorrelated"]:
         return np.full(len(rows), np.nan)
-    return _p_of_order(_likeness_of_neighbours, rows)
+    return _p_of_order(_likeness_of_neighbours, _ranks(rows))
 
 
 Statistic = Callable[[Floats], Floats]
 
 
-def _p_of_order(statistic: Statistic, rows: Floats) -> Floats:
-    """Return the share of orders in which the statistic of the ranks is at least what it is in these rows. Of few
-    values all orders count, of them with their ties; of many some, as if there were no ties."""
-    n, ranks = rows.shape[1], _ranks(rows)
-    seen = statistic(ranks) - 1e-9
+def _p_of_order(statistic: Statistic, ranks: Floats) -> Floats:
+    """Return the share of orders in which the statistic is at least what it is in these rows of ranks. Of few values
+    all orders count, of them with their ties; of many some, as if there were no ties."""
+    n, seen = ranks.shape[1], statistic(ranks) - 1e-9
     if n <= _ALL_ORDERS_TO:
         nulls = [_null(statistic, tuple(row)) for row in np.sort(ranks, axis=1).tolist()]
         return np.array([1 - np.searchsorted(null, each) / len(null) for null, each in zip(nulls, seen, strict=True)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from mountlab.stats.comparisons import Ratios
 from mountlab.stats.run_spread import RUNS_METHOD
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """What is compared with what, before any figure of it is known."""
 
     baseline: str
@@ -81,13 +80,20 @@ def comparisons_of(
     reduce = np.where(too_many, adjusted.reduce, math.nan)
     noisy = np.flatnonzero(~np.isnan(reduce)).tolist()
     sources = dict(zip(noisy, noise(noisy), strict=True)) if noise and noisy else {}
-    needed = np.where(too_many, math.nan, adjusted.needed).tolist()
+    needed, factor = np.where(too_many, math.nan, adjusted.needed).tolist(), reduce.tolist()
     ratio, n, p = ratios.ratio.tolist(), ratios.n.tolist(), adjusted.p.tolist()
     p_adjusted, p_same = adjusted.p_adjusted.tolist(), adjusted.p_equivalent_adjusted.tolist()
     intervals = zip(sides, adjusted.own, adjusted.joint, adjusted.equivalence, strict=True)
     for place, (about, own, joint, equivalence) in enumerate(intervals):
         yield Comparison(
-            **vars(about),
+            baseline=about.baseline,
+            candidate=about.candidate,
+            workload=about.workload,
+            tool=about.tool,
+            factors=about.factors,
+            metric=about.metric,
+            label=about.label,
+            better=about.better,
             ratio=math.nan if ratio[place] in (0.0, math.inf) else ratio[place],
             own=own,
             joint=joint,
@@ -104,7 +110,7 @@ def comparisons_of(
             ),
             method=methods[place],
             needed=None if math.isnan(needed[place]) else int(needed[place]),
-            reduce=float(reduce[place]),
+            reduce=factor[place],
             noise=sources.get(place, ""),
             censored=censored[place],
         )
