@@ -64,7 +64,11 @@ class Estimate(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Shown):
-    """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block."""
+    """The ratio candidate / baseline of one metric, with intervals and verdict. `method`: whether paired by block.
+
+    Its intervals are computed by stats.adjusted, kept in tables by results.tables, and shown with the words of
+    wording.verdicts by report.sections and plots.ratios.
+    """
 
     baseline: str
     candidate: str
