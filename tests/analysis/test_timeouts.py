@@ -461,5 +461,5 @@ def test_over_boxes_such_a_cell_has_no_figure_and_its_ratio_is_said_to_be_a_medi
 
 def test_what_each_trial_says_of_itself() -> None:
     late = Trial(**{**vars(trial(make().cells[0], 1)), "status": "timeout", "reason": LATE})
-    assert progress.without_figure([late, replace(late, status="failed"), late]) == ["1 failed", "2 timed out"]
-    assert progress.without_figure([]) == []
+    assert progress.failure_counts([late, replace(late, status="failed"), late]) == ["1 failed", "2 timed out"]
+    assert progress.failure_counts([]) == []

@@ -564,4 +564,4 @@ def test_a_root_that_was_taken_a_moment_ago_is_in_use() -> None:
 
 
 def test_what_stays_is_read_from_what_was_printed() -> None:
-    assert roots.kept("kept: /srv/m/a b\nother\nkept: /x\n") == ("/srv/m/a b", "/x")
+    assert roots.read_kept_paths("kept: /srv/m/a b\nother\nkept: /x\n") == ("/srv/m/a b", "/x")

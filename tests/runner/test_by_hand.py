@@ -56,8 +56,8 @@ class Machine(ScriptedBox):
 def opened(machine: ScriptedBox, results: Path, *, facts: BoxFacts = FACTS, **asked: Any) -> OpenBox:
     words = {"question": "What does it do?", "design": {"seed": 7, "shortest_trial": "0s"}, **asked}
     with ExitStack() as undo:
-        kept = undo.enter_context(ExitStack())
-        session = HandSession(HandSweep(box="local", **words), LOCAL, machine, facts, results=results, kept=kept)
+        run_end = undo.enter_context(ExitStack())
+        session = HandSession(HandSweep(box="local", **words), LOCAL, machine, facts, results=results, run_end=run_end)
         session.hold(undo)
     return OpenBox(session)
 
@@ -280,7 +280,7 @@ class Clicked(Silent):
 def test_the_stop_button_ends_the_trials_and_returns_those_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hand_session, "watched", lambda *_: Clicked())
+    monkeypatch.setattr(hand_session, "progress_display", lambda *_: Clicked())
     machine = Machine(trial=[0, KeyboardInterrupt()])
     with opened(machine, tmp_path) as box, box.mounted("tmpfs", size="64MiB") as place:
         assert len(box.trials(place, n=3, **WRITE)) == 1

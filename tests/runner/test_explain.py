@@ -24,7 +24,7 @@ from mountlab.results.paths import load_sweep
 from mountlab.results.store import load_run
 from mountlab.runner import explain as explaining
 from mountlab.runner import workflow
-from mountlab.runner.explain import asked_blocks, explain, explain_plan
+from mountlab.runner.explain import explain, explain_plan, requested_blocks
 from mountlab.runner.extend import extend, extension_plan
 from mountlab.sweep.extension import extended
 from mountlab.tracing.events import EVENTS
@@ -181,12 +181,12 @@ def test_an_extension_may_not_say_how_often_is_explained() -> None:
 @pytest.mark.parametrize("overrides", [{"repeats": 3}, {"explain": "much"}, {"explain": 3, "seed": 1}])
 def test_nothing_but_the_number_of_blocks_can_be_said(overrides: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="changes nothing"):
-        asked_blocks(overrides)
+        requested_blocks(overrides)
 
 
 def test_the_number_of_blocks_is_an_override() -> None:
-    assert asked_blocks({}) is True
-    assert asked_blocks({"explain": 8}) == asked_blocks({"design.explain": 8}) == 8
+    assert requested_blocks({}) is True
+    assert requested_blocks({"explain": 8}) == requested_blocks({"design.explain": 8}) == 8
 
 
 @pytest.mark.slow

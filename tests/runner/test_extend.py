@@ -83,7 +83,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is derived and listed at the end of a run is tested elsewhere, and takes time."""
     monkeypatch.setattr(finish.tables, "derive", lambda *_: None)
-    monkeypatch.setattr(finish, "_list", lambda *_: None)
+    monkeypatch.setattr(finish, "_update_index", lambda *_: None)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from mountlab.core.model import CellStop, Measurement, Sweep, Trial
 from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import live, live_view
-from mountlab.runner.live import Live, Ration, person_is_there, watched
+from mountlab.runner.live import Live, Ration, person_is_there, progress_display
 from mountlab.runner.live_view import LiveFigures, estimates_table, news, times
 from mountlab.runner.progress import Bar
 from mountlab.runner.trial_executor import as_trial
@@ -151,14 +151,14 @@ def test_papermill_and_nbconvert_deny_input_and_get_text(
     monkeypatch.setattr(live, "_View", Seen)
     kernel(monkeypatch, asks=asks)
     assert person_is_there() is there
-    assert isinstance(watched(the_plan, writer, set()), Live if there else Bar)
+    assert isinstance(progress_display(the_plan, writer, set()), Live if there else Bar)
 
 
 def test_a_terminal_gets_a_bar(the_plan: Plan, writer: RunWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=SimpleNamespace))
-    assert isinstance(watched(the_plan, writer, set()), Bar)
+    assert isinstance(progress_display(the_plan, writer, set()), Bar)
     monkeypatch.delitem(sys.modules, "IPython")
-    assert isinstance(watched(the_plan, writer, set()), Bar)
+    assert isinstance(progress_display(the_plan, writer, set()), Bar)
 
 
 def test_a_run_in_another_thread_gets_a_bar_since_no_signal_reaches_it(
@@ -166,7 +166,7 @@ def test_a_run_in_another_thread_gets_a_bar_since_no_signal_reaches_it(
 ) -> None:
     kernel(monkeypatch, asks=True)
     found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(watched(the_plan, writer, set())))
+    thread = threading.Thread(target=lambda: found.append(progress_display(the_plan, writer, set())))
     thread.start()
     thread.join()
     assert isinstance(found[0], Bar)
@@ -296,12 +296,12 @@ def test_looking_costs_a_twentieth_of_the_time_at_most(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     ration = Ration()
     assert ration.due()
-    ration.spent(0.001)
+    ration.spend(0.001)
     clock[0] += 0.99
     assert not ration.due()
     clock[0] += 0.02
     assert ration.due()
-    ration.spent(2.0)
+    ration.spend(2.0)
     clock[0] += 39
     assert not ration.due()
     clock[0] += 2

@@ -55,6 +55,6 @@ def not_shared(said: str, box: str) -> tuple[str, ...]:
     )
 
 
-def kept(said: str) -> tuple[str, ...]:
-    """Return what a close or a removal left alone, since Mountlab did not make it, from what it printed."""
-    return tuple(line.removeprefix(KEPT) for line in said.splitlines() if line.startswith(KEPT))
+def read_kept_paths(printed: str) -> tuple[str, ...]:
+    """Return the paths that a close or a removal left alone since Mountlab did not make them. `printed`: its output."""
+    return tuple(line.removeprefix(KEPT) for line in printed.splitlines() if line.startswith(KEPT))

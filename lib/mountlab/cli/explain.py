@@ -17,10 +17,10 @@ def add(verbs: Any) -> None:
 
 def _explain(arguments: Arguments) -> int:
     from mountlab.report.kernels import prepare
-    from mountlab.runner.explain import asked_blocks, explain, explain_plan
+    from mountlab.runner.explain import explain, explain_plan, requested_blocks
     from mountlab.sweep.plan_text import plan_text
 
-    run, blocks = run_of(arguments.run), asked_blocks(overrides(arguments))
+    run, blocks = run_of(arguments.run), requested_blocks(overrides(arguments))
     if arguments.plan:
         with explain_plan(run, blocks=blocks) as session:
             print(plan_text(session.plan, session.facts))

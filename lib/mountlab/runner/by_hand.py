@@ -57,17 +57,17 @@ def box(
     Raises BoxInUse where the box is held already, and the errors of a sweep where it cannot be reached or used.
     """
     the_box = paths.load_box(name)
-    asked = HandSweep(box=name, question=question, design=design, baseline=baseline, read=paths.reader_in(Path.cwd()))
-    asked.empty()
+    sweep = HandSweep(box=name, question=question, design=design, baseline=baseline, read=paths.reader_in(Path.cwd()))
+    sweep.empty()
     with ExitStack() as undo:
-        kept = undo.enter_context(ExitStack())
-        line = undo.enter_context(open_box(the_box))
-        connection = SteadyBox(line)
+        run_end = undo.enter_context(ExitStack())
+        ssh_box = undo.enter_context(open_box(the_box))
+        connection = SteadyBox(ssh_box)
         facts = gather(connection, all_programs())
         take_over(connection, facts)
-        session = HandSession(asked, the_box, connection, facts, results=Path(results), kept=kept)
+        session = HandSession(sweep, the_box, connection, facts, results=Path(results), run_end=run_end)
         session.hold(undo)
-    return OpenBox(session, line.fabric)
+    return OpenBox(session, ssh_box.fabric)
 
 
 class OpenBox:
@@ -105,7 +105,7 @@ class OpenBox:
     @property
     def caveats(self) -> Several[Caveat]:
         """Reasons to doubt the figures so far, worst first."""
-        writer = self._session.recorder.begun(self.path)
+        writer = self._session.recorder.started_writer(self.path)
         return Several(store.read_run(self.path, writer.records).caveats)
 
     def mounted(self, kind: str, /, *, name: str = "", **entry: Any) -> OpenPlace:
@@ -138,7 +138,7 @@ class OpenBox:
         order. In JupyterLab its figures are shown as they grow, with a button that stops it.
         """
         planned = self._session.plan(place._mounted, name, {"tool": tool, **options}, n=n, warmup=warmup)
-        return HandTrials(self, [HandTrial(self, each) for each in self._session.run(planned)])
+        return HandTrials(self, [HandTrial(self, trial) for trial in self._session.run(planned)])
 
     def close(self) -> None:
         """Unmount what is still mounted, undo all changes to the box, and end the run directory. A second call does
@@ -165,7 +165,7 @@ class OpenBox:
 
     def __repr__(self) -> str:
         session, trials = self._session, len(self._session.recorder.recorded_trials())
-        mounted = ", ".join(each.filesystem.name for each in session.mounts) or "nothing"
+        mounted = ", ".join(mounted.filesystem.name for mounted in session.mounts) or "nothing"
         state = f"{mounted} mounted" if session.is_open else "closed"
         where = f" in {path_text(self.path)}" if trials else ""
         return f"<box {session.planner.box.name}: {state}, {trials} trials{where}>"
@@ -179,12 +179,12 @@ class OpenPlace:
 
     @property
     def filesystem(self) -> Filesystem:
-        """What was asked for."""
+        """The file system as it was requested: type, options, device."""
         return self._mounted.filesystem
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         return self._mounted.filesystem.name
 
     @property
@@ -194,7 +194,7 @@ class OpenPlace:
 
     @property
     def files(self) -> dict[str, str]:
-        """What the steps printed that made it, by the name of the file: mkfs.txt, mount.txt, evidence.txt."""
+        """Output of the steps that made it, by the name of the file: mkfs.txt, mount.txt, evidence.txt."""
         return dict(self._mounted.files)
 
     @property
@@ -230,13 +230,13 @@ class HandTrial:
     """One trial that was run by hand."""
 
     box: OpenBox
-    """Where it was run."""
+    """The box on which it was run."""
     record: Trial
-    """Its line in the journal."""
+    """The trial's line in the journal."""
 
     @property
     def id(self) -> str:
-        """As in the journal, and below raw/: t0001."""
+        """The trial's id in the journal and below raw/: t0001."""
         return self.record.trial_id
 
     @property
@@ -246,12 +246,12 @@ class HandTrial:
 
     @property
     def reason(self) -> str:
-        """Why it is not ok; '' where it is."""
+        """Why it is not ok; '' for an ok trial."""
         return self.record.reason
 
     @property
     def measurements(self) -> pd.DataFrame:
-        """Its figures, a row for each."""
+        """The figures of this trial, a row for each."""
         rows = self.box.measurements
         return rows[rows["trial_id"] == self.id].reset_index(drop=True)
 
@@ -267,14 +267,14 @@ class HandTrial:
 
     @property
     def raw(self) -> dict[str, str]:
-        """What it left behind, by the name of the file: argv, stdout, fio.json, counters before and after."""
+        """Raw files of the trial, by name: argv, stdout, fio.json, counters before and after."""
         return text_files(self.box.path / "raw" / self.id)
 
     @property
     def caveats(self) -> Several[Caveat]:
-        """Reasons to doubt it: of itself, its cell and its file system. Those of the whole run are `box.caveats`."""
-        about = {self.id, self.record.cell, self.record.filesystem}
-        return Several(each for each in self.box.caveats if each.subject in about)
+        """Reasons to doubt this trial, its cell or its file system. `box.caveats` has those of the whole run."""
+        subjects = {self.id, self.record.cell, self.record.filesystem}
+        return Several(caveat for caveat in self.box.caveats if caveat.subject in subjects)
 
     def __repr__(self) -> str:
         why = f": {self.reason}" if self.reason else ""
@@ -299,20 +299,20 @@ class HandTrials(Sequence[HandTrial]):
 
     @property
     def measurements(self) -> pd.DataFrame:
-        """Their figures, a row for each, ready for pandas and seaborn."""
+        """The figures of these trials, a row for each, ready for pandas and seaborn."""
         rows = self._box.measurements
         return rows[rows["trial_id"].isin([trial.id for trial in self])].reset_index(drop=True)
 
     def values(self, metric: str, label: str = "") -> list[float]:
         """The values of one metric over the counted trials, in the order in which they ran. Raises ParameterError for a
-        metric that they have not."""
+        metric that these trials do not have."""
         rows = counted(self.measurements)
-        own = rows[(rows["metric"] == metric) & (rows["label"] == label)]
-        if own.empty:
-            known = dict.fromkeys(f"{m} {text}".strip() for m, text in zip(rows["metric"], rows["label"], strict=True))
-            raise ParameterError("no such metric", where="trials.values", got=repr(metric), allowed=", ".join(known))
-        return [float(value) for value in own["value"]]
+        metric_rows = rows[(rows["metric"] == metric) & (rows["label"] == label)]
+        if metric_rows.empty:
+            names = dict.fromkeys(f"{m} {text}".strip() for m, text in zip(rows["metric"], rows["label"], strict=True))
+            raise ParameterError("no such metric", where="trials.values", got=repr(metric), allowed=", ".join(names))
+        return [float(value) for value in metric_rows["value"]]
 
     def __repr__(self) -> str:
-        lines = ", ".join(f"{count} {status}" for status, count in Counter(t.status for t in self).items())
-        return f"<{len(self)} trials: {lines}>"
+        counts = Counter(trial.status for trial in self)
+        return f"<{len(self)} trials: {', '.join(f'{count} {status}' for status, count in counts.items())}>"

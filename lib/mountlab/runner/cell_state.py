@@ -19,15 +19,15 @@ class CellStates:
 
     def __init__(self, sweep: Sweep, recorder: Recorder) -> None:
         self.stops: dict[str, CellStop] = {}
-        """Cell to why the stop rule ended it."""
+        """Id of a cell to why the stop rule ended it."""
         self.set_aside: dict[str, str] = {}
-        """Cell to why its later trials are skipped."""
+        """Id of a cell to why its later trials are skipped."""
         self.rates: dict[str, float] = {}
-        """Cell of a search to the arrival rate of its next trial; the planned rate holds for the others."""
+        """Id of a cell in a search to the arrival rate of its next trial (1/s); other cells keep the planned rate."""
         self._sweep, self._recorder = sweep, recorder
         self._rule = stop_rule(sweep)
-        self._decided = 0
-        """The last block before which the rule was applied."""
+        self._decided_block = 0
+        """Number of the last block before which the rule was applied."""
 
     def wants(self, trial: PlannedTrial) -> bool:
         """Return whether a trial is still to be run. A stop rule ends counted trials only."""
@@ -35,15 +35,15 @@ class CellStates:
         return not stopped and not self._recorder.has(trial.trial_id)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Take note of trials that have ended: some of them set their cell aside."""
+        """Add trials that have ended: some of them set their cell aside."""
         self.set_aside |= set_aside_reasons(trials)
 
     def decide_stops(self, block: PlannedBlock) -> list[CellStop]:
         """Apply the stop rule before a block, and return the cells that it ends now. Each block is decided once: later
         stops would change what the rule says about an earlier block."""
-        if self._rule is None or block.diagnostic or block.number <= max(self._rule.fewest_blocks, self._decided):
+        if self._rule is None or block.diagnostic or block.number <= max(self._rule.fewest_blocks, self._decided_block):
             return []
-        self._decided = block.number
+        self._decided_block = block.number
         decision = self._rule.decide(*self._recorder.measured(self._sweep), before=block.number, stopped=self.stops)
         self.stops |= decision.stops
         self.rates = dict(decision.rates)

@@ -36,7 +36,7 @@ from mountlab.sweep.clients import PlannedClient
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 
 PATIENCE_S = 60.0
-"""For what takes milliseconds, on a box that is busy."""
+"""Time limit of commands that take milliseconds on an idle box."""
 MAKE_SOCKET_DIRECTORY = """
 install -d -m 700 -o "$1" "$2"
 """
@@ -62,7 +62,7 @@ hear) shift; root=$1 word=$2; shift 2
 esac
 """
 EXPECTED = {"cold": (b"drop_caches", b"fadvise"), "warm": (b"filled",)}
-"""What a workload asks of the page cache to what a client then says that it has done (serve.sh)."""
+"""Requested state of the page cache to the words by which a client confirms it (serve.sh)."""
 
 
 class Connection(BoxConnection, Protocol):
@@ -74,7 +74,7 @@ class Connection(BoxConnection, Protocol):
 
 
 class Clients:
-    """All clients of a run; of most runs none."""
+    """The clients of a run; most runs have none."""
 
     def __init__(self, plan: Plan, box: BoxConnection, connections: Mapping[str, Connection]) -> None:
         self._plan = plan
@@ -84,7 +84,7 @@ class Clients:
 
     @contextmanager
     def held(self, stopped: Callable[[], bool]) -> Iterator[None]:
-        """Each with the directories of the run, and a lease on it."""
+        """Open the directories of the run on each client, and hold a lease on it."""
         with ExitStack() as undo:
             for client in self._clients.values():
                 undo.enter_context(client.held(stopped))
@@ -92,21 +92,21 @@ class Clients:
 
     @contextmanager
     def mounted(self, mount: PlannedMount) -> Iterator[None]:
-        """Every client sees what the box has just made. Raises CommandError for one that does not."""
+        """Mount a file system of the box on its clients. Raises CommandError if a client sees another file system."""
         with ExitStack() as undo:
             for place in mount.clients:
                 undo.enter_context(self._clients[place.client].steps_applied(place.steps))
             if mount.clients:
-                self._prove(mount)
+                self._check_same_filesystem(mount)
             yield
 
-    def _prove(self, mount: PlannedMount) -> None:
-        """A word that the box writes is read by every client, and what each writes by the box."""
+    def _check_same_filesystem(self, mount: PlannedMount) -> None:
+        """Check that each client reads what the box writes, and the box what each client writes."""
         word = secrets.token_hex(16)
-        say = ("sh", "-c", SAME_FILESYSTEM, "same-file-system")
-        self._run_on_box((*say, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
+        argv = ("sh", "-c", SAME_FILESYSTEM, "same-file-system")
+        self._run_on_box((*argv, "ask", mount.root, word), f"{mount.filesystem.name}: the box cannot write to it")
         for place in mount.clients:
-            completed = self._clients[place.client].run((*say, "see", place.root, word, place.client))
+            completed = self._clients[place.client].run((*argv, "see", place.root, word, place.client))
             if not completed.ok:
                 raise CommandError(
                     f"client {place.client} does not see the same file system as the box",
@@ -117,42 +117,42 @@ class Clients:
                 )
         names = (place.client for place in mount.clients)
         self._run_on_box(
-            (*say, "hear", mount.root, word, *names), "a client wrote to another file system than the box sees"
+            (*argv, "hear", mount.root, word, *names), "a client wrote to another file system than the box sees"
         )
 
-    def _run_on_box(self, argv: tuple[str, ...], what: str) -> None:
+    def _run_on_box(self, argv: tuple[str, ...], problem: str) -> None:
         completed = self._box_steps.execute(argv, PATIENCE_S)
         if not completed.ok:
-            raise CommandError(what, where=f"box {self._plan.box.name}", evidence=completed.error_text)
+            raise CommandError(problem, where=f"box {self._plan.box.name}", evidence=completed.error_text)
 
     # --- a trial ------------------------------------------------------------------------------------------------------
 
     def attempt(self, planned: PlannedTrial, attempt_on_box: Callable[[], Outcome]) -> Outcome:
         """Attempt a trial while the servers of its clients run. Raises ClientLost if a client is lost and does not come
         back."""
-        chosen = [self._clients[endpoint.client] for endpoint in planned.endpoints]
-        if not chosen:
+        clients = [self._clients[endpoint.client] for endpoint in planned.endpoints]
+        if not clients:
             return attempt_on_box()
         with ExitStack() as stop:
-            for client in chosen:
+            for client in clients:
                 client.serve(stop, limit_s=planned.timeout_s + PATIENCE_S)
-            for client in chosen:
+            for client in clients:
                 client.wait()
-            self._carry(planned, chosen, stop)
+            self._carry(planned, clients, stop)
             outcome = attempt_on_box()
-            reports = {client.name: client.stop() for client in chosen}
+            reports = {client.name: client.stop() for client in clients}
         return with_reports(outcome, reports, planned.command.cache or "as_is")
 
-    def _carry(self, planned: PlannedTrial, chosen: Sequence[_Client], stop: ExitStack) -> None:
+    def _carry(self, planned: PlannedTrial, clients: Sequence[_Client], stop: ExitStack) -> None:
         sockets = {endpoint.client: endpoint.socket for endpoint in planned.endpoints}
         directory = next(iter(sockets.values())).rpartition("/")[0]
         stop.callback(self._box_steps.execute, ("rm", "-rf", directory), PATIENCE_S)
         self._run_on_box(
             ("sh", "-c", MAKE_SOCKET_DIRECTORY, "sockets", self._plan.user, directory), "no directory for sockets"
         )
-        ends = [End(name=client.name, ssh=client.connection.ssh, socket=client.socket) for client in chosen]
-        own = self._connections[self._plan.box.name].ssh
-        check = stop.enter_context(carried(ends, self._plan.box.name, own, sockets))
+        ends = [End(name=client.name, ssh=client.connection.ssh, socket=client.socket) for client in clients]
+        box_ssh = self._connections[self._plan.box.name].ssh
+        check = stop.enter_context(carried(ends, self._plan.box.name, box_ssh, sockets))
         completed = self._box_steps.execute(("sh", "-c", AWAIT_SOCKETS, "sockets", *sockets.values()), PATIENCE_S)
         if not completed.ok:
             check()
@@ -162,15 +162,15 @@ class Clients:
 def with_reports(outcome: Outcome, reports: Mapping[str, Files], cache: str) -> Outcome:
     """Add the clients' files to an outcome, and the error that follows from them. Pure."""
     files = {f"client-{name}-{file}": data for name, report in reports.items() for file, data in report.items()}
-    return replace(outcome, files={**outcome.files, **files}, error=_error(outcome.error, reports, cache))
+    return replace(outcome, files={**outcome.files, **files}, error=_error_with_clients(outcome.error, reports, cache))
 
 
-def _error(error: TrialError | None, reports: Mapping[str, Files], cache: str) -> TrialError | None:
+def _error_with_clients(error: TrialError | None, reports: Mapping[str, Files], cache: str) -> TrialError | None:
     lost = [name for name, report in reports.items() if report.get("server", b"").strip() != b"running"]
     if error is not None and lost:
-        ended = "the connection was cut, or fio's server there ended"
+        cause = "the connection was cut, or fio's server there ended"
         return TransientError(
-            f"client {', '.join(lost)} was lost while the trial ran: {ended}", got=in_one_line(str(error))
+            f"client {', '.join(lost)} was lost while the trial ran: {cause}", got=in_one_line(str(error))
         )
     expected = EXPECTED.get(cache, ())
     unready = [
@@ -209,13 +209,13 @@ class _Client:
 
     @contextmanager
     def steps_applied(self, steps: Sequence[Step]) -> Iterator[None]:
-        """These steps, undone at the end; by the box itself, where it does not hear of us any more."""
+        """Apply steps, and undo them at the end. On a client that is lost, its lease undoes them."""
         undo = ExitStack()
-        bound: dict[str, str] = {}
+        values: dict[str, str] = {}
         try:
             with self._naming_client():
                 for step in steps:
-                    self._step_runner.do(step, undo, bound)
+                    self._step_runner.do(step, undo, values)
             yield
         finally:
             with suppress(BoxLost, BoxRestarted):
@@ -244,7 +244,7 @@ class _Client:
             )
 
     def stop(self) -> Files:
-        """End the server, and all that it has started; what it left to know. A second time: nothing."""
+        """End the server and all that it has started, and return the files that it left. A second call returns none."""
         if self._server is None:
             return {}
         server, self._server = self._server, None

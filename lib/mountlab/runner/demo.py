@@ -35,11 +35,11 @@ def demo(
     `measured`: as for workflow.run."""
     box = paths.load_box(box_name)
     prepare_here(box, yes=False, ask=ask, say=say)
-    facts = _prepared(box, ask=ask)
+    facts = _prepare(box, ask=ask)
     return workflow.run(choose(facts, overrides), box=box_name, measured=measured)
 
 
-def _prepared(box: Box, *, ask: Callable[[str], bool]) -> BoxFacts:
+def _prepare(box: Box, *, ask: Callable[[str], bool]) -> BoxFacts:
     needs = needed_programs(paths.load_sweep(SWEEP).sweep)
     with open_box(box) as connection:
         facts = gather(connection, all_programs())

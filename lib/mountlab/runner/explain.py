@@ -37,7 +37,7 @@ def explain(run: Path | str, *, blocks: bool | int = True, measured: Callable[[]
         return measure(session, RunWriter(path), measured)
 
 
-def asked_blocks(overrides: Mapping[str, Any]) -> bool | int:
+def requested_blocks(overrides: Mapping[str, Any]) -> bool | int:
     """Return how many blocks `-p explain=8` asks for. Raises ParameterError for any other change."""
     others = {key: value for key, value in overrides.items() if key not in (_KEY, f"design.{_KEY}")}
     blocks = next((value for key, value in overrides.items() if key not in others), True)
@@ -62,20 +62,20 @@ def explain_plan(run: Path | str, *, blocks: bool | int = True) -> Iterator[Sess
 @contextmanager
 def _planned(run: Path | str, blocks: bool | int, *, take: bool) -> Iterator[tuple[Path, Session]]:
     path = run_path(run)
-    where, kept = disk.path_text(path), journal.read_journal(path)
+    where, trials = disk.path_text(path), journal.read_journal(path)
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
         check_finished(
-            info, where, "explained", imported="an imported run, whose box is not known", again=" -p explain=true"
+            info, where, "explained", imported="an imported run, whose box is not known", arguments=" -p explain=true"
         )
         resolved = _with_blocks(before, diagnostic_blocks(blocks, f"{where}: explain"), where)
         with planned_again(path, info, resolved, take=take) as session:
-            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
+            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in trials}, session.plan, where)
             yield path, session
 
 
 def _with_blocks(before: Resolved, blocks: int, where: str) -> Resolved:
-    """Return the sweep with so many diagnostic blocks. Raises StoreError where it has them already, or searches."""
+    """Return the sweep with this number of diagnostic blocks. Raises StoreError if it has as many, or searches."""
     if before.sweep.searches:
         raise StoreError(
             "the trials of a search differ in their rate, so there is no cell to trace",
@@ -83,20 +83,20 @@ def _with_blocks(before: Resolved, blocks: int, where: str) -> Resolved:
             got="capacity",
             next_step="explain a sweep with the same workload at a rate of its own: rate_iops",
         )
-    has = before.sweep.design.explain
-    if blocks <= has:
+    present = before.sweep.design.explain
+    if blocks <= present:
         raise StoreError(
             "the run has these diagnostic blocks already" if blocks else "no diagnostic block is asked for",
             where=where,
-            got=f"explain={blocks}, and the run has {has}",
-            allowed=f"more than {has}",
+            got=f"explain={blocks}, and the run has {present}",
+            allowed=f"more than {present}",
             next_step=f"mountlab report {where}",
         )
-    if has and len(before.sweep.stages) > 1 and any(stage.added_cells for stage in before.sweep.stages[1:]):
+    if present and len(before.sweep.stages) > 1 and any(stage.added_cells for stage in before.sweep.stages[1:]):
         raise StoreError(
             "a run to which cells were added gets its diagnostic blocks at once",
             where=where,
-            got=f"explain={blocks}, and the run has {has}",
+            got=f"explain={blocks}, and the run has {present}",
             next_step="begin a new run: mountlab run",
         )
     return with_diagnostic(before, blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,9 @@ def extend(
     An extension that is interrupted goes on with `resume`. Raises ParameterError for a change of what was measured,
     StoreError for a run that is not complete, and what `run` raises.
     """
-    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=True) as asked:
-        extend_run(asked.path, asked.session.resolved, asked.session.facts)
-        return measure(asked.session, RunWriter(asked.path), measured)
+    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=True) as (path, session):
+        extend_run(path, session.resolved, session.facts)
+        return measure(session, RunWriter(path), measured)
 
 
 @contextmanager
@@ -52,81 +52,79 @@ def extension_plan(
     run: Path | str, sweep: Path | str | None = None, *, only_new: bool = False, overrides: Mapping[str, Any]
 ) -> Iterator[Session]:
     """Plan an extension, as `extend` does, and change nothing. The plan has the added blocks alone."""
-    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=False) as asked:
-        yield replace(asked.session, plan=_added(asked.session.plan))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    path: Path
-    session: Session
+    with _planned(run, sweep, only_new=only_new, overrides=overrides, take=False) as (_, session):
+        yield replace(session, plan=_added_part(session.plan))
 
 
 @contextmanager
 def _planned(
     run: Path | str, sweep: Path | str | None, *, only_new: bool, overrides: Mapping[str, Any], take: bool
-) -> Iterator[_Asked]:
+) -> Iterator[tuple[Path, Session]]:
     path = run_path(run)
-    where, kept = disk.path_text(path), journal.read_journal(path)
+    where, trials = disk.path_text(path), journal.read_journal(path)
     with held_run(path):
         info, before = read_info(path), read_sweep(path)
         check_finished(info, where, "extended")
-        asked = _asked(path, before, info.box_name, sweep, overrides)
+        requested = _requested_sweep(path, before, info.box_name, sweep, overrides)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        resolved = extended(before, asked, at=now, only_new=only_new, where=where)
+        resolved = extended(before, requested, at=now, only_new=only_new, where=where)
         with planned_again(path, info, resolved, take=take) as session:
-            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in kept}, session.plan, where)
-            yield _Asked(path, session)
+            check_same_order({trial.trial_id: (trial.block, trial.cell) for trial in trials}, session.plan, where)
+            yield path, session
 
 
-def _asked(path: Path, before: Resolved, box: str, sweep: Path | str | None, overrides: Mapping[str, Any]) -> Resolved:
-    """Return the sweep that the run is to be of."""
+def _requested_sweep(
+    path: Path, before: Resolved, box: str, sweep: Path | str | None, overrides: Mapping[str, Any]
+) -> Resolved:
+    """Return the sweep that the run is extended to: a file's, or its own with overrides."""
     check_texts(overrides, "override")
     if sweep is None:
         where, read = disk.path_text(path), paths.reader_in(Path.cwd())
         return resolve(before.parameters, where=where, overrides=overrides, read=read, kept=True)
-    asked = paths.load_sweep(sweep, overrides)
-    return on_box(asked, box) if asked.sweep.boxes else asked
+    requested = paths.load_sweep(sweep, overrides)
+    return on_box(requested, box) if requested.sweep.boxes else requested
 
 
-def check_finished(info: RunInfo, where: str, what: str, *, imported: str = "an imported run", again: str = "") -> None:
-    """Raise StoreError for a run that cannot be `what` ("extended"): it was imported, made by hand, or is not complete.
-    `imported`: what an imported one is said to be; `again`: behind the command that runs the sweep of one by hand."""
+def check_finished(
+    info: RunInfo, where: str, action: str, *, imported: str = "an imported run", arguments: str = ""
+) -> None:
+    """Raise StoreError for a run that cannot be `action` ("extended"): it was imported, made by hand, or is not
+    complete. `imported`: the error's words for an imported run; `arguments`: added to the command in the advice."""
     if info.imported is not None:
-        raise StoreError(f"logs from elsewhere cannot be {what}", where=where, got=imported)
+        raise StoreError(f"logs from elsewhere cannot be {action}", where=where, got=imported)
     if info.by_hand is not None:
         raise StoreError(
-            f"a run by hand cannot be {what}",
+            f"a run by hand cannot be {action}",
             where=where,
             got="trials that were asked for one by one, without a plan",
-            next_step=f"run its sweep: mountlab run {where}/sweep.yml{again}",
+            next_step=f"run its sweep: mountlab run {where}/sweep.yml{arguments}",
         )
     if info.status != "complete":
         raise StoreError(
-            f"a run is {what} when it is complete",
+            f"a run is {action} when it is complete",
             where=where,
             got=f"it is {info.status}",
             next_step=f"mountlab resume {where}",
         )
 
 
-def check_same_order(kept: Mapping[str, tuple[int, str]], plan: Plan, where: str) -> None:
-    """Raise StoreError where the trials of the journal are not those that this version plans first: numbers of trials
-    would mean two things."""
-    now = {trial.trial_id: (trial.block, trial.cell.id) for trial in plan.trials}
-    other = next((name for name, what in kept.items() if now.get(name) != what), None)
-    if other:
-        block, cell = kept[other]
+def check_same_order(recorded: Mapping[str, tuple[int, str]], plan: Plan, where: str) -> None:
+    """Raise StoreError unless this version plans the trials of the journal with the same ids. `recorded`: id of a trial
+    to its block and the id of its cell."""
+    planned = {trial.trial_id: (trial.block, trial.cell.id) for trial in plan.trials}
+    changed = next((name for name, place in recorded.items() if planned.get(name) != place), None)
+    if changed:
+        block, cell = recorded[changed]
         raise StoreError(
             "the trials of the run were drawn in another order, by another version of Mountlab",
-            where=f"{where}/trials.jsonl: {other}",
+            where=f"{where}/trials.jsonl: {changed}",
             got=f"{cell} in block {block}",
-            allowed="{1} in block {0}".format(*now[other]) if other in now else "no such trial",
+            allowed="{1} in block {0}".format(*planned[changed]) if changed in planned else "no such trial",
             next_step="begin a new run: mountlab run",
         )
 
 
-def _added(plan: Plan) -> Plan:
+def _added_part(plan: Plan) -> Plan:
     """Return the part of a plan that an extension adds."""
     last = plan.sweep.stages[-1]
     blocks = {*last.warmup, *last.counted}

@@ -16,17 +16,17 @@ from mountlab.results.writer import RunWriter
 
 @dataclass
 class FinalStatus:
-    """The report on a run that ends now."""
+    """The status that a run ends with; the caller sets it."""
 
     status: str = "interrupted"
 
 
 @contextmanager
 def finishing(writer: RunWriter, sweep: Sweep) -> Iterator[FinalStatus]:
-    """Ends a run, however it comes to its end. Each part is tried, also where one before it has failed: a disk that is
-    full may still take a smaller file.
+    """End a run, after success, an error or an interruption. Each part is tried, even after another has failed: a full
+    disk may still take a smaller file.
 
-    What fails here is raised, but never in the place of what has stopped the run: beside that it is a warning.
+    A failure here is raised, unless an error stopped the run: then it is a warning beside that error.
     """
     final = FinalStatus()
     try:
@@ -53,14 +53,14 @@ def _finish(writer: RunWriter, sweep: Sweep, status: str) -> list[Exception]:
     attempt(lambda: stops.extend(writer.stops(sweep)))
     attempt(lambda: writer.finish(status, stops))
     attempt(lambda: tables.derive(writer.path, writer.records) if journal.read_journal(writer.path) else None)
-    attempt(lambda: _list(writer, status))
+    attempt(lambda: _update_index(writer, status))
     return problems
 
 
-def _list(writer: RunWriter, status: str) -> None:
-    """Its place in the index. A complete run comes into one that is there with its report, which follows at once.
+def _update_index(writer: RunWriter, status: str) -> None:
+    """Put the run into the index. An existing index gets a complete run with its report, which follows at once.
 
-    Where the run's directory is gone, so is the index: what lies under its name now is another disk.
+    Without the run's directory nothing is written: another disk lies under its name now.
     """
     results = writer.path.parent
     if not writer.path.is_dir():

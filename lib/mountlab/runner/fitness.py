@@ -42,18 +42,18 @@ done
 
 @dataclass(frozen=True)
 class Fitness:
-    """What was found on a box."""
+    """The results of a check of a box before measuring."""
 
     facts: BoxFacts
     rows: Sequence[CheckRow]
     idle: Around
-    """What went on while nothing was asked of it."""
+    """Counters of a time in which Mountlab ran nothing there."""
     work_s: Sequence[float]
-    """How long each round of the same work took."""
+    """Time of each round of the same work, in seconds."""
 
 
 def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
-    """Return everything at once, over one connection; changes nothing on the box. Raises what opening a box raises."""
+    """Check a box over one connection. Changes nothing on it. Raises what opening a box raises."""
     with open_box(paths.load_box(name)) as connection:
         facts = gather(connection, all_programs())
         rows = readiness.check(connection, facts, all_programs(), kernel_types())
@@ -62,8 +62,8 @@ def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
         time.sleep(pause_s)
         ended = time.time_ns()
         after = _snapshot(connection)
-        worked = checked(connection, ("sh", "-c", _WORK, "mountlab-work", str(rounds)), what="the box does no work")
-    found = around(
+        completed = checked(connection, ("sh", "-c", _WORK, "mountlab-work", str(rounds)), what="the box does no work")
+    idle = around(
         {
             TrialFiles.BEFORE: before,
             TrialFiles.AFTER: after,
@@ -71,9 +71,9 @@ def look(name: str, *, pause_s: float = 3.0, rounds: int = 20) -> Fitness:
             TrialFiles.ENDED: str(ended),
         }
     )
-    if found is None:
+    if idle is None:
         raise BoxError("the kernel's counters cannot be read", where=f"box {name}")
-    return Fitness(facts, rows, found, [int(line) / NS_PER_S for line in worked.text.split()])
+    return Fitness(facts, rows, idle, [int(line) / NS_PER_S for line in completed.text.split()])
 
 
 def _snapshot(connection: BoxConnection) -> str:

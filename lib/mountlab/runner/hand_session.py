@@ -1,5 +1,4 @@
-"""What is behind a box that is used by hand: the same planner, runner and writer as behind a sweep, asked for one step
-at a time."""
+"""The session behind a box that is used by hand: planner, runner and writer of a sweep, one step at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.finish import finishing
 from mountlab.runner.interruption import Interruption
-from mountlab.runner.live import watched
+from mountlab.runner.live import progress_display
 from mountlab.runner.mount_session import MountFiles, MountSession
 from mountlab.runner.steps import StepRunner
 from mountlab.runner.trial_executor import MountUses, NewMountNeeded, TrialExecutor
@@ -49,7 +48,7 @@ from mountlab.sweep.sweep_file import Resolved
 BY_HAND = "its trials were asked for one by one"
 """How run.json describes such a run."""
 MOST_TRIALS = 1000
-"""Of one call."""
+"""The largest number of trials in one call."""
 
 
 @dataclass(eq=False)
@@ -66,37 +65,37 @@ class Mounted:
 
 
 class HandSession:
-    """One run by hand, from the opening of a box to its end. `kept` ends its directory, after all else was undone."""
+    """One run by hand, from the opening of a box to its end. `run_end` ends its directory, once all is undone."""
 
     def __init__(
         self,
-        asked: HandSweep,
+        sweep: HandSweep,
         the_box: Box,
         connection: BoxConnection,
         facts: BoxFacts,
         *,
         results: Path,
-        kept: ExitStack,
+        run_end: ExitStack,
     ) -> None:
         self.is_open = False
         self.mounts: list[Mounted] = []
-        """Those that are mounted now, in the order in which they were."""
+        """The file systems that are mounted now, in the order of mounting."""
         self.recorder = HandJournal()
-        self._asked, self._connection, self._results, self._kept = asked, connection, results, kept
-        self.planner = _planner(asked, the_box, facts, results)
+        self._sweep, self._connection, self._results, self._run_end = sweep, connection, results, run_end
+        self.planner = _planner(sweep, the_box, facts, results)
         self._plan, self._quiet, self._interruption = self.planner.plan(), _Quiet(), Interruption()
         self._clients = Clients(self._plan, connection, {})
         self._steps = StepRunner(connection, self._plan.run_id, self._plan.privileged, say=self._quiet.notice)
         self._mounts = MountSession(self._steps, self.recorder, self._clients, self._plan.sweep.design)
         self._mount_uses = MountUses()
         self._unfit: dict[str, str] = {}
-        """Mount to why no trial can run on it any more."""
+        """Id of a mount to why no trial can run on it any more."""
         self._undo, self._all_mounts = ExitStack(), ExitStack()
-        self._made = self._trials = 0
-        self._on_mount: Counter[tuple[str, str]] = Counter()
-        """Mount and cell to how many counted trials they have had in common."""
-        self._known: set[str] = set()
-        """Workloads whose options the box's own program knows."""
+        self._mount_count = self._trial_count = 0
+        self._trials_on_mount: Counter[tuple[str, str]] = Counter()
+        """Id of a mount and of a cell to the number of counted trials of this cell on it."""
+        self._checked_labels: set[str] = set()
+        """Labels of workloads whose options the box's program accepts."""
 
     @property
     def path(self) -> Path:
@@ -104,7 +103,7 @@ class HandSession:
         return self._results / self.planner.run_id
 
     def hold(self, undo: ExitStack) -> None:
-        """Open the run on the box. What `undo` holds of an opened box is taken over."""
+        """Open the run on the box. The session takes over what `undo` holds."""
         with self._attended():
             self._steps.do(self._plan.opening, undo)
             undo.enter_context(self._connection.holding(self.planner.lease, lambda: self._interruption.requested))
@@ -116,20 +115,20 @@ class HandSession:
         self,
         kind: type[BaseException] | None = None,
         error: BaseException | None = None,
-        trace: TracebackType | None = None,
+        traceback: TracebackType | None = None,
     ) -> None:
         """Undo everything, and end the run directory. A second call does nothing."""
         self.is_open = False
         self.mounts.clear()
         with self._attended():
-            self._undo.pop_all().__exit__(kind, error, trace)
+            self._undo.pop_all().__exit__(kind, error, traceback)
 
     def check_open(self) -> None:
         """Raise PlanError for a box that was closed."""
         if not self.is_open:
             name = self.planner.box.name
-            again = f'open it again: mountlab.box("{name}")'
-            raise PlanError("the box is closed", where=f"box {name}", next_step=again)
+            command = f'open it again: mountlab.box("{name}")'
+            raise PlanError("the box is closed", where=f"box {name}", next_step=command)
 
     @contextmanager
     def _attended(self) -> Iterator[None]:
@@ -143,31 +142,31 @@ class HandSession:
     # --- mounts -------------------------------------------------------------------------------------------------------
 
     def mount(self, kind: str, name: str, entry: Raw) -> Mounted:
-        """Make and mount a file system. Raises as the plan of a sweep does, and as the runner does."""
+        """Make and mount a file system. Raises what planning a sweep and running it raise."""
         self.check_open()
-        asked, fs = self._asked.with_filesystem(kind, name, entry)
+        sweep, fs = self._sweep.with_filesystem(kind, name, entry)
         self._check_not_mounted(fs)
         planner = replace(self.planner, facts=self._surveyed(fs))
         with self._attended():
-            made = self._make(planner, fs)
-        self.mounts.append(made)
-        self._asked, self.planner = asked, planner
-        return made
+            mounted = self._make(planner, fs)
+        self.mounts.append(mounted)
+        self._sweep, self.planner = sweep, planner
+        return mounted
 
-    def unmount(self, made: Mounted) -> None:
-        """Unmount a file system, and remove what it lay on. A second call does nothing."""
-        if made in self.mounts:
-            self.mounts.remove(made)
+    def unmount(self, mounted: Mounted) -> None:
+        """Unmount a file system, and remove its image or loop device. A second call does nothing."""
+        if mounted in self.mounts:
+            self.mounts.remove(mounted)
         with self._attended():
-            made.undo.close()
+            mounted.undo.close()
 
-    def options(self, made: Mounted) -> list[OptionEvidence]:
-        """What became of each option that was asked for."""
-        return self._mounts.option_evidence(made.filesystem, made.files)
+    def options(self, mounted: Mounted) -> list[OptionEvidence]:
+        """Return for each requested option whether the kernel has it in effect."""
+        return self._mounts.option_evidence(mounted.filesystem, mounted.files)
 
     def _make(self, planner: Planner, fs: Filesystem) -> Mounted:
-        self._made += 1
-        mount = planner.mount(f"m{self._made:03d}-{fs.name}", fs)
+        self._mount_count += 1
+        mount = planner.mount(f"m{self._mount_count:03d}-{fs.name}", fs)
         if mount.skip_reason:
             raise PlanError(
                 f"{fs.name} cannot be mounted on this box", where=f"filesystems.{fs.name}", got=mount.skip_reason
@@ -180,28 +179,28 @@ class HandSession:
             return Mounted(mount, files, self._all_mounts.enter_context(undo.pop_all()))
 
     def _check_not_mounted(self, fs: Filesystem) -> None:
-        if fs.name in (made.filesystem.name for made in self.mounts):
+        if fs.name in (mounted.filesystem.name for mounted in self.mounts):
             raise PlanError(
                 "a file system of this name is mounted",
-                where=f"{self._asked.where}: filesystems.{fs.name}",
+                where=f"{self._sweep.where}: filesystems.{fs.name}",
                 got=fs.name,
                 allowed="each name once at a time",
                 next_step="unmount it first, or give the second one a name: box.mounted(..., name=...)",
             )
 
     def _surveyed(self, fs: Filesystem) -> BoxFacts:
-        """The facts, and what only the box can tell of this file system."""
-        at_once = (*(made.filesystem for made in self.mounts), fs)
-        known, the_box = self.planner.facts, self.planner.box
-        alone, together = self._about((fs,)), self._about(at_once)
-        check_feasible(together, the_box, known)
-        check_links(alone, self._connection, known)
-        facts = survey(alone, self._connection, known)
+        """Return the facts with a survey of the box for this file system."""
+        filesystems = (*(mounted.filesystem for mounted in self.mounts), fs)
+        facts, the_box = self.planner.facts, self.planner.box
+        single, together = self._sweep_of((fs,)), self._sweep_of(filesystems)
+        check_feasible(together, the_box, facts)
+        check_links(single, self._connection, facts)
+        facts = survey(single, self._connection, facts)
         check_feasible(together, the_box, facts)
         return facts
 
-    def _about(self, filesystems: tuple[Filesystem, ...], workloads: tuple[Workload, ...] = ()) -> Sweep:
-        """A sweep of these alone, all of them at the same time."""
+    def _sweep_of(self, filesystems: tuple[Filesystem, ...], workloads: tuple[Workload, ...] = ()) -> Sweep:
+        """Return a sweep of these file systems, all mounted at the same time, and these workloads."""
         design = replace(self.planner.sweep.design, fresh_filesystem="never")
         bare = replace(self.planner.sweep, excluded=(), baseline=None, design=design)
         return replace(bare, filesystems=filesystems, workloads=workloads)
@@ -209,31 +208,31 @@ class HandSession:
     # --- trials -------------------------------------------------------------------------------------------------------
 
     def plan(
-        self, made: Mounted, name: str, entry: Raw, *, n: int, warmup: int, most: int = MOST_TRIALS
+        self, mounted: Mounted, name: str, entry: Raw, *, n: int, warmup: int, most: int = MOST_TRIALS
     ) -> tuple[PlannedTrial, ...]:
-        """Plan `n` counted trials of each cell of a workload, after `warmup` others, and write down that they are to be
-        run. Raises as the plan of a sweep does, and ParameterError for more than `most`."""
+        """Plan `n` counted trials of each cell of a workload, after `warmup` others, and write the plan to run.json.
+        Raises what planning a sweep raises, and ParameterError for more than `most`."""
         self.check_open()
-        self._check_usable(made)
-        asked, workloads = self._asked.with_workload(made.filesystem.name, name, entry)
-        _check_number(n, warmup, len(workloads), most, f"{asked.where}: workloads.{workloads[0].name}")
-        planner = replace(self.planner, sweep=asked.resolved().sweep, facts=self._facts_for(made, workloads))
-        own = {workload.label for workload in workloads}
-        cells = [each for each in planner.sweep.cells if each.filesystem.name == made.filesystem.name]
-        mount_groups = self._mount_groups([cell for cell in cells if cell.workload.label in own], n, warmup)
+        self._check_usable(mounted)
+        sweep, workloads = self._sweep.with_workload(mounted.filesystem.name, name, entry)
+        _check_number(n, warmup, len(workloads), most, f"{sweep.where}: workloads.{workloads[0].name}")
+        planner = replace(self.planner, sweep=sweep.resolved().sweep, facts=self._facts_for(mounted, workloads))
+        labels = {workload.label for workload in workloads}
+        cells = [cell for cell in planner.sweep.cells if cell.filesystem.name == mounted.filesystem.name]
+        mount_groups = self._mount_groups([cell for cell in cells if cell.workload.label in labels], n, warmup)
         planned = tuple(
-            planner.trial(self._trials + number, group, group.cells[0], made.mount)
+            planner.trial(self._trial_count + number, group, group.cells[0], mounted.mount)
             for number, group in enumerate(mount_groups, start=1)
         )
         if planned[0].skip_reason:
-            raise PlanError("this workload cannot run here", where=f"{asked.where}.trial", got=planned[0].skip_reason)
-        self._begin(made, planned, asked, planner)
+            raise PlanError("this workload cannot run here", where=f"{sweep.where}.trial", got=planned[0].skip_reason)
+        self._begin(mounted, planned, sweep, planner)
         return planned
 
     def run(self, planned: tuple[PlannedTrial, ...]) -> list[Trial]:
-        """Run what was planned last, and return it as it is in the journal. Several trials are shown as they go on."""
-        writer = self.recorder.begun(self.path)
-        watch = watched(self._plan, writer, set()) if len(planned) > 1 else self._quiet
+        """Run the trials that were planned last, and return their records. Several trials have a progress display."""
+        writer = self.recorder.started_writer(self.path)
+        watch = progress_display(self._plan, writer, set()) if len(planned) > 1 else self._quiet
         cells = CellStates(self._plan.sweep, self.recorder)  # a cell set aside by an earlier call may be tried again
         executor = TrialExecutor(
             self._plan, self._connection, self._clients, self.recorder, watch, cells, self._interruption,
@@ -243,8 +242,8 @@ class HandSession:
             with self._attended(), watch:
                 for trial in planned:
                     try:
-                        for wanted in executor.runnable([trial], self._unfit):
-                            executor.run(wanted)
+                        for runnable in executor.runnable([trial], self._unfit):
+                            executor.run(runnable)
                     except NewMountNeeded as error:
                         self._unfit[trial.mount] = str(error)
         except KeyboardInterrupt:
@@ -255,51 +254,51 @@ class HandSession:
 
     def measured(self) -> pd.DataFrame:
         """The figures so far. Raises StoreError before the first trial."""
-        return self.recorder.begun(self.path).measured(self.planner.sweep)[1]
+        return self.recorder.started_writer(self.path).measured(self.planner.sweep)[1]
 
-    def _check_usable(self, made: Mounted) -> None:
-        unfit = self._unfit.get(made.mount.id)
-        if made in self.mounts and not unfit:
+    def _check_usable(self, mounted: Mounted) -> None:
+        unfit = self._unfit.get(mounted.mount.id)
+        if mounted in self.mounts and not unfit:
             return
         raise PlanError(
             "nothing can be run here",
-            where=f"{self._asked.where}: filesystems.{made.filesystem.name}",
+            where=f"{self._sweep.where}: filesystems.{mounted.filesystem.name}",
             got=unfit or "it is not mounted any more",
             allowed="a file system that is mounted, and fit for use",
             next_step="mount it again: box.mounted(...)",
         )
 
-    def _facts_for(self, made: Mounted, workloads: tuple[Workload, ...]) -> BoxFacts:
+    def _facts_for(self, mounted: Mounted, workloads: tuple[Workload, ...]) -> BoxFacts:
         facts, labels = self.planner.facts, {workload.label for workload in workloads}
-        check_feasible(self._about((made.filesystem,), workloads), self.planner.box, facts)
-        if labels <= self._known:
+        check_feasible(self._sweep_of((mounted.filesystem,), workloads), self.planner.box, facts)
+        if labels <= self._checked_labels:
             return facts
-        facts = survey(self._about((), workloads), self._connection, facts)
-        self._known |= labels
+        facts = survey(self._sweep_of((), workloads), self._connection, facts)
+        self._checked_labels |= labels
         return facts
 
     def _mount_groups(self, cells: Sequence[Cell], n: int, warmup: int) -> Iterator[MountGroup]:
-        """Each cell once a block, in random order. The blocks of a cell go on from those that it has had."""
-        rng = Random(f"{self.planner.seed} {self._trials}")  # noqa: S311  # an order that can be drawn again, no secret
-        had: dict[str, list[int]] = {cell.id: [] for cell in cells}
+        """Yield each cell once a block, in random order. The block numbers of a cell continue."""
+        rng = Random(f"{self.planner.seed} {self._trial_count}")  # noqa: S311  # a reproducible order, no secret
+        blocks: dict[str, list[int]] = {cell.id: [] for cell in cells}
         for trial in self.recorder.recorded_trials():
-            had.setdefault(trial.cell, []).append(trial.block)
+            blocks.setdefault(trial.cell, []).append(trial.block)
         for number in (*range(-warmup, 0), *range(1, n + 1)):
             for cell in rng.sample(cells, len(cells)):
-                begun = min([1, *had[cell.id]]) if number < 0 else max([0, *had[cell.id]])
-                yield MountGroup(begun + number, number < 0, cell.filesystem, (cell,))
+                start = min([1, *blocks[cell.id]]) if number < 0 else max([0, *blocks[cell.id]])
+                yield MountGroup(start + number, number < 0, cell.filesystem, (cell,))
 
-    def _begin(self, made: Mounted, planned: tuple[PlannedTrial, ...], asked: HandSweep, planner: Planner) -> None:
-        """Write down what is to be run, before it is."""
-        self._trials += len(planned)
-        self._on_mount.update((trial.mount, trial.cell.id) for trial in planned if not trial.warmup)
-        blocks = max(asked.blocks, *(trial.block for trial in planned))
-        self._asked = replace(asked, blocks=blocks, remade=max(self._on_mount.values(), default=0) < 2)
-        resolved = self._asked.resolved()
+    def _begin(self, mounted: Mounted, planned: tuple[PlannedTrial, ...], sweep: HandSweep, planner: Planner) -> None:
+        """Write the planned trials to run.json before they run."""
+        self._trial_count += len(planned)
+        self._trials_on_mount.update((trial.mount, trial.cell.id) for trial in planned if not trial.warmup)
+        blocks = max(sweep.blocks, *(trial.block for trial in planned))
+        self._sweep = replace(sweep, blocks=blocks, remade=max(self._trials_on_mount.values(), default=0) < 2)
+        resolved = self._sweep.resolved()
         self.planner = replace(planner, sweep=resolved.sweep)
         self._plan = self.planner.plan(mount_groups=(PlannedMountGroup(mount=None, trials=planned),))
         self._write(resolved, [trial.trial_id for trial in planned])
-        self.recorder.keep_waiting(made.mount.id, *control_ids(made.filesystem.name))
+        self.recorder.keep_waiting(mounted.mount.id, *control_ids(mounted.filesystem.name))
 
     def _write(self, resolved: Resolved, planned: list[str]) -> None:
         writer, facts = self.recorder.writer, self.planner.facts
@@ -307,32 +306,32 @@ class HandSession:
             writer.grow(resolved, facts, [*(trial.trial_id for trial in writer.recorded_trials()), *planned])
             return
         writer = RunWriter.create(self._plan, resolved, facts, results=self._results, by_hand=BY_HAND)
-        self._kept.callback(refresh_index, writer.path.parent)
-        self._kept.enter_context(held_run(writer.path))
-        final = self._kept.enter_context(finishing(writer, resolved.sweep))
-        self._kept.callback(setattr, final, "status", "complete")
-        self._kept.callback(self._settle)
+        self._run_end.callback(refresh_index, writer.path.parent)
+        self._run_end.enter_context(held_run(writer.path))
+        final = self._run_end.enter_context(finishing(writer, resolved.sweep))
+        self._run_end.callback(setattr, final, "status", "complete")
+        self._run_end.callback(self._settle)
         self.recorder.writer = writer
 
     def _settle(self) -> None:
-        """At the end, run.json asks for what is in the journal, and for no more."""
-        ended = self.recorder.recorded_trials()
+        """Reduce the sweep in run.json to what is in the journal."""
+        recorded = self.recorder.recorded_trials()
         names = {cell.id: (cell.filesystem.name, cell.workload.name) for cell in self.planner.sweep.cells}
-        if ended:
-            pairs = frozenset(names[trial.cell] for trial in ended)
-            self._asked = replace(self._asked, pairs=pairs, blocks=max([1, *(trial.block for trial in ended)]))
-            self._write(self._asked.resolved(), [])
+        if recorded:
+            pairs = frozenset(names[trial.cell] for trial in recorded)
+            self._sweep = replace(self._sweep, pairs=pairs, blocks=max([1, *(trial.block for trial in recorded)]))
+            self._write(self._sweep.resolved(), [])
 
 
 class HandJournal:
-    """Where the runner keeps what it measures. There is no directory before the first trial: what mounts have printed
-    waits for it, and that of a mount without a trial is never kept."""
+    """The recorder of a run by hand. There is no directory before the first trial: the output of mounts waits for it,
+    and that of a mount without a trial is never written."""
 
     def __init__(self) -> None:
         self.writer: RunWriter | None = None
         self._waiting: dict[str, Files] = {}
 
-    def begun(self, path: Path) -> RunWriter:
+    def started_writer(self, path: Path) -> RunWriter:
         """The writer. Raises StoreError before the first trial."""
         if self.writer is None:
             raise StoreError("nothing was measured yet", where=path_text(path), next_step="box.trial(place, tool=...)")
@@ -349,7 +348,7 @@ class HandJournal:
         self._waiting[mount_id] = files
 
     def keep_waiting(self, *mount_ids: str) -> None:
-        """Write down what these mounts have printed, where that is not done yet."""
+        """Write the output of these mounts, unless it is written already."""
         for mount_id in mount_ids:
             if self.writer is not None and mount_id in self._waiting:
                 self.writer.keep_mount(mount_id, self._waiting.pop(mount_id))
@@ -358,11 +357,11 @@ class HandJournal:
         return self.writer.recorded_trials() if self.writer is not None else []
 
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
-        return self.begun(Path()).measured(sweep)
+        return self.started_writer(Path()).measured(sweep)
 
 
 class _Quiet:
-    """Tells nothing but what a person must know."""
+    """No display of progress; only notices, on standard error."""
 
     stopped = False
 
@@ -379,7 +378,7 @@ class _Quiet:
 
 
 def _check_number(n: int, warmup: int, cells: int, most: int, where: str) -> None:
-    """Raise ParameterError for what is no number of trials, or one too high."""
+    """Raise ParameterError for a number of trials that is negative, zero in all, or too high."""
     if n < 0 or warmup < 0 or not 1 <= (n + warmup) * cells <= most:
         several = f" of each of {cells} combinations" if cells > 1 else ""
         raise ParameterError(
@@ -391,8 +390,8 @@ def _check_number(n: int, warmup: int, cells: int, most: int, where: str) -> Non
         )
 
 
-def _planner(asked: HandSweep, the_box: Box, facts: BoxFacts, results: Path) -> Planner:
-    sweep = asked.empty()
+def _planner(hand_sweep: HandSweep, the_box: Box, facts: BoxFacts, results: Path) -> Planner:
+    sweep = hand_sweep.empty()
     run_id = new_run_id(sweep, the_box, results)
     seed = secrets.randbelow(2**31) if sweep.design.seed is None else sweep.design.seed
     return Planner(sweep, the_box, facts, run_id, str(lock.this_process(run_id)), seed)

@@ -41,8 +41,8 @@ SHARE = 1 / 20
 BY_KEYS = "■ in the toolbar, or I I, stops too, and also cells that wait behind this one."
 
 
-def watched(plan: Plan, writer: RunWriter, recorded_ids: set[str]) -> Bar | Live:
-    """Return what tells of a run: a live view where a person can see it, else a bar."""
+def progress_display(plan: Plan, writer: RunWriter, recorded_ids: set[str]) -> Bar | Live:
+    """Return the display of a run's progress: a live view where a person can see it, else a bar."""
     if person_is_there() and threading.current_thread() is threading.main_thread():
         return Live(plan, writer, recorded_ids)
     return Bar(plan, recorded_ids)
@@ -52,8 +52,8 @@ def person_is_there() -> bool:
     """Return whether this cell was started by a front end that a person sits at: it says that it can be asked for
     input, which papermill and nbconvert deny."""
     kernel = _kernel()
-    asked = kernel.get_parent().get("content", {}) if kernel is not None else {}
-    return bool(asked.get("allow_stdin", False))
+    request = kernel.get_parent().get("content", {}) if kernel is not None else {}
+    return bool(request.get("allow_stdin", False))
 
 
 def _kernel() -> Any:
@@ -68,7 +68,7 @@ def show(value: Any, **options: Any) -> Any:
 
 
 class Ration:
-    """Keeps what may be left undone at a small share of the time: at most once a tick, rarer the longer it takes."""
+    """Limits optional work to a small share of the time: at most once a tick, less often the longer it takes."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -76,7 +76,7 @@ class Ration:
     def due(self) -> bool:
         return time.monotonic() >= self._next
 
-    def spent(self, seconds: float) -> None:
+    def spend(self, seconds: float) -> None:
         self._next = time.monotonic() + max(TICK_S, seconds / SHARE)
 
 
@@ -93,15 +93,15 @@ class Live:
         self._main = threading.get_ident()
         self._plan, self._writer = plan, writer
         self._standing = Standing(plan, recorded_ids)
-        self._figures = _none_yet(plan)
+        self._figures = _no_figures(plan)
         self._notices: list[str] = []
-        self._glance, self._look = Ration(), Ration()
+        self._figures_ration, self._caveats_ration = Ration(), Ration()
         self._started = self._trial_started = time.monotonic()
         self._over = threading.Event()
         self._ticking = threading.Thread(target=self._tick, name="mountlab-live", daemon=True)
         self._view = _View(self._stop)
 
-    # ── what the runner tells ────────────────────────────────────────────────────────────────────────────────────────
+    # ── reports of the runner ────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, trial: PlannedTrial) -> None:
         self._trial_started = time.monotonic()
@@ -109,9 +109,9 @@ class Live:
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
         self._standing.end(planned, trial)
-        if self._glance.due():
+        if self._figures_ration.due():
             self._read_figures()
-        if self._is_last_of_block(planned) and self._look.due():
+        if self._is_last_of_block(planned) and self._caveats_ration.due():
             self._read_caveats()
 
     def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
@@ -120,7 +120,7 @@ class Live:
     def notice(self, text: str) -> None:
         self._notices.append(text)
 
-    # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── figures and caveats ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _read_figures(self) -> None:
         began = time.monotonic()
@@ -128,21 +128,21 @@ class Live:
         measurements, censored = without_partial(measurements), censored_blocks(trials)
         estimates = estimate_frame(self._plan.sweep, measurements, run_id="", box="", censored=censored)
         self._figures = replace(self._figures, measurements=measurements, estimates=estimates)
-        self._glance.spent(time.monotonic() - began)
+        self._figures_ration.spend(time.monotonic() - began)
 
     def _read_caveats(self) -> None:
         """Read the caveats as a report would now. The run itself reports at the end the one that it cannot read yet."""
         began = time.monotonic()
         with suppress(MountlabError):
             self._figures = replace(self._figures, caveats=store.load_run(self._writer.path).caveats)
-        self._look.spent(time.monotonic() - began)
+        self._caveats_ration.spend(time.monotonic() - began)
 
     def _is_last_of_block(self, planned: PlannedTrial) -> bool:
-        """Then all cells have equally many trials. The warm-up gives no figures that could be doubted."""
-        own = [trial for trial in self._plan.trials if trial.block == planned.block and not trial.warmup]
-        return bool(own) and own[-1].trial_id == planned.trial_id
+        """Return whether all cells now have equally many trials. Warm-up trials have no figures to doubt."""
+        block = [trial for trial in self._plan.trials if trial.block == planned.block and not trial.warmup]
+        return bool(block) and block[-1].trial_id == planned.trial_id
 
-    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _tick(self) -> None:
         while not self._over.wait(TICK_S):
@@ -151,11 +151,11 @@ class Live:
     def _draw(self) -> None:
         standing, moment = self._standing, time.monotonic()
         now = standing.now
-        spent_s = moment - self._trial_started if now else 0.0
+        trial_s = moment - self._trial_started if now else 0.0
         self._view.show(
             done=standing.done,
             total=standing.total,
-            times=live_view.times(moment - self._started, standing.remaining.seconds() - spent_s),
+            times=live_view.times(moment - self._started, standing.remaining.seconds() - trial_s),
             now=self._now(now),
             table=self._table(now.cell.id if now else ""),
             news=self._news(),
@@ -183,7 +183,7 @@ class Live:
         signal.pthread_kill(self._main, signal.SIGINT)
 
     def __enter__(self) -> Live:
-        self._read_figures()  # of an earlier session
+        self._read_figures()  # those of an earlier session
         self._draw()
         self._view.put_up()
         self._ticking.start()
@@ -199,15 +199,17 @@ class Live:
 
     def _last_picture(self, *, stopped: bool) -> html.Html:
         standing = self._standing
-        summary = live_view.ended(standing.done, standing.total, time.monotonic() - self._started, standing.failed)
+        summary = live_view.summary_text(
+            standing.done, standing.total, time.monotonic() - self._started, standing.failed
+        )
         by_hand = self._plan.sweep.by_hand
-        how = live_view.stopped("" if by_hand else disk.path_text(self._writer.path)) if stopped else ""
+        advice = live_view.stop_advice("" if by_hand else disk.path_text(self._writer.path)) if stopped else ""
         return html.joined(
-            how, html.paragraph(summary, kind="meta"), self._table(), live_view.news(standing.failed, ())
+            advice, html.paragraph(summary, kind="meta"), self._table(), live_view.news(standing.failed, ())
         )
 
 
-def _none_yet(plan: Plan) -> LiveFigures:
+def _no_figures(plan: Plan) -> LiveFigures:
     nothing = measurement_frame([])
     return LiveFigures(nothing, estimate_frame(plan.sweep, nothing, run_id="", box=""))
 
@@ -226,26 +228,26 @@ class _View:
             layout={"width": "7rem"},
             tooltip="Stop cleanly: undo everything on the box, keep what was measured",
         )
-        self._button.on_click(lambda _: self._clicked(stop))
-        _hear_at_once(self._button)
-        self._box = self._arranged(ipywidgets)
+        self._button.on_click(lambda _: self._handle_click(stop))
+        _answer_in_subshell(self._button)
+        self._box = self._arrange(ipywidgets)
         self._handle: Any = None
 
-    def _arranged(self, widgets: Any) -> ipywidgets.VBox:
+    def _arrange(self, widgets: Any) -> ipywidgets.VBox:
         kernel = _kernel()
-        hears = bool(getattr(kernel, "_supports_kernel_subshells", False))
-        controls = [self._button] if hears else []
+        has_subshells = bool(getattr(kernel, "_supports_kernel_subshells", False))
+        controls = [self._button] if has_subshells else []
         head = widgets.HBox(
             [self._bar, self._count, self._times, *controls], layout={"align_items": "center", "grid_gap": "1rem"}
         )
         scrolled = widgets.Box([self._table], layout={"max_height": "26rem", "overflow": "auto"})
-        keys = BY_KEYS if hears else BY_KEYS.replace(" too, and also", ", and so do")
-        style, hint = (widgets.HTML(each) for each in (live_view.STYLE, html.paragraph(keys, kind="meta")))
+        keys = BY_KEYS if has_subshells else BY_KEYS.replace(" too, and also", ", and so do")
+        style, hint = (widgets.HTML(text) for text in (live_view.STYLE, html.paragraph(keys, kind="meta")))
         box = widgets.VBox([style, head, self._now, self._news, scrolled, hint])
         box.add_class("mountlab-live")
         return box
 
-    def _clicked(self, stop: Any) -> None:
+    def _handle_click(self, stop: Any) -> None:
         self._button.disabled, self._button.description = True, "Stopping"
         stop()
 
@@ -272,8 +274,8 @@ class _View:
         self._box.close()
 
 
-def _hear_at_once(widget: ipywidgets.Widget) -> None:
-    """Let a click be heard in the subshell that JupyterLab sends it to. ipykernel 7.4 sends answers to a widget where
-    it was last changed from, which here is the main shell, and that is busy; earlier ones do not ask."""
+def _answer_in_subshell(widget: ipywidgets.Widget) -> None:
+    """Answer a click in the subshell that JupyterLab sends it to. ipykernel 7.4 answers in the shell that changed a
+    widget last: here the main shell, which is busy. Earlier versions have no such choice."""
     comm: Any = widget.comm
     comm._reply_subshell_for = lambda _data, subshell: subshell

@@ -20,11 +20,11 @@ from mountlab.wording import phrases
 from mountlab.wording.caveats import caveat_line, grouped
 
 MOST_FAILURES = 4
-"""Failed trials that are listed one by one; of more, the last of them."""
+"""The last failed trials that are listed one by one."""
 WILL_PASS = ("too-few", "figures-missing", "not-precise")
 """Codes of caveats that every run has before it is complete."""
 RUNNING = "▸"
-"""Before the figures of the cell that runs now."""
+"""Mark before the figures of the cell that runs now."""
 
 _RULES = (
     "table{border-collapse:collapse;font-size:var(--jp-code-font-size);font-variant-numeric:tabular-nums}",
@@ -48,7 +48,7 @@ STYLE = Html(f"<style>{''.join(f'.jp-OutputArea .mountlab-live {rule}' for rule 
 
 @dataclass(frozen=True)
 class LiveFigures:
-    """What is known of the cells so far."""
+    """The figures of a run so far."""
 
     measurements: pd.DataFrame
     """With the columns of measurements.measurement_frame."""
@@ -64,12 +64,13 @@ def estimates_table(
 
     `now`: id of the cell that runs; `stopped_cells`: those that the stop rule has ended, and why.
     """
-    names = [fs.name for fs in sweep.filesystems]
     table = _LiveTable(sweep, figures.estimates, now, stopped_cells or {})
     answers = answer_metrics(sweep, figures.measurements)
-    metrics = dict.fromkeys(metric for found in answers.values() for metric in found)
-    groups = [table.group(metric, [label for label, own in answers.items() if metric in own]) for metric in metrics]
-    return html.table([Column("Workload"), *(Column(name) for name in names)], groups, caption="Estimates so far")
+    metrics = dict.fromkeys(metric for names in answers.values() for metric in names)
+    groups = [table.group(metric, [label for label, names in answers.items() if metric in names]) for metric in metrics]
+    return html.table(
+        [Column("Workload"), *(Column(fs.name) for fs in sweep.filesystems)], groups, caption="Estimates so far"
+    )
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,19 @@ class _LiveTable:
 
     def group(self, metric: str, workloads: Sequence[str]) -> Rows:
         """Return the rows of one metric, in one unit."""
-        own = self.estimates[self.estimates["metric"] == metric]
-        scale = scale_for(self.sweep.metric(metric).unit, float(own["mean"].abs().max()) if len(own) else 1.0)
-        found = {(row["cell"], row["label"]): row for row in own.to_dict("records")}
+        rows_of_metric = self.estimates[self.estimates["metric"] == metric]
+        largest = float(rows_of_metric["mean"].abs().max()) if len(rows_of_metric) else 1.0
+        scale = scale_for(self.sweep.metric(metric).unit, largest)
+        by_cell = {(row["cell"], row["label"]): row for row in rows_of_metric.to_dict("records")}
         rows = []
         for workload in workloads:
             labels = dict.fromkeys(
-                label for fs in self.sweep.filesystems for cell, label in found if cell == cell_id(fs.name, workload)
+                label for fs in self.sweep.filesystems for cell, label in by_cell if cell == cell_id(fs.name, workload)
             )
             for label in labels or ("",):
                 cells = [cell_id(fs.name, workload) for fs in self.sweep.filesystems]
                 name = f"{workload} ({label})" if label else workload
-                rows.append([name, *(self._figures(cell, found.get((cell, label)), scale.factor) for cell in cells)])
+                rows.append([name, *(self._figures(cell, by_cell.get((cell, label)), scale.factor) for cell in cells)])
         return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
 
     def _figures(self, cell: str, row: Mapping[Any, Any] | None, factor: float) -> Text:
@@ -115,30 +117,30 @@ def news(failed: Sequence[Trial], caveats: Sequence[Caveat], notices: Sequence[s
     lines = [html.paragraph(text, kind="notice") for text in notices]
     lines += [html.paragraph(progress.failure_text(trial), kind="notice error") for trial in failed[-MOST_FAILURES:]]
     if len(failed) > MOST_FAILURES:
-        total = f"{numbers.listed(progress.without_figure(failed))}; the last {MOST_FAILURES} trials of these:"
+        total = f"{numbers.listed(progress.failure_counts(failed))}; the last {MOST_FAILURES} trials of these:"
         lines.insert(0, html.paragraph(total, kind="notice error"))
-    groups = grouped(each for each in caveats if each.severity != "note" and each.code not in WILL_PASS)
+    groups = grouped(caveat for caveat in caveats if caveat.severity != "note" and caveat.code not in WILL_PASS)
     if groups:
         lines.append(html.paragraph(f"So far: {caveat_line(groups)}", kind=f"notice {groups[0].severity}"))
     return html.joined(*lines)
 
 
 def times(elapsed_s: float, remaining_s: float) -> str:
-    """'2 min 5 s elapsed, about 7 min left'; without seconds where minutes are left."""
-    left = max(0.0, remaining_s)
-    return f"{_clock(elapsed_s)} elapsed, about {_clock(round(left / 60) * 60 if left >= 300 else left)} left"
+    """Format both times: '2 min 5 s elapsed, about 7 min left', in whole minutes from 5 min on."""
+    seconds = max(0.0, remaining_s)
+    return f"{_clock(elapsed_s)} elapsed, about {_clock(round(seconds / 60) * 60 if seconds >= 300 else seconds)} left"
 
 
 def _clock(seconds: float) -> str:
-    """'7 s', '2 min 5 s', '3 h 10 min': whole seconds, since it is drawn once a second."""
+    """Format a time in whole seconds: '7 s', '2 min 5 s', '3 h 10 min'."""
     whole = round(seconds)
     return f"{whole} s" if whole < 120 else numbers.duration_text(whole)
 
 
-def ended(done: int, total: int, elapsed_s: float, failed: Sequence[Trial]) -> str:
-    """'24 of 24 trials, this session took 2 min 5 s, 1 failed.'"""
-    wrong = "".join(f", {text}" for text in progress.without_figure(failed))
-    return f"{done} of {numbers.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{wrong}."
+def summary_text(done: int, total: int, elapsed_s: float, failed: Sequence[Trial]) -> str:
+    """Return a summary: '24 of 24 trials, this session took 2 min 5 s, 1 failed.'"""
+    failures = "".join(f", {text}" for text in progress.failure_counts(failed))
+    return f"{done} of {numbers.counted(total, 'trial')}, this session took {_clock(elapsed_s)}{failures}."
 
 
 def resume_line(run: str) -> str:
@@ -151,9 +153,9 @@ def report_line(run: str) -> str:
     return f'mountlab.report_link("{run}")'
 
 
-def stopped(run: str) -> Html:
-    """Return what a person should know who stopped a run: `run` as it is typed; '' for trials by hand."""
+def stop_advice(run: str) -> Html:
+    """Return how to go on after a stop. `run`: its directory as it is typed; '' for trials by hand."""
     if not run:
         return html.paragraph("Stopped: all measurements are kept, and the box stays open.")
-    kept = html.paragraph("Stopped: everything on the box is undone, and all measurements are kept. To go on:")
-    return html.joined(kept, html.code_block(resume_line(run)))
+    text = html.paragraph("Stopped: everything on the box is undone, and all measurements are kept. To go on:")
+    return html.joined(text, html.code_block(resume_line(run)))

@@ -40,46 +40,46 @@ class MountSession:
     @contextmanager
     def made(self, mount: PlannedMount) -> Iterator[MountFiles]:
         """Make and mount a file system, record the output of its steps, and undo all of it at the end."""
-        bound: dict[str, str] = {}
-        kept: dict[str, bytes] = {}
-        ran: list[RanCommand] = []
+        values: dict[str, str] = {}
+        files: dict[str, bytes] = {}
+        commands: list[RanCommand] = []
         with ExitStack() as undo:
             for step in mount.steps:
-                completed = self._steps.do(step, undo, bound, ran)
+                completed = self._steps.do(step, undo, values, commands)
                 if step.keep:
-                    kept[step.keep] = completed.stdout + (completed.stderr if step.guard else b"")
-            kept[TrialFiles.COMMANDS] = commands_text(ran).encode()
-            self._recorder.keep_mount(mount.id, kept)
+                    files[step.keep] = completed.stdout + (completed.stderr if step.guard else b"")
+            files[TrialFiles.COMMANDS] = commands_text(commands).encode()
+            self._recorder.keep_mount(mount.id, files)
             undo.enter_context(self._clients.mounted(mount))
-            yield {name: data.decode(errors="replace") for name, data in kept.items()}
+            yield {name: data.decode(errors="replace") for name, data in files.items()}
 
     @contextmanager
     def verified(self, mount: PlannedMount) -> Iterator[MountFiles]:
         """Make a file system as `made` does. Raises CommandError if the kernel ignores one of its options, unless the
         design makes that a caveat (design.on_ineffective)."""
         with self.made(mount) as files:
-            failed = ineffective(self.option_evidence(mount.filesystem, files))
-            if failed and self._design.on_ineffective == "error":
-                raise _not_in_effect(mount.filesystem.name, failed)
+            rows = ineffective(self.option_evidence(mount.filesystem, files))
+            if rows and self._design.on_ineffective == "error":
+                raise _ineffective_error(mount.filesystem.name, rows)
             yield files
 
     def option_evidence(self, fs: Filesystem, files: MountFiles) -> list[OptionEvidence]:
-        """Return for each requested option whether it is in effect."""
+        """Compare each requested option with the kernel's report."""
         control = control_files(*(self._controls.get(control_id) for control_id in control_ids(fs.name)))
         return options_in_effect(fs, files, control)
 
 
 class PersistentMounts:
-    """The file systems that stay for the whole run (`fresh_filesystem: never`); all are undone with `undo`."""
+    """The file systems that stay mounted for the whole run (`fresh_filesystem: never`); `undo` undoes all of them."""
 
     def __init__(self, session: MountSession, undo: ExitStack) -> None:
         self._session, self._undo = session, undo
         self._mounts: dict[str, tuple[PlannedMount, ExitStack]] = {}
         self.failures: dict[str, str] = {}
-        """Mount to the reason for which it could not be made."""
+        """Id of a mount to why it could not be made."""
 
     def make(self, mount: PlannedMount) -> None:
-        """Make a file system. A failure is kept for its trials."""
+        """Make a file system. A failure goes to `failures`, and its trials fail with it."""
         mount_undo = self._undo.enter_context(ExitStack())
         self._mounts[mount.id] = mount, mount_undo
         try:
@@ -95,7 +95,7 @@ class PersistentMounts:
         self.make(mount)
 
 
-def _not_in_effect(name: str, rows: list[OptionEvidence]) -> CommandError:
+def _ineffective_error(name: str, rows: list[OptionEvidence]) -> CommandError:
     return CommandError(
         f"{name}: not in effect as asked: {', '.join(f'{row.option} ({row.state})' for row in rows)}",
         where=f"filesystems.{name}",

@@ -1,4 +1,4 @@
-"""Telling people how far a run is: what is done, what runs now, and what remains; in a terminal or a log.
+"""Progress of a run in a terminal or a log: what is done, what runs now, and what remains.
 
 A notebook with a person before it has a view of its own (mountlab.runner.live).
 """
@@ -22,44 +22,44 @@ FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
 
 
 class Remaining:
-    """The time that the trials still to run will take: by what the same cell took, or by the plan's guess corrected
-    by how wrong it was so far."""
+    """Estimate of the remaining time: the mean time of earlier trials of a cell, or else the plan's guess, corrected by
+    its error so far."""
 
     def __init__(self, plan: Plan) -> None:
         self._waiting = {trial.trial_id: trial for trial in plan.trials}
-        self._took: dict[str, list[float]] = defaultdict(list)
+        self._durations: dict[str, list[float]] = defaultdict(list)
         self._guessed_s, self._spent_s = 0.0, 0.0
 
     def end(self, planned: PlannedTrial, elapsed_s: float) -> None:
         del self._waiting[planned.trial_id]
-        self._took[planned.cell.id].append(elapsed_s)
+        self._durations[planned.cell.id].append(elapsed_s)
         self._guessed_s += planned.expected_s
         self._spent_s += elapsed_s
 
     def forget(self, trial_id: str) -> None:
-        """A trial that an earlier session of the run has done, or that is not needed any more."""
+        """Drop a trial that an earlier session has run, or that is not needed any more."""
         self._waiting.pop(trial_id)
 
     def seconds(self) -> float:
         factor = self._spent_s / self._guessed_s if self._guessed_s else 1.0
-        return sum(self._one(trial, factor) for trial in list(self._waiting.values()))
+        return sum(self._expected_s(trial, factor) for trial in list(self._waiting.values()))
 
-    def _one(self, trial: PlannedTrial, factor: float) -> float:
-        took = self._took.get(trial.cell.id)
-        return sum(took) / len(took) if took else trial.expected_s * factor
+    def _expected_s(self, trial: PlannedTrial, factor: float) -> float:
+        durations = self._durations.get(trial.cell.id)
+        return sum(durations) / len(durations) if durations else trial.expected_s * factor
 
 
 class Standing:
-    """How far a run is: for every display of it."""
+    """The state of a run for its displays: counts, the trial that runs now, failures."""
 
     def __init__(self, plan: Plan, recorded_ids: set[str]) -> None:
         """`recorded_ids`: the trials that an earlier session has in the journal."""
         self.total, self.done = len(plan.trials), len(recorded_ids)
         self.now: PlannedTrial | None = None
         self.failed: list[Trial] = []
-        """Those that are neither ok nor skipped, in the order in which they ended."""
+        """Trials that are neither ok nor skipped, in the order in which they ended."""
         self.stopped_cells: dict[str, CellStop] = {}
-        """Cell to why the stop rule ended it."""
+        """Id of a cell to why the stop rule ended it."""
         self.remaining = Remaining(plan)
         for trial_id in recorded_ids:
             self.remaining.forget(trial_id)
@@ -77,7 +77,7 @@ class Standing:
             self.failed.append(trial)
 
     def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
-        """The trials of these cells are not waited for any more."""
+        """Drop the remaining trials of cells that the stop rule has ended."""
         self.stopped_cells |= {stop.cell: stop for stop in stops}
         self.total -= len(trials)
         for trial in trials:
@@ -113,13 +113,12 @@ class Bar:
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
         failed = len(self._standing.failed)
         self._standing.end(planned, trial)
-        for each in self._standing.failed[failed:]:
-            self.notice(failure_text(each))
+        for failure in self._standing.failed[failed:]:
+            self.notice(failure_text(failure))
         self._bar.update(1)
         self._show()
 
     def end_cells(self, stops: Sequence[CellStop], trials: Sequence[PlannedTrial]) -> None:
-        """The trials of these cells are not waited for any more."""
         self._standing.end_cells(stops, trials)
         self._bar.total = self._standing.total
         for line in stop_notices(stops, self._sweep):
@@ -131,8 +130,8 @@ class Bar:
 
     def _show(self) -> None:
         minutes, seconds = divmod(round(self._standing.remaining.seconds()), 60)
-        failed = "".join(f", {text}" for text in without_figure(self._standing.failed))
-        self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failed}", refresh=self._live)
+        failures = "".join(f", {text}" for text in failure_counts(self._standing.failed))
+        self._bar.set_postfix_str(f"about {minutes:02d}:{seconds:02d} left{failures}", refresh=self._live)
 
     def __enter__(self) -> Bar:
         return self
@@ -161,14 +160,14 @@ def place_text(trial: PlannedTrial) -> str:
     return f"{where}, {trial.cell.id}"
 
 
-def without_figure(trials: Iterable[Trial]) -> list[str]:
-    """'2 failed', '1 timed out': of trials that gave no figure, without those that there are none of."""
+def failure_counts(trials: Iterable[Trial]) -> list[str]:
+    """Count trials without a figure by status, ['2 failed', '1 timed out']; a status without trials is left out."""
     statuses = [trial.status == "timeout" for trial in trials]
     counts = {"failed": statuses.count(False), "timed out": statuses.count(True)}
     return [f"{count} {what}" for what, count in counts.items() if count]
 
 
 def failure_text(trial: Trial) -> str:
-    """'failed: t0007 ext4/dd-write: no space left'."""
-    aside = "; its later trials are skipped" if trial.set_aside else ""
-    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}{aside}"
+    """Describe a failed trial: 'failed: t0007 ext4/dd-write: no space left'."""
+    consequence = "; its later trials are skipped" if trial.set_aside else ""
+    return f"{trial.status}: {trial.trial_id} {trial.cell}: {in_one_line(trial.reason)}{consequence}"

@@ -1,4 +1,4 @@
-"""Steps on a box: each done, its undo kept; what keeps an undo from working ended, if it is ours."""
+"""Run steps on a box, and undo them. Processes of the run that keep a mount busy are killed."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ STEP_TIMEOUT_S = 1800.0
 """mkfs on a large disk may take long; everything else is over in milliseconds."""
 UNDO_TRIES = 6
 RELEASABLE = ("umount", "rmdir")
-"""What undoes a mount and its directory: free_mount.sh knows what a tool can have put in their way."""
+"""Commands that undo a mount and its directory: free_mount.sh removes what a tool has put in their way."""
 IMAGE = "image.sh"
 """A script below mountlab/filesystems by the name that it is run under."""
 
 
 @dataclass
 class StepRunner:
-    """What does the steps of one run on one box."""
+    """Runs the steps of one run on one box."""
 
     box: BoxConnection
     run_id: str
     privileged: bool
     sleep: Callable[[float], None] = time.sleep
     say: Callable[[str], None] = field(default=lambda text: None)
-    """Takes what a person should know."""
+    """Reports to the person who runs it."""
     cut_off: set[str] = field(default_factory=set)
     """Scratch devices that were being formatted when the box was restarted."""
 
@@ -48,13 +48,13 @@ class StepRunner:
         self,
         step: Step,
         undo: ExitStack,
-        bound: dict[str, str] | None = None,
-        ran: list[RanCommand] | None = None,
+        values: dict[str, str] | None = None,
+        commands: list[RanCommand] | None = None,
     ) -> Completed:
-        """Run one step and register its undo. `ran` takes what was run. Raises CommandError, or UnsafeError for a guard
-        that refuses."""
-        names = bound if bound is not None else {}
-        argv = permitting(_bind(step.argv, names), self.cut_off)
+        """Run one step and register its undo. `values`: name to what an earlier step printed; `commands` takes the
+        command. Raises CommandError, or UnsafeError for a guard that refuses."""
+        values = values if values is not None else {}
+        argv = permitting(_bind(step.argv, values), self.cut_off)
         try:
             completed = self.execute(argv)
         except BoxTimeout:
@@ -64,22 +64,22 @@ class StepRunner:
             self.cut_off |= {*formatted(argv)}
             raise
         self.cut_off -= {*formatted(argv)} if completed.ok else set()
-        if ran is not None and (command := ran_command(step, argv)):
-            ran.append(command)
+        if commands is not None and (command := ran_command(step, argv)):
+            commands.append(command)
         if not completed.ok:
             if OPEN in argv and completed.error_text.startswith(REFUSED):
                 raise roots.refusal(completed.error_text, self.box.box.name, mount_root=argv[-3].rpartition("/")[0])
             raise (
                 _refusal(self.box.box, step, argv, completed)
-                if _refused(step, completed)
+                if _is_refusal(step, completed)
                 else _failure(step, argv, completed)
             )
         for sentence in roots.not_shared(completed.text, self.box.box.name) if OPEN in argv else ():
             self.say(sentence)
         if step.binds:
-            names[step.binds] = completed.text.strip()
+            values[step.binds] = completed.text.strip()
         if step.undo:
-            undo.callback(self.undo, _bind(step.undo, names))
+            undo.callback(self.undo, _bind(step.undo, values))
         return completed
 
     def undo(self, argv: tuple[str, ...]) -> None:
@@ -88,13 +88,13 @@ class StepRunner:
         for attempt in range(UNDO_TRIES):
             completed = self.execute(argv)
             if completed.ok:
-                for path in roots.kept(completed.text):
+                for path in roots.read_kept_paths(completed.text):
                     self.say(f"{path} on box {self.box.box.name} is not Mountlab's: it stays")
                 for line in completed.text.splitlines() if DETACH in argv else ():
                     self.say(f"box {self.box.box.name}: {line}")
                 return
             kill_run(self.box, self.run_id)
-            if self.released(argv, last=attempt == UNDO_TRIES - 1):
+            if self.release(argv, last=attempt == UNDO_TRIES - 1):
                 return
             self.sleep(0.05 * 2**attempt)
         raise LeftoverError(
@@ -104,9 +104,9 @@ class StepRunner:
             next_step=f"mountlab box clean {self.box.box.name}",
         )
 
-    def released(self, argv: tuple[str, ...], *, last: bool) -> bool:
-        """Take away what a tool has put in the way of an undo, and return whether that has done it. The last time, a
-        mount is left to the kernel, which undoes it when nothing holds it any more."""
+    def release(self, argv: tuple[str, ...], *, last: bool) -> bool:
+        """Remove what a tool has put in the way of an undo, and return whether the undo is done. With `last`, the
+        kernel undoes the mount as soon as nothing holds it any more."""
         if argv[0] not in RELEASABLE or self.box.rights == "helper":
             return False
         completed = self.execute(script_argv("free_mount.sh", *argv, "lazily" if last else ""))
@@ -115,20 +115,19 @@ class StepRunner:
         return completed.ok
 
 
-def _bind(argv: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
+def _bind(argv: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
     """Put what earlier steps printed in the place of '{name}'; scripts stay as they are."""
-    return tuple(word if "\n" in word else _filled(word, names) for word in argv)
+    return tuple(word if "\n" in word else _fill(word, values) for word in argv)
 
 
-def _filled(word: str, names: Mapping[str, str]) -> str:
-    for name, value in names.items():
+def _fill(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
         word = word.replace(f"{{{name}}}", value)
     return word
 
 
-def _refused(step: Step, completed: Completed) -> bool:
-    """Return whether a guard said no: in a step of its own, before the command that it was to let pass, of an image
-    file."""
+def _is_refusal(step: Step, completed: Completed) -> bool:
+    """Return whether a guard refused: as a step of its own, before the command that it protects, or an image file."""
     return step.guard or (bool({GUARD, IMAGE} & {*step.argv}) and completed.error_text.startswith(REFUSED))
 
 
@@ -147,12 +146,12 @@ def _refusal(box: Box, step: Step, argv: tuple[str, ...], completed: Completed) 
 
 
 def _failure(step: Step, argv: tuple[str, ...], completed: Completed) -> CommandError:
-    """With what the command said, and what the kernel logged meanwhile: mount(8) says "wrong fs type, bad option, bad
-    superblock" of everything."""
+    """Return an error with the command's output and the kernel's log of that time: mount(8) prints "wrong fs type,
+    bad option, bad superblock" for most causes."""
     logged = parts_by_heading(completed.text).get("kernel", "") if TIMED in step.argv else ""
-    said = (completed.error_text or ("" if TIMED in step.argv else completed.text)).strip()
+    output = (completed.error_text or ("" if TIMED in step.argv else completed.text)).strip()
     return CommandError(
         f"{step.why}: the command failed with exit status {completed.exit_status}",
         where=command_text(argv),
-        evidence=said + (f"\n{KERNEL}\n{logged}" if logged else ""),
+        evidence=output + (f"\n{KERNEL}\n{logged}" if logged else ""),
     )

@@ -51,7 +51,7 @@ class SweepRunner:
             plan, box, clients, recorder, progress, self.cells, self.interruption, self.mount_uses
         )
         self._restarts: Counter[str] = Counter()
-        """Mount to how often the box was restarted while it was made."""
+        """Number of restarts of the box during the making of a mount, by the mount's id."""
 
     def run(self) -> None:
         """Run the whole plan, as `run_sweep` does."""
@@ -67,10 +67,10 @@ class SweepRunner:
 
     def run_blocks(self) -> None:
         """Run all blocks. Raises BoxRestarted when the box is restarted meanwhile, which undoes everything on it."""
-        stopped = lambda: self.interruption.requested  # noqa: E731  # two arguments of one meaning
+        stop_requested = lambda: self.interruption.requested  # noqa: E731  # two arguments of one meaning
         with (
-            self.clients.held(stopped),
-            self.box.holding(self.plan.lease, stopped),
+            self.clients.held(stop_requested),
+            self.box.holding(self.plan.lease, stop_requested),
             ExitStack() as undo,
         ):
             for control in self.plan.controls:
@@ -86,7 +86,7 @@ class SweepRunner:
                     self.run_on_mount(group.mount, group.trials, persistent)
 
     def restore_cells(self) -> None:
-        """Decide again what an earlier session of this run had decided, from its journal."""
+        """Repeat the decisions of an earlier session of this run, from its journal."""
         self.cells.add(self.recorder.recorded_trials())
         for block in self.plan.counted_blocks:
             self.apply_stop_rule(block)
@@ -98,8 +98,9 @@ class SweepRunner:
         stops = self.cells.decide_stops(block)
         if stops:
             cells = {stop.cell for stop in stops}
-            later = (one for one in self.plan.counted_blocks if one.number >= block.number)
-            self.progress.end_cells(stops, [trial for one in later for trial in one.trials if trial.cell.id in cells])
+            later = [other for other in self.plan.counted_blocks if other.number >= block.number]
+            trials = [trial for other in later for trial in other.trials if trial.cell.id in cells]
+            self.progress.end_cells(stops, trials)
 
     def run_on_mount(
         self, mount: PlannedMount | None, trials: Sequence[PlannedTrial], persistent: PersistentMounts

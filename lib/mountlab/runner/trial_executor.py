@@ -118,18 +118,18 @@ class TrialExecutor:
 
     def _run(self, planned: PlannedTrial) -> None:
         rounds = self._precondition(planned)
-        began, started = datetime.now(UTC), time.monotonic()
+        start, start_s = datetime.now(UTC), time.monotonic()
         attempts = Attempts((self._attempt(planned),))
         while attempts.last.retry and len(attempts.outcomes) <= self._plan.sweep.design.retries:
             attempts = Attempts((*attempts.outcomes, self._attempt(planned)))
-        elapsed_s = time.monotonic() - started
+        elapsed_s = time.monotonic() - start_s
         last = attempts.last
         may_get_new_mount = self._makes_again and planned.trial_id not in self._got_new_mount
         if last.found_mount_unfit and planned.mount in self._uses.used and may_get_new_mount:
             self._got_new_mount.add(planned.trial_id)
             raise MountFoundUnfit(f"{planned.trial_id} found it unfit for use")
         self._uses.used.add(planned.mount)
-        trial = as_trial(planned, last.status, attempts.reason, began, elapsed_s, attempts)
+        trial = as_trial(planned, last.status, attempts.reason, start, elapsed_s, attempts)
         if last.error and not trial.diagnostic:  # else the journal would be read again after each trial
             trial = replace(trial, set_aside=is_last_of_cell(last.error, trial, self._recorder.recorded_trials()))
         self._record(planned, trial, {**attempts.files, **rounds}, last)
@@ -138,8 +138,8 @@ class TrialExecutor:
 
     def _record(self, planned: PlannedTrial, trial: Trial, files: Files, outcome: Outcome) -> None:
         commands: dict[str, bytes] = {TrialFiles.ARGV: json.dumps(list(planned.command.argv)).encode()}
-        if unmeasured := _unmeasured(planned):
-            commands[TrialFiles.COMMANDS] = commands_text(unmeasured).encode()
+        if preparing := _preparing_commands(planned):
+            commands[TrialFiles.COMMANDS] = commands_text(preparing).encode()
         self._recorder.record(trial, {**files, **commands}, outcome)
         self._cells.add([trial])
         self._progress.end(planned, trial)
@@ -195,7 +195,7 @@ class TrialExecutor:
         return unpack(completed.stdout)
 
 
-def _unmeasured(planned: PlannedTrial) -> list[RanCommand]:
+def _preparing_commands(planned: PlannedTrial) -> list[RanCommand]:
     """Return the commands before the measured one: files are laid out, and the page cache is prepared."""
     return [RanCommand("lays out what is read; not measured", argv) for argv in planned.command.prepare] + [
         RanCommand("makes the page cache what it is to be; not measured", argv) for argv in planned.ready
@@ -206,7 +206,7 @@ def as_trial(
     planned: PlannedTrial,
     status: Status,
     reason: str,
-    began: datetime,
+    start: datetime,
     elapsed_s: float,
     attempts: Attempts | None = None,
 ) -> Trial:
@@ -223,7 +223,7 @@ def as_trial(
         mount=planned.mount,
         status=status,
         reason=reason,
-        started_at=began.isoformat(timespec="milliseconds"),
+        started_at=start.isoformat(timespec="milliseconds"),
         elapsed_s=round(elapsed_s, 6),
         attempts=len(attempts.outcomes) if attempts else 1,
         seed=planned.command.seed,

@@ -27,7 +27,7 @@ from mountlab.results.run_file import read_record
 from mountlab.results.writer import RunWriter, held_run, keep_sweep, new_run_id
 from mountlab.runner.clients import Clients
 from mountlab.runner.finish import finishing
-from mountlab.runner.live import watched
+from mountlab.runner.live import progress_display
 from mountlab.runner.live_view import report_line, resume_line
 from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.feasible import all_programs, check_feasible
@@ -45,7 +45,7 @@ class Session:
     connection: SteadyBox
     facts: BoxFacts
     connections: Mapping[str, SteadyBox]
-    """Of the box and of every client, by name."""
+    """Name of the box and of every client to its connection."""
 
 
 def run(
@@ -73,15 +73,13 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
     `path` is a path or a name, as for `load_run`. `measured`: as for `run`.
     """
     path = run_path(path)
-    info, resolved = read_info(path), read_sweep(path)
+    where, info, resolved = disk.path_text(path), read_info(path), read_sweep(path)
     journal.read_journal(path)  # one that was altered is refused before the box is touched
     if resolved.sweep.by_hand:
-        said, again = "a run by hand has nothing that waits to be run", f"mountlab run {disk.path_text(path)}/sweep.yml"
-        raise StoreError(said, where=disk.path_text(path), next_step=f"open the box again, or: {again}")
+        problem, command = "a run by hand has nothing that waits to be run", f"mountlab run {where}/sweep.yml"
+        raise StoreError(problem, where=where, next_step=f"open the box again, or: {command}")
     if info.status == "complete":
-        raise StoreError(
-            "the run is complete", where=disk.path_text(path), next_step=f"make report RUN={disk.path_text(path)}"
-        )
+        raise StoreError("the run is complete", where=where, next_step=f"make report RUN={where}")
     with held_run(path), planned_again(path, info, resolved, take=True) as session:
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
@@ -100,15 +98,13 @@ def planned(
     """Connect to the box and plan the sweep for it. Changes nothing on the box, but with `take` removes what a crash
     has left there: a scratch device that a dead run keeps mounted could not be looked at."""
     if resolved.sweep.boxes:
-        resolved = _on_one(resolved, box)
+        resolved = _on_named_box(resolved, box)
     sweep = resolved.sweep
     the_box = paths.load_box(box or sweep.box)
     paths.load_published(sweep.published)  # a name that is wrong is said before anything is measured
-    others = [paths.load_box(name) for name in sweep.clients if name != the_box.name]
-    with ExitStack() as opened:
-        lines = {
-            each.name: opened.enter_context(open_box(each, forwards=bool(sweep.clients))) for each in (the_box, *others)
-        }
+    machines = [the_box, *(paths.load_box(name) for name in sweep.clients if name != the_box.name)]
+    with ExitStack() as stack:
+        lines = {box.name: stack.enter_context(open_box(box, forwards=bool(sweep.clients))) for box in machines}
         yield planned_on(lines, resolved, the_box, run_id=run_id, seed=seed, results=results, take=take)
 
 
@@ -131,7 +127,7 @@ def planned_on(
     results: Path = paths.RESULTS,
     take: bool = False,
 ) -> Session:
-    """Plan a sweep on open connections: of the box that is measured on and of its clients, by name."""
+    """Plan a sweep on open connections. `lines`: name of the box, and of each client, to its connection."""
     sweep = resolved.sweep
     connections = {name: SteadyBox(line) for name, line in lines.items()}
     connection = connections[the_box.name]
@@ -161,8 +157,8 @@ def planned_on(
     return Session(plan, resolved, connection, surveyed, connections)
 
 
-def _on_one(resolved: Resolved, box: str | None) -> Resolved:
-    """Return a sweep of several boxes on the one that is named. Raises PlanError where none is."""
+def _on_named_box(resolved: Resolved, box: str | None) -> Resolved:
+    """Return a sweep of several boxes as one of the box that is named. Raises PlanError without a name."""
     if box is None:
         raise PlanError(
             "one run is made on one box, and the sweep names several",
@@ -180,38 +176,39 @@ def check_same_box(before: BoxFacts, now: BoxFacts, run: str) -> None:
     for name, facts in before.clients.items():
         check_same_box(facts, now.clients[name], f"{run}, client {name}")
     pairs = {key: (before.value(key), now.value(key)) for key in ("hostname", "kernel", "machine", "rights")}
-    pairs |= {name: (was.version, now.programs.version(name)) for name, was in before.programs.installed.items()}
-    pairs |= _devices(before.surveyed.device_ids, now.surveyed.device_ids)
+    programs = before.programs.installed
+    pairs |= {name: (program.version, now.programs.version(name)) for name, program in programs.items()}
+    pairs |= _changed_devices(before.surveyed.device_ids, now.surveyed.device_ids)
     changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
     if changed:
         raise PlanError(
             "the box is not as it was when the run began",
             where=f"{run}/run.json: facts",
-            got="; ".join(f"{key}: {is_now}" for key, (_, is_now) in changed.items()),
-            allowed="; ".join(f"{key}: {was}" for key, (was, _) in changed.items()),
+            got="; ".join(f"{key}: {value}" for key, (_, value) in changed.items()),
+            allowed="; ".join(f"{key}: {value}" for key, (value, _) in changed.items()),
             next_step="begin a new run: trials of two boxes, kernels or tools are not one sample",
         )
 
 
 def check_same_plugins(path: Path, info: RunInfo) -> None:
-    """Blocks of one run are measured by one version of each tool and file system; say what else differs."""
+    """Raise PlanError where another version of a plug-in would measure further blocks; warn of other differences."""
     say_plugins(path)
-    for used in info.plugins:
-        if used.difference and {"tools", "filesystems"} & used.parts.keys():
+    for plugin in info.plugins:
+        if plugin.difference and {"tools", "filesystems"} & plugin.parts.keys():
             raise PlanError(
                 "a plug-in is not as it was when the run began",
                 where=f"{disk.path_text(path)}/run.json: plugins",
-                got=f"{used.distribution} {used.installed}",
-                allowed=f"{used.distribution} {used.version}",
+                got=f"{plugin.distribution} {plugin.installed}",
+                allowed=f"{plugin.distribution} {plugin.version}",
                 next_step="install that version, or begin a new run: trials of two versions are not one sample",
             )
 
 
-def _devices(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Each scratch device that both know to its identities, where it is another device."""
-    known = {name: (was, now[name]) for name, was in before.items() if name in now}
-    bound = {name: [bound_to(each) for each in pair] for name, pair in known.items()}
-    return {f"device {name}": known[name] for name, (was, is_now) in bound.items() if was and is_now and was != is_now}
+def _changed_devices(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Map each scratch device that is another one now to its identities, before and now."""
+    pairs = {name: (identity, now[name]) for name, identity in before.items() if name in now}
+    names = {name: {bound_to(identity) for identity in pair} for name, pair in pairs.items()}
+    return {f"device {name}": pairs[name] for name, pair in names.items() if len(pair) > 1 and "" not in pair}
 
 
 def take_over(connection: SteadyBox, facts: BoxFacts) -> None:
@@ -219,20 +216,20 @@ def take_over(connection: SteadyBox, facts: BoxFacts) -> None:
     hold what Mountlab did not make: then nothing is touched."""
     lock.check_free(connection, *facts.storage.roots)
     roots.check(connection, *facts.storage.roots)
-    stuck = [each for each in leftovers.remove_leftovers(connection) if not each.removed]
+    stuck = [leftover for leftover in leftovers.remove_leftovers(connection) if not leftover.removed]
     if stuck:
         raise LeftoverError(
             "what an earlier run left on the box cannot be removed",
             where=f"box {connection.box.name}",
-            got="; ".join(f"{each.kind} {each.name} {each.note}".strip() for each in stuck),
+            got="; ".join(f"{leftover.kind} {leftover.name} {leftover.note}".strip() for leftover in stuck),
             next_step="see what holds it (fuser, lsof); then run again",
         )
 
 
 def measure(session: Session, writer: RunWriter, measured: Callable[[], object] | None = None) -> Path:
-    """Measure what is still wanted of a planned run. Raises as `run` does."""
+    """Measure the trials of a planned run that are not in its journal, and finish it. Raises as `run` does."""
     try:
-        return _measured(session, writer, measured)
+        return _measure_and_finish(session, writer, measured)
     except Interrupted:
         raise
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
@@ -242,14 +239,14 @@ def measure(session: Session, writer: RunWriter, measured: Callable[[], object] 
         raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
 
 
-def _measured(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
+def _measure_and_finish(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
     recorded_ids = {trial.trial_id for trial in session.plan.trials if writer.has(trial.trial_id)}
-    progress = watched(session.plan, writer, recorded_ids)
+    progress = progress_display(session.plan, writer, recorded_ids)
     with finishing(writer, session.plan.sweep) as final:
         try:
             with progress:
-                for each in session.connections.values():
-                    each.say = progress.notice
+                for connection in session.connections.values():
+                    connection.say = progress.notice
                 clients = Clients(session.plan, session.connection, session.connections)
                 run_sweep(session.plan, session.connection, writer, progress, clients)
             final.status = "complete"
